@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "kernel/graph/tensor_type.h"
+#include "kernel/program/expression.h"
+
+namespace mtmc::kernel {
+
+enum class Dialect { kOpenCl, kCuda, kTriton };
+
+// A tensor the plan works on, declared by `input`, `weight`, `buffer` or
+// `output`.
+struct Tensor {
+  enum class Role {
+    kInput,   // forward argument, read only
+    kWeight,  // parameter, model buffer or constant, read only
+    kBuffer,  // scratch between steps
+    kOutput,  // must be written completely
+  };
+  Role role = Role::kBuffer;
+  std::string name;
+  TensorType type;
+  // Line of the directive, 1-based.
+  int line = 0;
+};
+
+// `tune NAME = v1 v2 ...`: the worker builds the program with each value as a
+// preprocessor constant NAME and keeps the fastest.
+struct TuneParameter {
+  std::string name;
+  std::vector<int64_t> values;
+};
+
+// One argument of a launch: a tensor by name, or a scalar.
+struct LaunchArgument {
+  std::variant<std::string, IntegerExpression, double> value;
+};
+
+// `launch KERNEL grid=(x, y, z) block=(x, y, z) shared=BYTES args=(...)`. Expressions
+// may use tune parameters and integer literals.
+struct Launch {
+  std::string kernel;
+  std::array<IntegerExpression, 3> grid;
+  std::array<IntegerExpression, 3> block;
+  // Dynamic shared memory in bytes (CUDA only).
+  IntegerExpression shared_bytes;
+  std::vector<LaunchArgument> arguments;
+  int line = 0;
+};
+
+struct NoneLiteral {};
+
+// One argument of a library call in PyTorch's notation: a tensor name, a
+// literal, or a list of those.
+struct CallArgument {
+  // Keyword, or empty for a positional argument.
+  std::string keyword;
+  struct TensorName {
+    std::string name;
+  };
+  std::variant<NoneLiteral, TensorName, int64_t, double, bool, std::string,
+               std::vector<CallArgument>>
+      value;
+};
+
+// `call aten::NAME[.OVERLOAD](args) -> r1, r2 [precision=tf32]`. Results are bound, not
+// copied: the named buffers and outputs take the storage the library returns.
+struct LibraryCall {
+  // Such as `aten::linear`.
+  std::string op;
+  // Such as `out`; empty lets the runner choose by the arguments.
+  std::string overload;
+  std::vector<CallArgument> arguments;
+  // `_` drops a result.
+  std::vector<std::string> results;
+  // `default` is what PyTorch eager does (TF32 convolutions, FP32 matrix
+  // products), `tf32` allows TF32 in both, `ieee` in neither.
+  enum class Precision { kDefault, kTf32, kIeee };
+  Precision precision = Precision::kDefault;
+  int line = 0;
+};
+
+using Step = std::variant<Launch, LibraryCall>;
+
+// The parsed text of a candidate: device source plus plan. Value type. The
+// grammar and the checks are in `docs/program-format.md`.
+struct Program {
+  int version = 1;
+  Dialect dialect = Dialect::kOpenCl;
+  std::vector<Tensor> tensors;
+  std::vector<TuneParameter> tune;
+  // In execution order.
+  std::vector<Step> steps;
+  // Run the steps as one captured graph where the device can.
+  bool has_capture = false;
+  // The whole text, directives included: they are comments to the compiler.
+  std::string text;
+
+  const Tensor* FindTensor(std::string_view name) const;
+};
+
+// Tune parameter values of one variant.
+using Bindings = std::map<std::string, int64_t, std::less<>>;
+
+// First value of every tune parameter.
+Bindings DefaultBindings(const Program& program);
+
+// Every combination of tune values, at most `limit`, the default one first.
+std::vector<Bindings> Variants(const Program& program, int limit);
+
+}  // namespace mtmc::kernel
