@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/base/clock.h"
+
+namespace mtmc::base {
+
+absl::Time RealClock::Now() const { return absl::Now(); }
+
+void RealClock::Wait(absl::CondVar& changed, absl::Mutex& mu, absl::Time deadline) {
+  changed.WaitWithDeadline(&mu, deadline);
+}
+
+}  // namespace mtmc::base
