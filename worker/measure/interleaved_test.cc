@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/measure/interleaved.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "common/testing/fake_clock.h"
+#include "common/testing/status_matchers.h"
+
+namespace mtmc::worker {
+namespace {
+
+using testing::FakeClock;
+using testing::IsOk;
+using testing::StatusIs;
+
+// A sampler of constant speed that moves the clock and writes down its turns.
+Sampler Steady(FakeClock& clock, double seconds, std::string name, std::vector<std::string>& log) {
+  return [&clock, seconds, name, &log](int count, int) -> absl::StatusOr<SampleBlock> {
+    log.push_back(name);
+    clock.Advance(absl::Seconds(seconds * count));
+    return SampleBlock{.seconds = std::vector<double>(static_cast<size_t>(count), seconds)};
+  };
+}
+
+TEST_CASE("SampleInterleaved takes turns until all sides are steady", "[measure]") {
+  FakeClock clock;
+  std::vector<std::string> log;
+  const NoiseStoppingRule rule({.min_samples = 20});
+
+  auto samples = SampleInterleaved(Steady(clock, 1e-3, "c", log), {Steady(clock, 2e-3, "b", log)},
+                                   rule, clock, absl::Milliseconds(10));
+
+  REQUIRE_THAT(samples.status(), IsOk());
+  CHECK(samples->stopped_by == StoppingRule::Reason::kNoise);
+  CHECK(samples->candidate.seconds.size() >= 20);
+  CHECK(samples->baselines[0].seconds.size() >= 20);
+  for (size_t i = 0; i < log.size(); ++i) CHECK(log[i] == (i % 2 == 0 ? "c" : "b"));
+}
+
+TEST_CASE("SampleInterleaved ends on time when kernels are slow", "[measure]") {
+  FakeClock clock;
+  std::vector<std::string> log;
+  const NoiseStoppingRule rule({.max_time = absl::Seconds(2)});
+
+  auto samples = SampleInterleaved(Steady(clock, 1.5, "c", log), {}, rule, clock,
+                                   absl::Milliseconds(10));
+
+  REQUIRE_THAT(samples.status(), IsOk());
+  CHECK(samples->stopped_by == StoppingRule::Reason::kTime);
+  CHECK(samples->candidate.seconds.size() == 2);
+}
+
+TEST_CASE("SampleInterleaved returns the first error of a sampler", "[measure]") {
+  FakeClock clock;
+  const NoiseStoppingRule rule({});
+  const Sampler broken = [](int, int) -> absl::StatusOr<SampleBlock> {
+    return absl::UnavailableError("runner died");
+  };
+
+  auto samples = SampleInterleaved(broken, {}, rule, clock, absl::Milliseconds(10));
+
+  CHECK_THAT(samples.status(), StatusIs(absl::StatusCode::kUnavailable, "runner died"));
+}
+
+}  // namespace
+}  // namespace mtmc::worker
