@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/rules/rule_table.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace mtmc::policy {
+namespace {
+
+// A veto outweighs the sum of all favourable opinions, which is about 8.
+constexpr double kVeto = -16.0;
+
+// Above this part of the speed of light there is less to win than a re-run
+// differs from the last one.
+constexpr double kNearSpeedOfLight = 0.9;
+
+std::string ArgumentOf(const Action& action, const std::string& name) {
+  const auto found = action.arguments.find(name);
+  return found == action.arguments.end() ? std::string() : found->second;
+}
+
+bool IsRepair(ActionType type) {
+  return type == ActionType::kFixBuild || type == ActionType::kFixLaunch ||
+         type == ActionType::kFixResult;
+}
+
+// Part of a whole, 0 to 1; 0 when there is no whole.
+double PartOf(double part, double whole) {
+  return whole <= 0 ? 0.0 : std::min(1.0, part / whole);
+}
+
+// At the roofline every action but `stop` is a risk without a prize.
+double NearSpeedOfLight(const Facts& facts, const Action& action, const RegionFacts&) {
+  const double ratio = facts.speed_of_light_ratio().value_or(0.0);
+  if (ratio < kNearSpeedOfLight) return 0;
+  return action.type == ActionType::kStop ? 3.0 : -4.0;
+}
+
+// A failed program is repaired, and a working one is not.
+double RepairFirst(const Facts& facts, const Action& action, const RegionFacts&) {
+  const std::optional<ActionType> repair = facts.search_state().evaluation.repair;
+  if (!repair) return IsRepair(action.type) ? kVeto : 0.0;
+  if (action.type == *repair) return 5.0;
+  return action.type == ActionType::kStop ? 0.0 : -4.0;
+}
+
+// The engine and the device are deterministic: what failed fails again.
+double NeverRepeatFailure(const Facts& facts, const Action& action, const RegionFacts&) {
+  double opinion = 0;
+  for (const Step& step : facts.search_state().history) {
+    if (action.text.empty() || step.action != action.text) continue;
+    const bool is_bad = step.outcome != "faster" && step.outcome != "same";
+    opinion = std::min(opinion, is_bad ? kVeto : -3.0);
+  }
+  return opinion;
+}
+
+// Joining operations keeps their intermediates out of memory: the traffic that
+// is saved, of all that could be, is the prize.
+double FuseSavesTraffic(const Facts& facts, const Action& action, const RegionFacts& region) {
+  if (action.type != ActionType::kFuse) return 0;
+  return 1.0 + 2.0 * PartOf(region.joined_bytes, facts.intermediate_bytes());
+}
+
+// A chain of pointwise operations fuses without any loss of parallelism, so it
+// comes before every fusion that has a price.
+double FusePointwiseChain(const Facts&, const Action& action, const RegionFacts& region) {
+  const bool is_chain = region.pointwise >= 2 && region.contractions == 0;
+  return action.type == ActionType::kFuse && is_chain ? 0.75 : 0.0;
+}
+
+// Reductions over one input join into one sweep (softmax, norms), which halves
+// or thirds the reads.
+double FuseReductions(const Facts&, const Action& action, const RegionFacts& region) {
+  const bool is_joined = region.reductions >= 1 && region.contractions == 0;
+  return action.type == ActionType::kFuse && is_joined ? 0.5 : 0.0;
+}
+
+// An epilogue is free inside our own contraction kernel, but to fuse it there
+// gives up the library, which a heavy contraction does better than we do.
+double FuseEpilogue(const Facts& facts, const Action& action, const RegionFacts& region) {
+  if (action.type != ActionType::kFuse || region.contractions == 0) return 0;
+  const bool library_is_better =
+      facts.search_state().device.has_library_calls && facts.is_contraction_bound();
+  if (library_is_better) return facts.has_library_contraction() ? -2.5 : -2.0;
+  return 1.0;
+}
+
+// A heavy contraction belongs to the vendor's library before anything else: the
+// naive kernel is orders of magnitude slower, so it hides every other effect.
+double LibraryForContractions(const Facts& facts, const Action& action, const RegionFacts& region) {
+  if (action.type != ActionType::kLibrary) return 0;
+  if (region.contractions > 0) return facts.is_contraction_bound() ? 4.5 : 3.0;
+  if (region.windows > 0) return 0.5;
+  // A library call of a pointwise or reduction op is what the baseline does.
+  return -2.0;
+}
+
+// Tensor cores in TF32 are several times faster than FP32. The class decides
+// whether their error is allowed; KernelBench's tolerance allows it for
+// convolutions, whose eager default is TF32 already, and seldom for products.
+double PrecisionTier(const Facts& facts, const Action& action, const RegionFacts&) {
+  const std::string tier = ArgumentOf(action, "precision");
+  if (tier.empty()) return 0;
+  const PrecisionClass precision = facts.search_state().precision;
+  if (tier == "exact" || tier == "fp32" || tier == "strict") return 0.25;
+  const bool is_half = tier == "bf16" || tier == "fp16" || tier == "half";
+  if (is_half) return precision == PrecisionClass::kHalf ? 1.5 : -6.0;
+  if (tier != "tf32") return 0;
+  switch (precision) {
+    case PrecisionClass::kHalf:
+    case PrecisionClass::kTf32: return 1.25;
+    case PrecisionClass::kStrict: return -6.0;
+    case PrecisionClass::kKernelBench: break;
+  }
+  const bool is_convolution = std::any_of(
+      action.nodes.begin(), action.nodes.end(), [&](const std::string& node) {
+        const auto& ops = facts.search_state().ops;
+        const auto op = std::find_if(ops.begin(), ops.end(),
+                                     [&](const GraphOp& candidate) { return candidate.name == node; });
+        return op != ops.end() && op->op.find("conv") != std::string::npos;
+      });
+  return is_convolution ? 0.75 : -1.5;
+}
+
+// Our own contraction without blocking reads each element as often as it is
+// used; tiles in shared memory and registers remove that factor.
+double TileContractions(const Facts&, const Action& action, const RegionFacts& region) {
+  const bool applies = action.type == ActionType::kTile && region.contractions > 0;
+  return applies ? 1.0 + 2.5 * region.share_ratio : 0.0;
+}
+
+// A reduction needs enough rows in flight and enough threads in a row.
+double TileReductions(const Facts&, const Action& action, const RegionFacts& region) {
+  const bool applies = action.type == ActionType::kTile && region.contractions == 0;
+  if (!applies) return 0;
+  return region.reductions > 0 ? 0.5 + 2.0 * region.share_ratio : 0.25 + region.share_ratio;
+}
+
+// Wide accesses pay where memory is the limit, in proportion to the kernel's
+// share of the time.
+double VectorizeMemoryBound(const Facts& facts, const Action& action, const RegionFacts& region) {
+  if (action.type != ActionType::kVectorize) return 0;
+  const double prize = facts.limit() == Limit::kMemory ? 2.0 : 0.75;
+  return 0.25 + prize * region.share_ratio;
+}
+
+// Layout and loop order matter for neighbourhoods and strided sweeps.
+double ReorderWindows(const Facts&, const Action& action, const RegionFacts& region) {
+  if (action.type != ActionType::kReorder) return 0;
+  return region.windows > 0 ? 1.0 + region.share_ratio : 0.25 + region.share_ratio;
+}
+
+// Splitting the reduction fills a device that a single block per output leaves
+// empty; copying ahead hides latency once a contraction is tiled.
+double FillTheDevice(const Facts& facts, const Action& action, const RegionFacts& region) {
+  if (action.type == ActionType::kSplit) {
+    return facts.limit() == Limit::kLatency ? 1.0 + region.share_ratio : 0.5 * region.share_ratio;
+  }
+  if (action.type == ActionType::kPipeline) {
+    return region.contractions > 0 ? 0.5 + region.share_ratio : -0.5;
+  }
+  if (action.type == ActionType::kTensorize) return 0.5 + 2.0 * region.share_ratio;
+  return 0;
+}
+
+// Work that algebra removes is faster than any kernel.
+double SimplifyFirst(const Facts&, const Action& action, const RegionFacts&) {
+  return action.type == ActionType::kSimplify ? 4.0 : 0.0;
+}
+
+// A captured graph removes the launch gaps: many or short dispatches gain, one
+// long kernel does not. It also freezes the plan, so structure comes first.
+double CaptureShortKernels(const Facts& facts, const Action& action, const RegionFacts&) {
+  if (action.type != ActionType::kCapture) return 0;
+  if (!facts.search_state().device.is_cuda) return -2.0;
+  const double seconds = facts.seconds_per_dispatch().value_or(20e-6);
+  double opinion = seconds < 20e-6 ? 2.0 : (seconds < 200e-6 ? 1.0 : 0.1);
+  if (facts.dispatches() >= 3) opinion += 0.5;
+  return opinion;
+}
+
+// A sweep costs many builds and finds the last third; it is worth most when
+// the steps run out and the structure is settled.
+double TuneLate(const Facts& facts, const Action& action, const RegionFacts& region) {
+  if (action.type != ActionType::kTune) return 0;
+  const double structural = region.contractions > 0 ? 0.75 : 0.25;
+  const double late = facts.search_state().remaining_steps <= 2 ? 1.0 : 0.0;
+  return 0.25 + structural + late + 0.5 * region.share_ratio;
+}
+
+// When earlier steps stopped helping, the next ones seldom do.
+double PatienceRunsOut(const Facts& facts, const Action& action, const RegionFacts&) {
+  if (action.type == ActionType::kStop) return 0;
+  int useless = 0;
+  const auto& history = facts.search_state().history;
+  for (auto step = history.rbegin(); step != history.rend() && step->outcome != "faster"; ++step) {
+    ++useless;
+  }
+  return -0.5 * std::max(0, useless - 1);
+}
+
+constexpr auto kRules = std::to_array<Rule>({
+    {"near_speed_of_light", "at the roofline every change is a risk without a prize",
+     NearSpeedOfLight},
+    {"repair_first", "a failed program is repaired before it is optimized", RepairFirst},
+    {"never_repeat_failure", "what failed or was slower will be so again", NeverRepeatFailure},
+    {"fuse_saves_traffic", "a joined intermediate is neither written nor read", FuseSavesTraffic},
+    {"fuse_pointwise_chain", "a pointwise chain fuses without a price", FusePointwiseChain},
+    {"fuse_reductions", "reductions over one input join into one sweep", FuseReductions},
+    {"fuse_epilogue", "an epilogue is free in our own contraction but gives up the library",
+     FuseEpilogue},
+    {"library_for_contractions", "the vendor's contraction beats ours, and dominates",
+     LibraryForContractions},
+    {"precision_tier", "TF32 where the precision class allows its error", PrecisionTier},
+    {"tile_contractions", "blocking removes the reuse factor from memory traffic",
+     TileContractions},
+    {"tile_reductions", "rows in flight and threads in a row must fit the device", TileReductions},
+    {"vectorize_memory_bound", "wide accesses pay where memory is the limit",
+     VectorizeMemoryBound},
+    {"reorder_windows", "layout decides how often a neighbourhood is read", ReorderWindows},
+    {"fill_the_device", "split, pipeline and tensorize where the device is not full",
+     FillTheDevice},
+    {"simplify_first", "removed work beats fast work", SimplifyFirst},
+    {"capture_short_kernels", "a captured graph removes launch gaps", CaptureShortKernels},
+    {"tune_late", "a sweep is worth most when the structure is settled", TuneLate},
+    {"patience_runs_out", "after steps without gain the next ones seldom gain", PatienceRunsOut},
+});
+
+}  // namespace
+
+std::span<const Rule> RuleTable() { return kRules; }
+
+double ScoreByRules(const Facts& facts, const Action& action) {
+  const RegionFacts region = facts.Describe(action);
+  double score = 0;
+  for (const Rule& rule : kRules) score += rule.function(facts, action, region);
+  return score;
+}
+
+}  // namespace mtmc::policy

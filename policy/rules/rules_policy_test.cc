@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/rules/rules_policy.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <catch2/catch.hpp>
+
+#include "policy/rules/facts.h"
+#include "policy/rules/op_kind.h"
+#include "policy/rules/rule_table.h"
+
+namespace mtmc::policy {
+namespace {
+
+constexpr int64_t kMegabyte = 1 << 20;
+
+GraphOp Op(std::string name, std::string op, std::vector<std::string> operands,
+           int64_t bytes = 64 * kMegabyte) {
+  return {.name = name,
+          .op = "aten::" + op + ".default",
+          .operands = std::move(operands),
+          .results = {name},
+          .result_bytes = bytes,
+          .listing = ""};
+}
+
+Action Act(ActionType type, std::string text, std::vector<std::string> kernels = {},
+           std::vector<std::string> nodes = {}, std::map<std::string, std::string> arguments = {}) {
+  return {.type = type,
+          .kernels = std::move(kernels),
+          .nodes = std::move(nodes),
+          .arguments = std::move(arguments),
+          .text = std::move(text)};
+}
+
+// linear -> gelu -> mul -> softmax on a GPU with library calls, all naive.
+SearchState LinearChain() {
+  SearchState state;
+  state.ops = {Op("linear", "linear", {"x", "w"}), Op("gelu", "gelu", {"linear"}),
+               Op("mul", "mul.Tensor", {"gelu"}), Op("softmax", "softmax.int", {"mul"})};
+  state.program =
+      "//@ mtmc 1 cuda\n//@ launch linear grid=1 block=256 args=(x, w, linear)\n"
+      "//@ launch gelu grid=1 block=256 args=(linear, gelu)\n"
+      "//@ launch mul grid=1 block=256 args=(gelu, mul)\n"
+      "//@ launch softmax grid=1 block=256 args=(mul, y)\n";
+  state.device = {.product = "NVIDIA H200",
+                  .is_cuda = true,
+                  .has_library_calls = true,
+                  .compute_units = 132,
+                  .bytes_per_second = 4e12,
+                  .fp32_flops_per_second = 5e13,
+                  .tf32_flops_per_second = 3.6e14};
+  state.minimum_bytes = 192 * kMegabyte;
+  state.contraction_flops = 500'000'000'000;
+  state.evaluation.median_seconds = 0.2;
+  state.remaining_steps = 8;
+  return state;
+}
+
+std::vector<Action> ChainActions() {
+  return {Act(ActionType::kStop, "stop"),
+          Act(ActionType::kFuse, "fuse gelu into linear", {"linear", "gelu"}, {"linear", "gelu"}),
+          Act(ActionType::kFuse, "fuse mul into gelu", {"gelu", "mul"}, {"gelu", "mul"}),
+          Act(ActionType::kLibrary, "library linear", {"linear"}, {"linear"},
+              {{"precision", "exact"}}),
+          Act(ActionType::kLibrary, "library linear tf32", {"linear"}, {"linear"},
+              {{"precision", "tf32"}}),
+          Act(ActionType::kVectorize, "vectorize gelu", {"gelu"}, {"gelu"}),
+          Act(ActionType::kCapture, "capture"),
+          Act(ActionType::kTune, "tune softmax", {"softmax"}, {"softmax"})};
+}
+
+std::string BestOf(const SearchState& state, const std::vector<Action>& actions) {
+  const Distribution distribution = RulesPolicy::Score(state, actions, 1.0);
+  const auto best = std::max_element(distribution.scores.begin(), distribution.scores.end());
+  return actions[static_cast<size_t>(best - distribution.scores.begin())].text;
+}
+
+double ScoreOf(const SearchState& state, const Action& action) {
+  return RulesPolicy::Score(state, std::vector<Action>{action}, 1.0).scores[0];
+}
+
+TEST_CASE("ClassifyOp knows the kinds that decide", "[policy]") {
+  auto [op, kind] = GENERATE(table<std::string, OpKind>({
+      {"aten::conv2d.default", OpKind::kContraction},
+      {"aten::linear.default", OpKind::kContraction},
+      {"aten::layer_norm.default", OpKind::kReduction},
+      {"aten::max.dim", OpKind::kReduction},
+      {"aten::maximum.default", OpKind::kPointwise},
+      {"aten::max_pool2d.default", OpKind::kWindow},
+      {"aten::view.default", OpKind::kMovement},
+      {"aten::gelu.default", OpKind::kPointwise},
+      {"aten::tanh", OpKind::kPointwise},
+      {"mse_loss", OpKind::kReduction},
+  }));
+  CAPTURE(op);
+
+  CHECK(ClassifyOp(op) == kind);
+}
+
+TEST_CASE("RulesPolicy gives a heavy product to the library first", "[policy]") {
+  CHECK(BestOf(LinearChain(), ChainActions()) == "library linear");
+}
+
+TEST_CASE("RulesPolicy takes the TF32 tier where the class allows it", "[policy]") {
+  SearchState state = LinearChain();
+  state.precision = PrecisionClass::kTf32;
+
+  CHECK(BestOf(state, ChainActions()) == "library linear tf32");
+}
+
+TEST_CASE("RulesPolicy fuses the pointwise chain once the product is a library call", "[policy]") {
+  SearchState state = LinearChain();
+  state.program =
+      "//@ mtmc 1 cuda\n//@ call aten::linear(x, w) -> linear\n//@ launch gelu grid=1 block=256\n"
+      "//@ launch mul grid=1 block=256\n//@ launch softmax grid=1 block=256\n";
+  state.evaluation.median_seconds = 0.03;
+  std::vector<Action> actions = ChainActions();
+  std::erase_if(actions, [](const Action& action) { return action.type == ActionType::kLibrary; });
+
+  CHECK(BestOf(state, actions) == "fuse mul into gelu");
+}
+
+TEST_CASE("RulesPolicy prefers the fusion that saves more bytes", "[policy]") {
+  SearchState state = LinearChain();
+  state.ops[1].result_bytes = kMegabyte;
+  const Action small = Act(ActionType::kFuse, "small", {}, {"gelu", "mul"});
+  const Action large = Act(ActionType::kFuse, "large", {}, {"mul", "softmax"});
+  state.ops[3].op = "aten::relu.default";
+
+  CHECK(ScoreOf(state, large) > ScoreOf(state, small));
+}
+
+TEST_CASE("RulesPolicy never repeats a failed action", "[policy]") {
+  SearchState state = LinearChain();
+  const std::string outcome = GENERATE("failed", "wrong", "slower");
+  state.history = {{.action = "library linear", .outcome = outcome, .speedup = {}}};
+
+  const std::vector<Action> actions = ChainActions();
+  const Distribution distribution = RulesPolicy::Score(state, actions, 1.0);
+
+  CHECK(BestOf(state, actions) != "library linear");
+  CHECK(distribution.probabilities[3] < 1e-4);
+}
+
+TEST_CASE("RulesPolicy stops near the speed of light", "[policy]") {
+  SearchState state = LinearChain();
+  state.evaluation.speed_of_light_ratio = 0.95;
+
+  CHECK(BestOf(state, ChainActions()) == "stop");
+}
+
+TEST_CASE("RulesPolicy stops when everything was tried in vain", "[policy]") {
+  SearchState state = LinearChain();
+  for (const Action& action : ChainActions()) {
+    if (action.type == ActionType::kStop) continue;
+    state.history.push_back({.action = action.text, .outcome = "slower", .speedup = 0.9});
+  }
+
+  CHECK(BestOf(state, ChainActions()) == "stop");
+}
+
+TEST_CASE("RulesPolicy captures a plan of many short launches", "[policy]") {
+  SearchState state = LinearChain();
+  state.evaluation.median_seconds = 20e-6;
+  state.contraction_flops = 0;
+  state.minimum_bytes = 4096;
+  const std::vector<Action> actions = {Act(ActionType::kStop, "stop"),
+                                       Act(ActionType::kCapture, "capture"),
+                                       Act(ActionType::kVectorize, "vectorize", {"gelu"})};
+
+  CHECK(BestOf(state, actions) == "capture");
+}
+
+TEST_CASE("RulesPolicy vectorizes the kernel that takes the time", "[policy]") {
+  SearchState state = LinearChain();
+  state.evaluation.limit = "memory";
+  state.evaluation.kernels = {{.kernel = "gelu", .seconds = 0.01, .share_ratio = 0.8},
+                              {.kernel = "mul", .seconds = 0.001, .share_ratio = 0.1}};
+  const Action gelu = Act(ActionType::kVectorize, "vectorize gelu", {"gelu"}, {"gelu"});
+  const Action mul = Act(ActionType::kVectorize, "vectorize mul", {"mul"}, {"mul"});
+
+  CHECK(ScoreOf(state, gelu) > ScoreOf(state, mul) + 1.0);
+}
+
+TEST_CASE("RulesPolicy repairs a failed program before anything else", "[policy]") {
+  SearchState state = LinearChain();
+  state.evaluation.repair = ActionType::kFixBuild;
+  std::vector<Action> actions = ChainActions();
+  actions.push_back(Act(ActionType::kFixBuild, "fix build"));
+  actions.push_back(Act(ActionType::kFixResult, "fix result"));
+
+  CHECK(BestOf(state, actions) == "fix build");
+}
+
+TEST_CASE("RulesPolicy scores do not depend on the order of the actions", "[policy]") {
+  const SearchState state = LinearChain();
+  std::vector<Action> actions = ChainActions();
+  const Distribution forward = RulesPolicy::Score(state, actions, 1.0);
+
+  std::reverse(actions.begin(), actions.end());
+  Distribution backward = RulesPolicy::Score(state, actions, 1.0);
+  std::reverse(backward.scores.begin(), backward.scores.end());
+
+  CHECK(forward.scores == backward.scores);
+}
+
+TEST_CASE("RulesPolicy answers an empty state with finite scores", "[policy]") {
+  const Distribution distribution = RulesPolicy::Score({}, ChainActions(), 1.0);
+
+  for (const double score : distribution.scores) CHECK(std::isfinite(score));
+}
+
+TEST_CASE("Rule opinions stay on their stated scale", "[policy]") {
+  const SearchState state = LinearChain();
+  const Facts facts(state);
+
+  for (const Rule& rule : RuleTable()) {
+    for (const Action& action : ChainActions()) {
+      INFO(rule.name << " about " << action.text);
+      CHECK(rule.function(facts, action, facts.Describe(action)) <= 5.0);
+    }
+  }
+}
+
+TEST_CASE("Facts estimates the roofline without a profile", "[policy]") {
+  SearchState state = LinearChain();
+  state.evaluation.median_seconds = 0.02;
+
+  const Facts facts(state);
+
+  CHECK(facts.limit() == Limit::kCompute);
+  // 5e11 operations at 5e13 per second are 10 ms.
+  CHECK_THAT(facts.speed_of_light_ratio().value(), Catch::Matchers::WithinAbs(0.5, 1e-9));
+  CHECK(facts.dispatches() == 4);
+}
+
+}  // namespace
+}  // namespace mtmc::policy
