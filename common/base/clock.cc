@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/clock.h"
 
+#include "absl/time/clock.h"
+
 namespace mtmc::base {
 
 absl::Time RealClock::Now() const { return absl::Now(); }
