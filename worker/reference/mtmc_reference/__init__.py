@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reference process of the worker: it runs the user's PyTorch file.
+
+The daemon talks to `python -m mtmc_reference` in lines of protobuf JSON
+(`proto/mtmc/v1/reference.proto`). The package needs PyTorch, NumPy and the
+standard library; on CUDA also `cuda.bindings`.
+
+    protocol   lines in, lines out; no exception of the user ends the process
+    session    what stays loaded between requests
+    problem    imports the file and builds its model
+    workload   draws inputs from a seed
+    trace      model to mtmc.v1.Graph (naming: values)
+    oracle     fp64 run and the error bounds of the precision classes
+    probes     zeros, mean, input and replay, which must not pass
+    compare    one tensor against another, in chunks
+    share      tensors in files or CUDA IPC memory
+    baseline   times eager and torch.compile
+"""

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m mtmc_reference --scratch DIR`: serves requests on standard input."""
+
+import argparse
+import json
+import sys
+import warnings
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="mtmc_reference", description=__doc__)
+    parser.add_argument("--scratch", required=True, help="folder for tensors shared as files")
+    options = parser.parse_args()
+
+    from .protocol import serve, take_standard_streams
+
+    requests, responses = take_standard_streams()
+    warnings.simplefilter("ignore")
+    try:
+        from .session import Session
+    except ImportError as error:
+        return _serve_without_torch(requests, responses, error)
+    session = Session(options.scratch)
+    try:
+        serve(session, requests, responses)
+    finally:
+        session.close()
+    return 0
+
+
+def _serve_without_torch(requests, responses, error):
+    for line in requests:
+        failure = {
+            "reason": "NO_TORCH",
+            "message": f"{sys.executable} cannot import PyTorch ({error}); "
+            "name a Python that has it in MTMC_PYTHON",
+        }
+        responses.write(json.dumps({"sequence": _sequence(line), "failure": failure}) + "\n")
+        responses.flush()
+    return 0
+
+
+def _sequence(line):
+    try:
+        return json.loads(line).get("sequence", 0)
+    except (ValueError, AttributeError):
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Times a baseline: PyTorch eager, eager with TF32, or `torch.compile`.
+
+Each sample is one forward pass without gradients, between two CUDA events or
+two readings of the host clock. A cold sample runs after a buffer larger than the
+last cache has been rewritten, outside the timed part.
+"""
+
+import time
+
+import torch
+
+from .failure import ProblemFailure, summary
+from .precision import Arithmetic, arithmetic
+
+_ARITHMETIC = {
+    "BASELINE_EAGER": Arithmetic.DEFAULT,
+    "BASELINE_EAGER_TF32": Arithmetic.TF32,
+    "BASELINE_COMPILE": Arithmetic.DEFAULT,
+}
+# Multiples of the last-level cache that a flush rewrites. On a CPU the cache is
+# not exclusive and has no strict LRU order, so one size is not enough.
+_CUDA_CACHES = 2
+_CPU_CACHES = 4
+_MIN_CUDA_FLUSH = 256 * 1024 * 1024
+# Cache size where the kernel does not tell, and the largest that is believed:
+# a virtual machine may show the cache of the whole host.
+_DEFAULT_CPU_CACHE = 32 * 1024 * 1024
+_MAX_CPU_CACHE = 64 * 1024 * 1024
+
+
+class Baselines:
+    """Times the model of one execution. Compiled code is kept until it is dropped."""
+
+    def __init__(self, execution, device):
+        self._execution = execution
+        self._device = device
+        self._compiled = None
+        self._flush_buffer = None
+
+    def sample(self, baseline, inputs, samples, is_cold, warmups):
+        """Seconds of each of `samples` forward passes on `inputs`.
+
+        Raises ProblemFailure BASELINE_FAILED when it cannot be run. Mutated
+        buffers have their initial values again afterwards.
+        """
+        if baseline not in _ARITHMETIC:
+            raise ProblemFailure("BASELINE_FAILED", f"there is no baseline {baseline!r}; choose one")
+        timed = self._timed_cuda if self._device.type == "cuda" else self._timed_cpu
+        try:
+            model = self._model(baseline)
+            kind = _ARITHMETIC[baseline]
+            with self._execution.preserved_state(), arithmetic(kind, self._device), torch.no_grad():
+                for _ in range(warmups):
+                    model(*inputs)
+                return [timed(model, inputs, is_cold) for _ in range(samples)]
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise ProblemFailure(
+                "BASELINE_FAILED",
+                f"{baseline} raised {summary(error)}; choose another baseline",
+                0,
+                error,
+            ) from error
+
+    def _model(self, baseline):
+        if baseline != "BASELINE_COMPILE":
+            return self._execution.model
+        if self._compiled is None:
+            torch._dynamo.reset()
+            self._compiled = torch.compile(self._execution.model)
+        return self._compiled
+
+    def _timed_cpu(self, model, inputs, is_cold):
+        if is_cold:
+            self._flush()
+        start = time.perf_counter()
+        model(*inputs)
+        return time.perf_counter() - start
+
+    def _timed_cuda(self, model, inputs, is_cold):
+        start = torch.cuda.Event(enable_timing=True)
+        end = torch.cuda.Event(enable_timing=True)
+        if is_cold:
+            self._flush()
+        torch.cuda.synchronize(self._device)
+        start.record()
+        model(*inputs)
+        end.record()
+        torch.cuda.synchronize(self._device)
+        return start.elapsed_time(end) / 1e3
+
+    def _flush(self):
+        if self._flush_buffer is None:
+            size = _flush_bytes(self._device)
+            self._flush_buffer = torch.zeros(size, dtype=torch.uint8, device=self._device)
+        # Reads and writes every line.
+        self._flush_buffer.bitwise_not_()
+
+
+def _flush_bytes(device):
+    if device.type == "cuda":
+        cache = torch.cuda.get_device_properties(device).L2_cache_size
+        return max(_MIN_CUDA_FLUSH, _CUDA_CACHES * cache)
+    return _CPU_CACHES * min(_cpu_cache_bytes(), _MAX_CPU_CACHE)
+
+
+def _cpu_cache_bytes():
+    try:
+        with open("/sys/devices/system/cpu/cpu0/cache/index3/size", encoding="ascii") as file:
+            text = file.read().strip()
+    except OSError:
+        return _DEFAULT_CPU_CACHE
+    units = {"K": 1024, "M": 1024**2, "G": 1024**3}
+    return int(text[:-1]) * units[text[-1]] if text[-1:] in units else _DEFAULT_CPU_CACHE

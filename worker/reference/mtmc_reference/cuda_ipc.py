@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA memory across processes, through the runtime API of `cuda.bindings`.
+
+Imported only where a CUDA device is used. Calls run in the primary context that
+PyTorch has; a failing call raises RuntimeError.
+"""
+
+import ctypes
+
+import torch
+from cuda.bindings import runtime
+
+# sizeof(cudaIpcMemHandle_t)
+_HANDLE_BYTES = 64
+
+
+class Allocation:
+    """Device memory of its own, so that its handle opens nothing else."""
+
+    def __init__(self, size, device):
+        self._device = device
+        _select(device)
+        try:
+            self.pointer = int(_check(runtime.cudaMalloc(size)))
+        except RuntimeError:
+            # Blocks that PyTorch keeps for later are not visible to cudaMalloc.
+            torch.cuda.empty_cache()
+            self.pointer = int(_check(runtime.cudaMalloc(size)))
+
+    def handle(self):
+        """The 64 bytes of the allocation's cudaIpcMemHandle_t."""
+        _select(self._device)
+        handle = _check(runtime.cudaIpcGetMemHandle(self.pointer))
+        return ctypes.string_at(handle.getPtr(), _HANDLE_BYTES)
+
+    def free(self):
+        if self.pointer:
+            _select(self._device)
+            pointer, self.pointer = self.pointer, 0
+            _check(runtime.cudaFree(pointer))
+
+
+def open_handle(handle, device):
+    """Maps another process's allocation; returns its first address."""
+    if len(handle) != _HANDLE_BYTES:
+        raise ValueError(f"an IPC handle has {_HANDLE_BYTES} bytes, not {len(handle)}")
+    _select(device)
+    structure = runtime.cudaIpcMemHandle_t()
+    ctypes.memmove(structure.getPtr(), handle, _HANDLE_BYTES)
+    return int(
+        _check(runtime.cudaIpcOpenMemHandle(structure, runtime.cudaIpcMemLazyEnablePeerAccess))
+    )
+
+
+def close(pointer, device):
+    """Unmaps what `open_handle` mapped, after all work on the device is done."""
+    torch.cuda.synchronize(device)
+    _select(device)
+    _check(runtime.cudaIpcCloseMemHandle(pointer))
+
+
+def as_tensor(pointer, size, device):
+    """A byte tensor over device memory that it does not own."""
+    if size == 0:
+        return torch.empty(0, dtype=torch.uint8, device=device)
+    return torch.as_tensor(_Bytes(pointer, size), device=device)
+
+
+class _Bytes:
+    """What PyTorch reads to wrap foreign device memory; bf16 has no typestr, bytes have."""
+
+    def __init__(self, pointer, size):
+        self.__cuda_array_interface__ = {
+            "shape": (size,),
+            "typestr": "|u1",
+            "data": (pointer, False),
+            "strides": None,
+            "version": 2,
+        }
+
+
+def _select(device):
+    # PyTorch creates the primary context; the runtime API then finds it current.
+    torch.cuda.init()
+    _check(runtime.cudaSetDevice(device.index or 0))
+
+
+def _check(answer):
+    code, *values = answer
+    if code != runtime.cudaError_t.cudaSuccess:
+        runtime.cudaGetLastError()
+        raise RuntimeError(f"CUDA runtime call failed: {code.name}")
+    return values[0] if values else None

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the model: outputs in the order of the graph, its state left unchanged."""
+
+import copy
+
+import torch
+import torch.utils._pytree as pytree
+
+from .precision import Arithmetic, arithmetic
+from .problem import map_tensors
+
+
+class Execution:
+    """One model with its graph. Running it restores what `forward` mutates."""
+
+    def __init__(self, problem, model, graph, seed, device):
+        self.model = model
+        self._problem = problem
+        self._seed = seed
+        self._device = device
+        self._mutations = [
+            output for output in graph["outputs"] if output["kind"] != "KIND_USER_OUTPUT"
+        ]
+        self._positions = {
+            entry["name"]: entry["argumentIndex"]
+            for entry in graph["inputs"]
+            if entry["kind"] == "KIND_USER_INPUT"
+        }
+        self.user_outputs = len(graph["outputs"]) - len(self._mutations)
+
+    def run(self, inputs, kind):
+        """Outputs of one forward pass in the arithmetic `kind`, none aliasing an input.
+
+        Random operations start from the same seed each time. What the user's
+        code raises becomes a ProblemFailure.
+        """
+        model = self.model
+        if kind == Arithmetic.FP64:
+            model = self._problem.call(lambda: map_tensors(copy.deepcopy(model), _widened))
+            inputs = [_widened(value) for value in inputs]
+        if any(output["kind"] == "KIND_INPUT_MUTATION" for output in self._mutations):
+            inputs = [_copied(value) for value in inputs]
+        with self.preserved_state(model), arithmetic(kind, self._device), torch.no_grad():
+            torch.manual_seed(self._seed)
+            answer = self._problem.call(model, *inputs)
+            users = [_dense(value, inputs) for value in pytree.tree_leaves(answer)]
+            return users + [self._mutated(model, output, inputs) for output in self._mutations]
+
+    def preserved_state(self, model=None):
+        """Context that gives mutated buffers their initial values back."""
+        model = model or self.model
+        targets = [
+            output["target"]
+            for output in self._mutations
+            if output["kind"] == "KIND_BUFFER_MUTATION"
+        ]
+        return _PreservedState(model, targets)
+
+    def _mutated(self, model, output, inputs):
+        if output["kind"] == "KIND_INPUT_MUTATION":
+            return inputs[self._positions[output["target"]]].clone()
+        return state_tensor(model, output["target"]).detach().clone()
+
+
+class _PreservedState:
+    def __init__(self, model, targets):
+        self._saved = [(model, target, state_tensor(model, target)) for target in targets]
+        self._copies = [tensor.detach().clone() for _, _, tensor in self._saved]
+
+    def __enter__(self):
+        return self
+
+    @torch.no_grad()
+    def __exit__(self, *_):
+        for (model, target, tensor), value in zip(self._saved, self._copies):
+            tensor.copy_(value)
+            # `self.buffer = new` rebinds instead of writing in place.
+            if state_tensor(model, target) is not tensor:
+                path, _, name = target.rpartition(".")
+                setattr(model.get_submodule(path), name, tensor)
+
+
+def state_tensor(model, target):
+    """The parameter, buffer or plain tensor attribute at an attribute path."""
+    path, _, name = target.rpartition(".")
+    return getattr(model.get_submodule(path), name)
+
+
+def _widened(value):
+    if isinstance(value, torch.Tensor) and value.is_floating_point():
+        return value.double()
+    return value
+
+
+def _copied(value):
+    return value.clone() if isinstance(value, torch.Tensor) else value
+
+
+def _dense(value, inputs):
+    value = value.detach()
+    # An output that aliases an input or a parameter must not change with it.
+    is_alias = value.is_contiguous() and any(
+        isinstance(other, torch.Tensor) and other.data_ptr() == value.data_ptr()
+        for other in inputs
+    )
+    return value.clone() if is_alias else value.contiguous()

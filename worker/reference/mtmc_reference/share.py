@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors that two processes of one worker share: mtmc.v1.SharedTensor.
+
+On a CPU a tensor lies in a file of the scratch folder, on CUDA in memory of its
+own that the other process opens by an IPC handle. Either way the other process
+gets copies: nothing that is shared holds a parameter in use, a reference output
+or the allocator's other blocks.
+"""
+
+import base64
+import contextlib
+import itertools
+import math
+import mmap
+import os
+
+import torch
+
+from . import types
+
+# Start of each tensor within a file or allocation; SharedFile asks for 64, and
+# 256 is what a CUDA allocation itself has.
+_ALIGNMENT = 256
+_numbers = itertools.count()
+
+
+class FilePublication:
+    """Dense copies of tensors in one file. A resource: `release` deletes the file."""
+
+    def __init__(self, scratch, tensors):
+        self._path = os.path.join(scratch, f"reference-{os.getpid()}-{next(_numbers)}.bin")
+        offsets, size = _layout(tensors)
+        with open(self._path, "xb") as file:
+            file.truncate(size)
+            for (_, tensor), offset in zip(tensors, offsets):
+                file.seek(offset)
+                file.write(_bytes_of(tensor.detach().cpu().contiguous()).numpy().data)
+        self.messages = [
+            _message(name, tensor, file={"path": self._path, "offset": offset})
+            for (name, tensor), offset in zip(tensors, offsets)
+        ]
+
+    def release(self):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._path)
+
+
+class CudaPublication:
+    """Dense copies of tensors in one allocation. A resource: `release` frees it.
+
+    The memory does not come from PyTorch's allocator, whose segments hold other
+    tensors too and would be opened as a whole.
+    """
+
+    def __init__(self, device, tensors):
+        from . import cuda_ipc
+
+        offsets, size = _layout(tensors)
+        self._memory = cuda_ipc.Allocation(size, device)
+        whole = cuda_ipc.as_tensor(self._memory.pointer, size, device)
+        for (_, tensor), offset in zip(tensors, offsets):
+            content = _bytes_of(tensor.detach().contiguous())
+            whole[offset : offset + content.numel()].copy_(content)
+        torch.cuda.synchronize(device)
+        handle = base64.b64encode(self._memory.handle()).decode()
+        self.messages = [
+            _message(name, tensor, cudaIpc={"handle": handle, "offset": offset})
+            for (name, tensor), offset in zip(tensors, offsets)
+        ]
+
+    def release(self):
+        self._memory.free()
+
+
+def publish(tensors, scratch, device):
+    """Shares copies of (name, tensor) pairs the way `device` wants it."""
+    if device.type == "cuda":
+        return CudaPublication(device, tensors)
+    return FilePublication(scratch, tensors)
+
+
+@contextlib.contextmanager
+def opened(messages, device):
+    """Yields the shared tensors by name; they are invalid after the block.
+
+    Raises ValueError when a message does not describe a readable tensor.
+    """
+    tensors = {}
+    with contextlib.ExitStack() as stack:
+        bases = {}
+        for message in messages:
+            size, shape, dtype = _described(message)
+            if "file" in message:
+                content = _mapped(message["file"], size)
+            elif "cudaIpc" in message:
+                content = _device_bytes(message["cudaIpc"], size, device, bases, stack)
+            else:
+                raise ValueError(f"tensor {message.get('name')!r} has no location")
+            tensors[message.get("name", "")] = content.view(dtype).reshape(shape)
+        try:
+            yield tensors
+        finally:
+            # Views of the memory must be gone before it is unmapped.
+            tensors.clear()
+
+
+def _described(message):
+    kind = message.get("type", {})
+    try:
+        shape = [int(extent) for extent in kind.get("shape", [])]
+        dtype = types.torch_dtype(kind["dataType"])
+    except (KeyError, ValueError) as error:
+        raise ValueError(f"tensor {message.get('name')!r} has no type ({error})") from error
+    return math.prod(shape) * dtype.itemsize, shape, dtype
+
+
+def _mapped(location, size):
+    offset = int(location.get("offset", 0))
+    if size == 0:
+        return torch.empty(0, dtype=torch.uint8)
+    with open(location["path"], "rb") as file:
+        have = os.fstat(file.fileno()).st_size
+        if offset < 0 or have < offset + size:
+            raise ValueError(f"{location['path']} holds {have} bytes, not {offset + size}")
+        # A private mapping: writable for torch, and never written back.
+        mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    return torch.frombuffer(mapping, dtype=torch.uint8, count=size, offset=offset)
+
+
+def _device_bytes(location, size, device, bases, stack):
+    from . import cuda_ipc
+
+    handle = base64.b64decode(location["handle"])
+    if handle not in bases:
+        bases[handle] = cuda_ipc.open_handle(handle, device)
+        stack.callback(cuda_ipc.close, bases[handle], device)
+    return cuda_ipc.as_tensor(bases[handle] + int(location.get("offset", 0)), size, device)
+
+
+def _layout(tensors):
+    offsets, end = [], 0
+    for _, tensor in tensors:
+        offsets.append(end)
+        end += -(-types.byte_count(tensor) // _ALIGNMENT) * _ALIGNMENT
+    return offsets, max(end, _ALIGNMENT)
+
+
+def _bytes_of(tensor):
+    return tensor.reshape(-1).view(torch.uint8)
+
+
+def _message(name, tensor, **location):
+    return {"name": name, "type": types.tensor_type(tensor, keep_strides=False), **location}

@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model to mtmc.v1.Graph (as a dictionary ready for JSON).
+
+`torch.export` records ATen operators with composites kept (`aten.linear`,
+`aten.layer_norm`); an empty decomposition table then only makes the graph
+functional, so that each value is defined once and each mutation is an output.
+Training-mode batch norm thereby becomes `aten._native_batch_norm_legit_functional`
+with five results: output, saved mean, saved inverse deviation, and the new
+running mean and variance.
+"""
+
+import hashlib
+import inspect
+import json
+import math
+import operator
+
+import torch
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
+
+from . import types
+from .failure import ProblemFailure, is_out_of_memory, summary, user_line
+from .values import Names, operator_stem
+
+_INPUT_KINDS = {
+    InputKind.USER_INPUT: "KIND_USER_INPUT",
+    InputKind.PARAMETER: "KIND_PARAMETER",
+    InputKind.BUFFER: "KIND_BUFFER",
+    InputKind.CONSTANT_TENSOR: "KIND_CONSTANT",
+}
+_MUTATION_KINDS = {
+    OutputKind.BUFFER_MUTATION: "KIND_BUFFER_MUTATION",
+    OutputKind.PARAMETER_MUTATION: "KIND_BUFFER_MUTATION",
+    OutputKind.USER_INPUT_MUTATION: "KIND_INPUT_MUTATION",
+}
+
+# Operators that hand their first argument on unchanged.
+_IDENTITIES = frozenset({"aten::alias", "aten::detach", "aten::lift_fresh", "aten::lift_fresh_copy"})
+# Operators that copy; identities of a value where the layout stays the same.
+_COPIES = frozenset({"aten::clone", "aten::contiguous"})
+# Operators that only check, and are not part of the computation.
+_CHECKS = frozenset({"aten::_assert_tensor_metadata", "aten::sym_constrain_range_for_size"})
+
+# Largest integer that every JSON reader keeps exactly.
+_MAX_EXACT_INTEGER = 2**53
+
+
+def trace(problem, model, inputs):
+    """Returns (graph, constants): the Graph and the lifted constants by target.
+
+    REQUIRES: `inputs` are the forward arguments, on the model's device. Raises
+    ProblemFailure UNTRACEABLE or OUTPUT_UNSUPPORTED. Takes seconds and, because
+    it runs on fake tensors, no memory of the inputs' size.
+    """
+    program = _export(problem, model, inputs)
+    graph = _Writer(problem.path, program, _argument_names(model)).graph()
+    text = json.dumps(graph, sort_keys=True, separators=(",", ":"))
+    graph["digest"] = hashlib.sha256(text.encode()).hexdigest()
+    graph["source"] = problem.source
+    return graph, dict(program.constants)
+
+
+def _argument_names(model):
+    return list(inspect.signature(model.forward).parameters)
+
+
+def _export(problem, model, inputs):
+    try:
+        with torch.no_grad():
+            exported = torch.export.export(model, tuple(inputs), strict=False)
+            return exported.run_decompositions({})
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if is_out_of_memory(error):
+            raise problem.failure_of(error) from error
+        line = user_line(error, problem.path)
+        raise ProblemFailure(
+            "UNTRACEABLE",
+            f"line {line} cannot be traced ({summary(error)}); make control flow and state "
+            "independent of tensor values",
+            line,
+            error,
+        ) from error
+
+
+class _Writer:
+    """Turns one exported program into the dictionary; used once."""
+
+    def __init__(self, path, program, argument_names):
+        self._path = path
+        self._argument_names = argument_names
+        self._program = program
+        self._names = Names()
+        # fx node to value name, or to a list of them for several results.
+        self._values = {}
+
+    def graph(self):
+        nodes = {node.name: node for node in self._program.graph.nodes}
+        inputs = self._inputs(nodes)
+        outputs = self._output_specs()
+        live = self._live_nodes(nodes, outputs)
+        # Outputs are named before the operators: they are what people read.
+        names = self._output_names(outputs)
+        written = []
+        for node in self._program.graph.nodes:
+            if node in live and not self._forward_identity(node):
+                written.append(self._node(node))
+        return {
+            "inputs": inputs,
+            "nodes": written,
+            "outputs": [
+                self._output(spec, name, nodes) for spec, name in zip(outputs, names)
+            ],
+        }
+
+    def _inputs(self, nodes):
+        inputs, argument_index = [], 0
+        for spec in self._program.graph_signature.input_specs:
+            if isinstance(spec.arg, ConstantArgument):
+                argument_index += 1
+                continue
+            node = nodes[spec.arg.name]
+            is_user = spec.kind == InputKind.USER_INPUT
+            name = self._names.take(self._input_wish(spec, node, argument_index))
+            self._values[node] = name
+            entry = {
+                "name": name,
+                "kind": _INPUT_KINDS[spec.kind],
+                "type": types.tensor_type(node.meta["val"], keep_strides=False),
+            }
+            if is_user:
+                entry["argumentIndex"] = argument_index
+                argument_index += 1
+            else:
+                entry["target"] = spec.target
+            inputs.append(entry)
+        return inputs
+
+    def _input_wish(self, spec, node, argument_index):
+        if spec.kind != InputKind.USER_INPUT:
+            return spec.target
+        # fx writes names in lower case; the user's own spelling reads better.
+        spoken = self._argument_names[argument_index : argument_index + 1]
+        return spoken[0] if spoken and spoken[0].lower() == node.name else node.name
+
+    def _output_specs(self):
+        """User outputs first, in the order of the returned structure, then mutations."""
+        specs = self._program.graph_signature.output_specs
+        users = [spec for spec in specs if spec.kind == OutputKind.USER_OUTPUT]
+        for index, spec in enumerate(users):
+            if not isinstance(spec.arg, TensorArgument):
+                raise ProblemFailure(
+                    "OUTPUT_UNSUPPORTED",
+                    f"output {index} of forward is not a tensor; return tensors only",
+                )
+        if not users:
+            raise ProblemFailure("OUTPUT_UNSUPPORTED", "forward returns no tensor; return one")
+        return users + [spec for spec in specs if spec.kind in _MUTATION_KINDS]
+
+    def _output_names(self, specs):
+        users = sum(spec.kind == OutputKind.USER_OUTPUT for spec in specs)
+        names = []
+        for index, spec in enumerate(specs):
+            if index >= users:
+                names.append(self._names.take(f"{spec.target}_new"))
+            elif users == 1:
+                names.append(self._names.take_first(["y", "out"]))
+            else:
+                names.append(self._names.take(f"y{index}"))
+        return names
+
+    def _output(self, spec, name, nodes):
+        node = nodes[spec.arg.name]
+        _require_supported(node, "OUTPUT_UNSUPPORTED")
+        entry = {
+            "name": name,
+            "kind": _MUTATION_KINDS.get(spec.kind, "KIND_USER_OUTPUT"),
+            "value": self._values[node],
+            "type": types.tensor_type(node.meta["val"]),
+        }
+        if spec.kind != OutputKind.USER_OUTPUT:
+            entry["target"] = spec.target
+        return entry
+
+    def _live_nodes(self, nodes, outputs):
+        pending = [nodes[spec.arg.name] for spec in outputs]
+        live = set()
+        while pending:
+            node = pending.pop()
+            if node not in live:
+                live.add(node)
+                pending.extend(node.all_input_nodes)
+        return {node for node in live if node.op == "call_function"}
+
+    def _forward_identity(self, node):
+        """Gives `node` the value of what it passes on unchanged; false if it computes."""
+        if node.target is operator.getitem:
+            source, index = node.args
+            values = self._values[source]
+            self._values[node] = values[index] if isinstance(values, list) else values
+            return True
+        op = node.target._schema.name
+        if op in _CHECKS:
+            return True
+        if op in _IDENTITIES or (op in _COPIES and _keeps_layout(node)):
+            self._values[node] = self._values[node.args[0]]
+            return True
+        if op == "aten::native_dropout" and (node.args[1] == 0 or node.args[2] is False):
+            # The mask stays unused in every model that was seen; if not, keep it.
+            if all(user.args[1] == 0 for user in node.users):
+                self._values[node] = self._values[node.args[0]]
+                return True
+        return False
+
+    def _node(self, node):
+        target = node.target
+        results = node.meta["val"]
+        is_single = isinstance(results, torch.Tensor)
+        name = self._names.take(operator_stem(target))
+        _require_supported(node, "UNTRACEABLE")
+        if is_single:
+            self._values[node] = name
+            values, tensors = [name], [results]
+        else:
+            tensors = list(results)
+            values = [self._names.take(f"{name}_r{index}") for index in range(len(tensors))]
+            self._values[node] = values
+        arguments, argument_names = self._arguments(node)
+        schema = target._schema
+        return {
+            "name": name,
+            "op": f"{schema.name}.{schema.overload_name or 'default'}",
+            "arguments": arguments,
+            "argumentNames": argument_names,
+            "results": values,
+            "resultTypes": [types.tensor_type(tensor) for tensor in tensors],
+            "line": _line(node, self._path),
+            "modulePath": _module_path(node),
+        }
+
+    def _arguments(self, node):
+        arguments, names = [], []
+        for index, parameter in enumerate(node.target._schema.arguments):
+            if index < len(node.args):
+                value = node.args[index]
+            elif parameter.name in node.kwargs:
+                value = node.kwargs[parameter.name]
+            else:
+                value = parameter.default_value
+            if parameter.name == "pin_memory":
+                continue
+            names.append(parameter.name)
+            arguments.append(self._argument(value, parameter))
+        return arguments, names
+
+    def _argument(self, value, parameter):
+        kind = parameter.type.kind() if parameter is not None else ""
+        if isinstance(value, torch.fx.Node):
+            return {"value": self._values[value]}
+        # A device is always the one that the program runs on.
+        if value is None or isinstance(value, torch.device):
+            return {"none": {}}
+        if kind in ("DeviceObjType",):
+            return {"none": {}}
+        if parameter is not None and parameter.name in ("dtype", "output_dtype"):
+            return _dtype_argument(value)
+        if isinstance(value, bool):
+            return {"boolValue": value}
+        if isinstance(value, int):
+            return {"floatValue": float(value)} if kind == "FloatType" else _integer(value)
+        if isinstance(value, float):
+            return {"floatValue": _float(value)}
+        if isinstance(value, str):
+            return {"stringValue": value}
+        if isinstance(value, torch.dtype):
+            return {"dataType": types.data_type(value)}
+        if isinstance(value, (torch.memory_format, torch.layout)):
+            return {"stringValue": str(value).removeprefix("torch.")}
+        if isinstance(value, (list, tuple)):
+            elements = [self._argument(element, None) for element in value]
+            return {"list": {"elements": elements}}
+        raise ProblemFailure(
+            "UNTRACEABLE", f"an argument of type {type(value).__name__} has no form in a graph"
+        )
+
+
+def _dtype_argument(value):
+    if isinstance(value, torch.dtype):
+        return {"dataType": types.data_type(value)}
+    return _integer(value)
+
+
+def _integer(value):
+    return {"intValue": value if abs(value) <= _MAX_EXACT_INTEGER else str(value)}
+
+
+def _float(value):
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def _keeps_layout(node):
+    source, result = node.args[0].meta["val"], node.meta["val"]
+    return source.stride() == result.stride()
+
+
+def _require_supported(node, reason):
+    values = node.meta["val"]
+    for tensor in [values] if isinstance(values, torch.Tensor) else values:
+        if not isinstance(tensor, torch.Tensor) or not types.is_supported(tensor.dtype):
+            kind = getattr(tensor, "dtype", type(tensor).__name__)
+            raise ProblemFailure(
+                reason, f"{node.name} yields {kind}, which mtmc has no type for; use real tensors"
+            )
+
+
+def _line(node, path):
+    """Deepest line of the user's file in the node's stack, which lists it outermost first."""
+    line = 0
+    marker = f'File "{path}", line '
+    for text in (node.meta.get("stack_trace") or "").splitlines():
+        if text.strip().startswith(marker):
+            line = int(text.strip()[len(marker) :].split(",")[0])
+    return line
+
+
+def _module_path(node):
+    stack = node.meta.get("nn_module_stack") or {}
+    return list(stack.values())[-1][0] if stack else ""
