@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/daemon/coordinator_client.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/digest.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/status.h"
+#include "mtmc/v1/artifact.grpc.pb.h"
+#include "mtmc/v1/worker.grpc.pb.h"
+
+namespace mtmc::worker {
+namespace {
+
+// A problem's source or a program: far below a second even over a slow link.
+constexpr absl::Duration kDownloadTimeout = absl::Seconds(60);
+
+class GrpcCoordinatorClient : public CoordinatorClient {
+ public:
+  explicit GrpcCoordinatorClient(const std::string& endpoint)
+      : channel_(rpc::MakeChannel(endpoint, {.retries_unavailable = false})),
+        leases_(v1::LeaseService::NewStub(channel_)),
+        artifacts_(v1::ArtifactService::NewStub(channel_)) {}
+
+  absl::StatusOr<v1::SynchronizeResponse> Synchronize(const v1::SynchronizeRequest& request,
+                                                      absl::Duration timeout) override {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+    {
+      absl::MutexLock lock(&mu_);
+      // Only a call that waits for work is worth cutting short.
+      if (request.has_idle()) waiting_ = &context;
+    }
+    v1::SynchronizeResponse response;
+    const grpc::Status status = leases_->Synchronize(&context, request, &response);
+    {
+      absl::MutexLock lock(&mu_);
+      waiting_ = nullptr;
+    }
+    if (!status.ok()) return rpc::FromGrpc(status);
+    return response;
+  }
+
+  void Interrupt() override {
+    absl::MutexLock lock(&mu_);
+    if (waiting_ != nullptr) waiting_->TryCancel();
+  }
+
+  absl::StatusOr<std::string> Download(const v1::Digest& digest) override {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + kDownloadTimeout));
+    v1::DownloadArtifactRequest request;
+    *request.mutable_digest() = digest;
+    auto reader = artifacts_->DownloadArtifact(&context, request);
+    std::string bytes;
+    v1::DownloadArtifactResponse response;
+    while (reader->Read(&response)) bytes += response.chunk();
+    const grpc::Status status = reader->Finish();
+    if (!status.ok()) return rpc::FromGrpc(status);
+    if (base::Sha256(bytes).sha256_hex != digest.sha256()) {
+      return absl::DataLossError(absl::StrCat("artifact ", digest.sha256(), " arrived damaged"));
+    }
+    return bytes;
+  }
+
+ private:
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<v1::LeaseService::Stub> leases_;
+  const std::unique_ptr<v1::ArtifactService::Stub> artifacts_;
+
+  absl::Mutex mu_;
+  // The idle call under way, owned by Synchronize.
+  grpc::ClientContext* waiting_ ABSL_GUARDED_BY(mu_) = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<CoordinatorClient> ConnectToCoordinator(const std::string& endpoint) {
+  return std::make_unique<GrpcCoordinatorClient>(endpoint);
+}
+
+}  // namespace mtmc::worker

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/daemon/lease_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/id.h"
+#include "common/base/log.h"
+
+namespace mtmc::worker {
+namespace {
+
+// The coordinator holds an idle call for some seconds; this is well above.
+constexpr absl::Duration kCallTimeout = absl::Seconds(30);
+
+// Waits between failed calls grow to the second value.
+constexpr absl::Duration kFirstRetry = absl::Milliseconds(100);
+constexpr absl::Duration kLastRetry = absl::Seconds(3);
+
+// The coordinator holds an idle call until there is work; the pause only keeps
+// one that does not from being called in a busy loop.
+constexpr absl::Duration kIdlePause = absl::Milliseconds(10);
+
+absl::Time ToTime(const google::protobuf::Timestamp& time) {
+  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
+}
+
+}  // namespace
+
+LeaseLoop::LeaseLoop(CoordinatorClient& client, base::Clock& clock, v1::Worker worker, Work work)
+    : client_(client),
+      clock_(clock),
+      worker_(std::move(worker)),
+      work_(std::move(work)),
+      instance_id_(base::MakeUuid4()),
+      worker_thread_([this](std::stop_token stop) { WorkUntilStopped(std::move(stop)); }) {}
+
+LeaseLoop::~LeaseLoop() {
+  is_cancelled_ = true;
+  worker_thread_.request_stop();
+  absl::MutexLock lock(&mu_);
+  changed_.SignalAll();
+}
+
+void LeaseLoop::WorkUntilStopped(std::stop_token stop) {
+  while (true) {
+    v1::Lease lease;
+    {
+      absl::MutexLock lock(&mu_);
+      while (!stop.stop_requested() && (!current_ || current_->result)) changed_.Wait(&mu_);
+      if (stop.stop_requested()) return;
+      lease = current_->lease;
+      is_working_ = true;
+      is_cancelled_ = false;
+    }
+    v1::LeaseResult result = work_(lease, [&](v1::Stage stage) {
+      absl::MutexLock lock(&mu_);
+      if (current_ && current_->lease.id() == lease.id()) current_->stage = stage;
+      has_news_ = true;
+      changed_.SignalAll();
+    });
+    absl::MutexLock lock(&mu_);
+    is_working_ = false;
+    has_news_ = true;
+    if (current_ && current_->lease.id() == lease.id()) current_->result = std::move(result);
+    changed_.SignalAll();
+  }
+}
+
+v1::SynchronizeRequest LeaseLoop::Describe(bool is_leaving) {
+  v1::SynchronizeRequest request;
+  *request.mutable_worker() = worker_;
+  request.set_instance_id(instance_id_);
+  request.set_is_leaving(is_leaving);
+  absl::MutexLock lock(&mu_);
+  has_news_ = false;
+  if (!current_) {
+    request.mutable_idle();
+  } else if (current_->result) {
+    request.mutable_completed()->set_lease_id(current_->lease.id());
+    *request.mutable_completed()->mutable_result() = *current_->result;
+  } else {
+    request.mutable_executing()->set_lease_id(current_->lease.id());
+    request.mutable_executing()->set_stage(current_->stage);
+  }
+  return request;
+}
+
+void LeaseLoop::Adopt(const v1::SynchronizeRequest& sent,
+                      const v1::SynchronizeResponse& response) {
+  absl::MutexLock lock(&mu_);
+  // Any answer acknowledges a result that was sent.
+  if (sent.has_completed() && current_ && current_->lease.id() == sent.completed().lease_id()) {
+    current_.reset();
+  }
+  const std::string wanted = response.has_lease() ? response.lease().id() : "";
+  if (current_ && current_->lease.id() != wanted) {
+    base::Log(base::LogLevel::kInfo, "lease called off", {{"lease", current_->lease.id()}});
+    is_cancelled_ = true;
+    current_.reset();
+  }
+  // A called-off lease must have left the work thread before the next begins.
+  while (is_working_ && !current_) changed_.Wait(&mu_);
+  if (!wanted.empty() && !current_) {
+    base::Log(base::LogLevel::kDebug, "lease taken",
+              {{"lease", wanted}, {"job", response.lease().job()}, {"candidate", response.lease().candidate()}});
+    current_ = Current{.lease = response.lease()};
+    changed_.SignalAll();
+  }
+}
+
+void LeaseLoop::AwaitChange(absl::Time deadline, std::stop_token stop) {
+  absl::MutexLock lock(&mu_);
+  while (!has_news_ && !stop.stop_requested() && clock_.Now() < deadline) {
+    clock_.Wait(changed_, mu_, deadline);
+  }
+}
+
+bool LeaseLoop::IsIdle() {
+  absl::MutexLock lock(&mu_);
+  return !current_;
+}
+
+absl::Status LeaseLoop::Run(std::stop_token stop) {
+  const std::stop_callback wake(stop, [this] {
+    client_.Interrupt();
+    absl::MutexLock lock(&mu_);
+    changed_.SignalAll();
+  });
+  absl::Duration retry = kFirstRetry;
+  bool was_unreachable = false;
+  while (true) {
+    const bool is_leaving = stop.stop_requested();
+    const v1::SynchronizeRequest request = Describe(is_leaving);
+    const auto response = client_.Synchronize(request, kCallTimeout);
+    if (!response.ok()) {
+      if (absl::IsFailedPrecondition(response.status())) return response.status();
+      if (is_leaving && request.has_idle()) return absl::OkStatus();
+      if (!was_unreachable && !stop.stop_requested()) {
+        base::Log(base::LogLevel::kWarning, "coordinator cannot be reached, will go on trying",
+                  {{"error", response.status()}});
+      }
+      was_unreachable = !stop.stop_requested();
+      AwaitChange(clock_.Now() + retry, std::stop_token());
+      retry = std::min(retry * 2, kLastRetry);
+      continue;
+    }
+    if (was_unreachable) base::Log(base::LogLevel::kInfo, "coordinator reached again");
+    was_unreachable = false;
+    retry = kFirstRetry;
+    Adopt(request, *response);
+    if (IsIdle()) {
+      if (is_leaving) return absl::OkStatus();
+      AwaitChange(clock_.Now() + kIdlePause, stop);
+    } else {
+      AwaitChange(ToTime(response->next_synchronization_time()), stop);
+    }
+  }
+}
+
+}  // namespace mtmc::worker

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/clock.h"
+#include "mtmc/v1/worker.pb.h"
+#include "worker/daemon/coordinator_client.h"
+
+namespace mtmc::worker {
+
+// Takes leases and works on them, one at a time.
+//
+//   Run (caller's thread)          work thread
+//   ---------------------          -----------
+//   Synchronize(idle)      ---->   (waits)
+//   lease arrives          ---->   work(lease, progress)
+//   Synchronize(executing) every stage, and before the lease would expire
+//                          <----   result
+//   Synchronize(completed) until it is acknowledged
+//
+// A response that names no lease, or another one, calls the present work off.
+// A completed result is repeated until a call succeeds, over any outage.
+class LeaseLoop {
+ public:
+  // Runs one lease; blocks. Calls `progress` at each stage. Must return soon
+  // after is_cancelled() has become true; its result is dropped then.
+  using Work = std::function<v1::LeaseResult(const v1::Lease& lease,
+                                             const std::function<void(v1::Stage)>& progress)>;
+
+  // Borrows client and clock, which must outlive it.
+  LeaseLoop(CoordinatorClient& client, base::Clock& clock, v1::Worker worker, Work work);
+  ~LeaseLoop();
+
+  // Until `stop` is requested and the lease in hand is done and reported.
+  // FAILED_PRECONDITION when the coordinator refuses this worker's version.
+  absl::Status Run(std::stop_token stop);
+
+  // Whether the work in hand was called off. Thread-safe; for the parties.
+  bool is_cancelled() const { return is_cancelled_.load(); }
+
+ private:
+  struct Current {
+    v1::Lease lease;
+    v1::Stage stage = v1::STAGE_UNSPECIFIED;
+    std::optional<v1::LeaseResult> result;
+  };
+
+  void WorkUntilStopped(std::stop_token stop);
+  v1::SynchronizeRequest Describe(bool is_leaving);
+  void Adopt(const v1::SynchronizeRequest& sent, const v1::SynchronizeResponse& response);
+  bool IsIdle();
+  void AwaitChange(absl::Time deadline, std::stop_token stop);
+
+  CoordinatorClient& client_;
+  base::Clock& clock_;
+  const v1::Worker worker_;
+  const Work work_;
+  const std::string instance_id_;
+  std::atomic<bool> is_cancelled_ = false;
+
+  absl::Mutex mu_;
+  absl::CondVar changed_;
+  // The lease in hand, done or not.
+  std::optional<Current> current_ ABSL_GUARDED_BY(mu_);
+  // The work thread is inside work_.
+  bool is_working_ ABSL_GUARDED_BY(mu_) = false;
+  // Something happened that the coordinator should hear of at once.
+  bool has_news_ ABSL_GUARDED_BY(mu_) = false;
+
+  std::jthread worker_thread_;
+};
+
+}  // namespace mtmc::worker

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/daemon/lease_loop.h"
+
+#include <catch2/catch.hpp>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "common/testing/status_matchers.h"
+
+namespace mtmc::worker {
+namespace {
+
+using testing::IsOk;
+using testing::StatusIs;
+
+// A coordinator that hands out leases by name and writes down what it is told.
+// Requests a stop when all results are in.
+class FakeCoordinator : public CoordinatorClient {
+ public:
+  explicit FakeCoordinator(std::deque<std::string> leases) : leases_(std::move(leases)) {}
+
+  absl::StatusOr<v1::SynchronizeResponse> Synchronize(const v1::SynchronizeRequest& request,
+                                                      absl::Duration) override {
+    absl::MutexLock lock(&mu_);
+    ++calls;
+    if (failures_left > 0 && request.has_completed()) {
+      --failures_left;
+      return absl::UnavailableError("restarting");
+    }
+    if (is_version_refused) return absl::FailedPreconditionError("version");
+    v1::SynchronizeResponse response;
+    const absl::Time next = absl::Now() + absl::Milliseconds(20);
+    response.mutable_next_synchronization_time()->set_seconds(absl::ToUnixSeconds(next));
+    if (request.has_completed()) {
+      results.push_back(request.completed().lease_id() + ":" +
+                        request.completed().result().worker_failure().reason());
+      if (!leases_.empty() && leases_.front() == request.completed().lease_id()) leases_.pop_front();
+    }
+    if (request.has_executing() && request.executing().lease_id() == called_off) {
+      leases_.pop_front();
+      called_off.clear();
+    }
+    if (leases_.empty()) {
+      stop.request_stop();
+    } else {
+      response.mutable_lease()->set_id(leases_.front());
+    }
+    return response;
+  }
+
+  void Interrupt() override {}
+
+  absl::StatusOr<std::string> Download(const v1::Digest&) override { return std::string(); }
+
+  std::vector<std::string> results;
+  std::string called_off;
+  std::stop_source stop;
+  int failures_left = 0;
+  int calls = 0;
+  bool is_version_refused = false;
+
+ private:
+  absl::Mutex mu_;
+  std::deque<std::string> leases_;
+};
+
+v1::LeaseResult Reason(std::string reason) {
+  v1::LeaseResult result;
+  result.mutable_worker_failure()->set_reason(std::move(reason));
+  return result;
+}
+
+TEST_CASE("LeaseLoop works on each lease once and reports it", "[worker]") {
+  FakeCoordinator coordinator({"a", "b"});
+  base::RealClock clock;
+  std::vector<std::string> worked;
+  LeaseLoop loop(coordinator, clock, {}, [&](const v1::Lease& lease, const auto& progress) {
+    progress(v1::STAGE_BUILD);
+    worked.push_back(lease.id());
+    return Reason("done");
+  });
+
+  const absl::Status status = loop.Run(coordinator.stop.get_token());
+
+  CHECK_THAT(status, IsOk());
+  CHECK(worked == std::vector<std::string>{"a", "b"});
+  CHECK(coordinator.results == std::vector<std::string>{"a:done", "b:done"});
+}
+
+TEST_CASE("LeaseLoop repeats a result until it is acknowledged", "[worker]") {
+  FakeCoordinator coordinator({"a"});
+  coordinator.failures_left = 2;
+  base::RealClock clock;
+  int worked = 0;
+  LeaseLoop loop(coordinator, clock, {}, [&](const v1::Lease&, const auto&) {
+    ++worked;
+    return Reason("done");
+  });
+
+  CHECK_THAT(loop.Run(coordinator.stop.get_token()), IsOk());
+
+  CHECK(worked == 1);
+  CHECK(coordinator.results == std::vector<std::string>{"a:done"});
+}
+
+TEST_CASE("LeaseLoop calls work off when the coordinator no longer wants it", "[worker]") {
+  FakeCoordinator coordinator({"a", "b"});
+  coordinator.called_off = "a";
+  base::RealClock clock;
+  LeaseLoop* self = nullptr;
+  bool was_cancelled = false;
+  absl::Mutex mu;
+  absl::CondVar never;
+  LeaseLoop loop(coordinator, clock, {}, [&](const v1::Lease& lease, const auto& progress) {
+    progress(v1::STAGE_BUILD);
+    if (lease.id() == "a") {
+      absl::MutexLock lock(&mu);
+      while (!self->is_cancelled()) never.WaitWithTimeout(&mu, absl::Milliseconds(1));
+      was_cancelled = true;
+    }
+    return Reason("done");
+  });
+  self = &loop;
+
+  CHECK_THAT(loop.Run(coordinator.stop.get_token()), IsOk());
+
+  CHECK(was_cancelled);
+  CHECK(coordinator.results == std::vector<std::string>{"b:done"});
+}
+
+TEST_CASE("LeaseLoop ends when its version is refused", "[worker]") {
+  FakeCoordinator coordinator({});
+  coordinator.is_version_refused = true;
+  base::RealClock clock;
+  LeaseLoop loop(coordinator, clock, {}, [](const v1::Lease&, const auto&) { return Reason(""); });
+
+  CHECK_THAT(loop.Run(coordinator.stop.get_token()),
+             StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+}  // namespace
+}  // namespace mtmc::worker

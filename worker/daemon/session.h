@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "google/protobuf/repeated_field.h"
+#include "mtmc/v1/evaluation.pb.h"
+#include "mtmc/v1/problem.pb.h"
+#include "mtmc/v1/reference.pb.h"
+#include "worker/measure/statistics.h"
+#include "worker/verify/party.h"
+#include "worker/verify/verifier.h"
+
+namespace mtmc::worker {
+
+// Loads a problem into the reference process; cheap when it is loaded already.
+// The response holds the inspection or the user's mistake. UNAVAILABLE when the
+// process died or did not answer in time, with its last words.
+absl::StatusOr<v1::ReferenceResponse> LoadProblem(ReferenceParty& reference, const std::string& path,
+                                                  const v1::Problem& problem,
+                                                  const std::string& torch_device,
+                                                  const v1::ReferenceLimits& limits,
+                                                  absl::Duration timeout);
+
+// Times baselines of the loaded problem on the public workload.
+absl::StatusOr<std::vector<v1::BaselineTime>> TimeBaselines(
+    ReferenceParty& reference, const google::protobuf::RepeatedField<int>& baselines,
+    base::Clock& clock, absl::Duration timeout);
+
+// One measurement of a loaded and executed program against its baselines.
+struct MeasuredSession {
+  v1::Measurement measurement;
+  std::vector<v1::Comparison> comparisons;
+};
+
+// Samples the runner's program and the asked baselines in turns.
+// REQUIRES: the runner has executed the public workload that the reference has prepared.
+std::variant<MeasuredSession, v1::Failure, ReferenceTrouble> MeasureSession(
+    RunnerParty& runner, ReferenceParty& reference, base::Clock& clock,
+    const v1::EvaluationOptions& options, absl::Duration timeout);
+
+}  // namespace mtmc::worker

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/reference/client.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/check.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/base/subprocess.h"
+#include "google/protobuf/util/json_util.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "mtmc/v1/reference.pb.h"
+
+namespace mtmc::worker {
+namespace {
+
+// Longest answer: a graph of some thousand nodes is about 2 MB of JSON.
+constexpr size_t kMaxLineBytes = size_t{256} << 20;
+
+// What a dead process's log tells is at its end.
+constexpr size_t kDetailBytes = size_t{8} << 10;
+
+constexpr absl::Duration kPollSlice = absl::Milliseconds(50);
+
+// All that PyTorch needs; above all no credentials.
+const std::vector<std::string>& InheritedVariables() {
+  static const auto& names = *new std::vector<std::string>{
+      "PATH",          "HOME",           "LANG",           "LC_ALL",
+      "TMPDIR",        "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
+      "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VIRTUAL_ENV"};
+  return names;
+}
+
+std::string Tail(const std::string& path) {
+  auto text = base::ReadFile(path);
+  if (!text.ok()) return "";
+  return text->size() <= kDetailBytes ? *text : text->substr(text->size() - kDetailBytes);
+}
+
+bool IsSameLoad(const v1::ReferenceRequest& a, const v1::ReferenceRequest& b) {
+  return google::protobuf::util::MessageDifferencer::Equals(a.load(), b.load());
+}
+
+using Ending = Reply<v1::ReferenceResponse>::Ending;
+
+}  // namespace
+
+// One interpreter with the pipes to it.
+class ReferenceClient::Process {
+ public:
+  static absl::StatusOr<std::unique_ptr<Process>> Start(const Options& options) {
+    std::filesystem::create_directories(options.scratch);
+    const std::string log = absl::StrCat(options.scratch, "/reference.log");
+    ::unlink(log.c_str());
+    base::SubprocessOptions start;
+    start.argv = {options.python, "-m", "mtmc_reference", "--scratch", options.scratch};
+    start.inherited_variables = InheritedVariables();
+    start.variables = {{"PYTHONPATH", options.package_folder},
+                       {"PYTHONUNBUFFERED", "1"},
+                       {"PYTHONDONTWRITEBYTECODE", "1"},
+                       {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}};
+    start.working_folder = options.scratch;
+    start.standard_input = base::Stdio::Pipe();
+    start.standard_output = base::Stdio::Pipe();
+    start.standard_error = base::Stdio::File(log);
+    MTMC_ASSIGN_OR_RETURN(base::Subprocess process, base::Subprocess::Start(start));
+    for (base::UniqueFd* fd : {&process.standard_input(), &process.standard_output()}) {
+      ::fcntl(fd->get(), F_SETFL, ::fcntl(fd->get(), F_GETFL) | O_NONBLOCK);
+    }
+    return std::unique_ptr<Process>(new Process(std::move(process), log));
+  }
+
+  // Sends `line` and waits for one line. The process is unusable after any
+  // ending but kAnswered.
+  std::pair<Ending, std::string> Exchange(std::string line, absl::Time deadline,
+                                          const std::function<bool()>& is_cancelled) {
+    line.push_back('\n');
+    size_t sent = 0;
+    while (sent < line.size()) {
+      const ssize_t count =
+          ::write(process_.standard_input().get(), line.data() + sent, line.size() - sent);
+      if (count > 0) {
+        sent += static_cast<size_t>(count);
+      } else if (count < 0 && errno != EAGAIN && errno != EINTR) {
+        return {Ending::kDied, ""};
+      } else if (auto ending = Await(process_.standard_input().get(), POLLOUT, deadline, is_cancelled)) {
+        return {*ending, ""};
+      }
+    }
+    while (true) {
+      const size_t end = received_.find('\n');
+      if (end != std::string::npos) {
+        std::string answer = received_.substr(0, end);
+        received_.erase(0, end + 1);
+        return {Ending::kAnswered, std::move(answer)};
+      }
+      if (received_.size() > kMaxLineBytes) return {Ending::kDied, ""};
+      char buffer[1 << 16];
+      const ssize_t count = ::read(process_.standard_output().get(), buffer, sizeof(buffer));
+      if (count > 0) {
+        received_.append(buffer, static_cast<size_t>(count));
+      } else if (count == 0 || (errno != EAGAIN && errno != EINTR)) {
+        return {Ending::kDied, ""};
+      } else if (auto ending = Await(process_.standard_output().get(), POLLIN, deadline, is_cancelled)) {
+        return {*ending, ""};
+      }
+    }
+  }
+
+  // Ends the process and tells how it ended, with the end of its log.
+  std::string Bury() {
+    process_.Kill();
+    const auto reason = process_.Wait(absl::Now() + absl::Seconds(10));
+    return absl::StrCat(reason.ok() ? reason->ToString() : "still running", "\n", Tail(log_));
+  }
+
+ private:
+  Process(base::Subprocess process, std::string log)
+      : process_(std::move(process)), log_(std::move(log)) {}
+
+  // Absent when `fd` is ready.
+  std::optional<Ending> Await(int fd, short events, absl::Time deadline,
+                              const std::function<bool()>& is_cancelled) {
+    while (true) {
+      if (is_cancelled()) return Ending::kCancelled;
+      const absl::Duration left = deadline - absl::Now();
+      if (left <= absl::ZeroDuration()) return Ending::kTimedOut;
+      pollfd waiting{.fd = fd, .events = events, .revents = 0};
+      const auto slice = static_cast<int>(absl::ToInt64Milliseconds(std::min(left, kPollSlice)));
+      if (::poll(&waiting, 1, std::max(slice, 1)) > 0) return std::nullopt;
+    }
+  }
+
+  base::Subprocess process_;
+  const std::string log_;
+  std::string received_;
+};
+
+ReferenceClient::ReferenceClient(Options options) : options_(std::move(options)) {}
+
+ReferenceClient::~ReferenceClient() = default;
+
+void ReferenceClient::Warm() {
+  Reply<v1::ReferenceResponse> ignored;
+  EnsureProcess(ignored);
+}
+
+bool ReferenceClient::EnsureProcess(Reply<v1::ReferenceResponse>& reply) {
+  if (process_) return true;
+  auto started = Process::Start(options_);
+  if (started.ok()) {
+    process_ = *std::move(started);
+    return true;
+  }
+  reply.ending = Ending::kDied;
+  reply.detail = absl::StrCat("could not be started: ", started.status().message());
+  return false;
+}
+
+Reply<v1::ReferenceResponse> ReferenceClient::Call(const v1::ReferenceRequest& request,
+                                                   absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  Reply<v1::ReferenceResponse> reply;
+  if (request.has_load()) {
+    if (process_ && load_ && IsSameLoad(*load_, request)) {
+      reply.ending = Ending::kAnswered;
+      reply.response = *loaded_;
+      return reply;
+    }
+    load_.reset();
+    reply = Exchange(request, deadline);
+    if (reply.is_answered() && !reply.response.has_failure()) {
+      load_ = std::make_unique<v1::ReferenceRequest>(request);
+      loaded_ = std::make_unique<v1::ReferenceResponse>(reply.response);
+    }
+    return reply;
+  }
+  if (!process_ && load_) {
+    reply = Exchange(*load_, deadline);
+    if (!reply.is_answered() || reply.response.has_failure()) return reply;
+  }
+  return Exchange(request, deadline);
+}
+
+Reply<v1::ReferenceResponse> ReferenceClient::Exchange(const v1::ReferenceRequest& request,
+                                                       absl::Time deadline) {
+  Reply<v1::ReferenceResponse> reply;
+  if (!EnsureProcess(reply)) return reply;
+  v1::ReferenceRequest numbered = request;
+  numbered.set_sequence(++sequence_);
+  std::string line;
+  google::protobuf::util::JsonPrintOptions print;
+  print.always_print_primitive_fields = true;
+  // Only a message with invalid UTF-8 cannot be printed, and ours has none.
+  MTMC_CHECK(google::protobuf::util::MessageToJsonString(numbered, &line, print).ok());
+
+  auto [ending, answer] = process_->Exchange(std::move(line), deadline, options_.is_cancelled);
+  reply.ending = ending;
+  if (ending == Ending::kAnswered) {
+    google::protobuf::util::JsonParseOptions parse;
+    parse.ignore_unknown_fields = false;
+    const auto status =
+        google::protobuf::util::JsonStringToMessage(answer, &reply.response, parse);
+    if (status.ok() && reply.response.sequence() == sequence_) return reply;
+    reply.ending = Ending::kDied;
+    reply.detail = absl::StrCat("answered what is not a response: ", status.message().as_string());
+  }
+  reply.detail = absl::StrCat(reply.detail, process_->Bury());
+  process_.reset();
+  base::Log(base::LogLevel::kWarning, "reference process ended", {{"detail", reply.detail}});
+  return reply;
+}
+
+}  // namespace mtmc::worker

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "worker/verify/party.h"
+
+namespace mtmc::worker {
+
+// The daemon's end of the reference process: a warm Python interpreter with
+// PyTorch that runs the user's file (`mtmc_reference`). One line of protobuf
+// JSON per message.
+//
+// Starts the process at the first call and again after every death, and then
+// repeats the last successful Load, so that a caller need not know of restarts
+// between a Load and what follows. A Load equal to the last one is answered from
+// memory. Thread-compatible.
+class ReferenceClient : public ReferenceParty {
+ public:
+  struct Options {
+    // Interpreter that has PyTorch.
+    std::string python;
+    // Folder that holds the package `mtmc_reference`.
+    std::string package_folder;
+    // Private folder for shared tensors and the process's log.
+    std::string scratch;
+    // Asked every 50 ms while a call waits; true kills the process.
+    std::function<bool()> is_cancelled = [] { return false; };
+  };
+
+  explicit ReferenceClient(Options options);
+  ~ReferenceClient() override;
+
+  Reply<v1::ReferenceResponse> Call(const v1::ReferenceRequest& request,
+                                    absl::Duration timeout) override;
+
+  // Starts the process ahead of the first call: importing PyTorch takes seconds.
+  void Warm();
+
+ private:
+  class Process;
+
+  Reply<v1::ReferenceResponse> Exchange(const v1::ReferenceRequest& request, absl::Time deadline);
+  bool EnsureProcess(Reply<v1::ReferenceResponse>& reply);
+
+  const Options options_;
+  std::unique_ptr<Process> process_;
+  // The Load that the present process has answered without a failure.
+  std::unique_ptr<v1::ReferenceRequest> load_;
+  std::unique_ptr<v1::ReferenceResponse> loaded_;
+  int64_t sequence_ = 0;
+};
+
+}  // namespace mtmc::worker

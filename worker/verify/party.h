@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace mtmc::v1 {
+class BuilderRequest;
+class BuilderResponse;
+class ReferenceRequest;
+class ReferenceResponse;
+class RunnerRequest;
+class RunnerResponse;
+}  // namespace mtmc::v1
+
+namespace mtmc::worker {
+
+// How a call to a child process ended. A value: a child that dies or hangs is an
+// expected outcome, and its caller decides whose fault it is.
+template <typename Response>
+struct Reply {
+  enum class Ending {
+    kAnswered,  // `response` is set
+    kDied,      // the process is gone; `detail` says by what
+    kTimedOut,  // it was killed because the deadline passed
+    kCancelled, // it was killed because the work was called off
+  };
+  Ending ending = Ending::kDied;
+  Response response;
+  // Signal or exit code and the last lines the child printed, at most 64 KiB.
+  std::string detail;
+
+  bool is_answered() const { return ending == Ending::kAnswered; }
+};
+
+// One of the worker's child processes, each with its own rights: the reference
+// runs the user's Python, the builder compiles text, the runner executes device
+// code. A call after a death starts a new process.
+//
+// Call blocks until the answer, the death of the child or `timeout`.
+// Thread-compatible.
+template <typename Request, typename Response>
+class Party {
+ public:
+  virtual ~Party() = default;
+  virtual Reply<Response> Call(const Request& request, absl::Duration timeout) = 0;
+};
+
+using BuilderParty = Party<v1::BuilderRequest, v1::BuilderResponse>;
+using ReferenceParty = Party<v1::ReferenceRequest, v1::ReferenceResponse>;
+using RunnerParty = Party<v1::RunnerRequest, v1::RunnerResponse>;
+
+}  // namespace mtmc::worker
