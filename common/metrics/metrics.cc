@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/metrics/metrics.h"
+
+#include <prometheus/check_names.h>
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include "common/base/check.h"
+#include "common/config/version.h"
+
+namespace mtmc::metrics {
+namespace {
+
+double CpuSeconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+double ResidentBytes() {
+  // Second number of statm: resident pages.
+  std::ifstream statm("/proc/self/statm");
+  double total = 0;
+  double resident = 0;
+  statm >> total >> resident;
+  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+double OpenDescriptors() {
+  std::error_code ignored;
+  const std::filesystem::directory_iterator entries("/proc/self/fd", ignored);
+  return static_cast<double>(std::distance(begin(entries), end(entries)));
+}
+
+// The library throws std::invalid_argument for a bad name; that is ours to fix.
+template <typename Builder>
+auto& MakeFamily(Builder builder, prometheus::Registry& registry, const std::string& name,
+                 const std::string& help) {
+  MTMC_CHECK(prometheus::CheckMetricName(name));
+  return builder.Name(name).Help(help).Register(registry);
+}
+
+}  // namespace
+
+void Counter::Increment(double amount) const {
+  static_cast<prometheus::Counter*>(counter_)->Increment(amount);
+}
+
+double Counter::value() const { return static_cast<prometheus::Counter*>(counter_)->Value(); }
+
+void Gauge::Set(double value) const { static_cast<prometheus::Gauge*>(gauge_)->Set(value); }
+
+void Gauge::Add(double amount) const { static_cast<prometheus::Gauge*>(gauge_)->Increment(amount); }
+
+double Gauge::value() const { return static_cast<prometheus::Gauge*>(gauge_)->Value(); }
+
+void Histogram::Observe(double value) const {
+  static_cast<prometheus::Histogram*>(histogram_)->Observe(value);
+}
+
+std::vector<double> SecondsBuckets() {
+  return {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
+          1,     2.5,    5,     10,   25,    60,   120, 300,  600};
+}
+
+struct Registry::State {
+  prometheus::Registry registry;
+  // Read from the system at each Render().
+  prometheus::Gauge* cpu_seconds = nullptr;
+  prometheus::Gauge* resident_bytes = nullptr;
+  prometheus::Gauge* open_descriptors = nullptr;
+};
+
+Registry::Registry(const std::string& program) : state_(std::make_unique<State>()) {
+  MakeGauge("mtmc_build_info", "Constant 1; the labels say what runs.",
+            {{"program", program}, {"version", std::string(config::Version())}})
+      .Set(1);
+  MakeGauge("process_start_time_seconds", "Start time of the process since the Unix epoch.")
+      .Set(static_cast<double>(std::time(nullptr)));
+  const auto gauge = [this](const std::string& name, const std::string& help) {
+    return static_cast<prometheus::Gauge*>(MakeGauge(name, help).gauge_);
+  };
+  state_->cpu_seconds =
+      gauge("process_cpu_seconds_total", "Processor time in user and system mode, in seconds.");
+  state_->resident_bytes = gauge("process_resident_memory_bytes", "Resident memory in bytes.");
+  state_->open_descriptors = gauge("process_open_fds", "Open file descriptors.");
+}
+
+Registry::~Registry() = default;
+
+Counter Registry::MakeCounter(const std::string& name, const std::string& help,
+                              const Labels& labels) {
+  return Counter(
+      &MakeFamily(prometheus::BuildCounter(), state_->registry, name, help).Add(labels));
+}
+
+Gauge Registry::MakeGauge(const std::string& name, const std::string& help, const Labels& labels) {
+  return Gauge(&MakeFamily(prometheus::BuildGauge(), state_->registry, name, help).Add(labels));
+}
+
+Histogram Registry::MakeHistogram(const std::string& name, const std::string& help,
+                                  const std::vector<double>& buckets, const Labels& labels) {
+  return Histogram(&MakeFamily(prometheus::BuildHistogram(), state_->registry, name, help)
+                        .Add(labels, buckets));
+}
+
+std::string Registry::Render() const {
+  state_->cpu_seconds->Set(CpuSeconds());
+  state_->resident_bytes->Set(ResidentBytes());
+  state_->open_descriptors->Set(OpenDescriptors());
+  return prometheus::TextSerializer().Serialize(state_->registry.Collect());
+}
+
+}  // namespace mtmc::metrics

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+namespace grpc {
+class Channel;
+}
+
+namespace mtmc::rpc {
+
+struct ChannelOptions {
+  // As of RpcServer.
+  int max_message_bytes = 16 << 20;
+  // Whether UNAVAILABLE is retried by the channel: up to 4 attempts within 5 s,
+  // never after the server has begun to answer. Off where the caller has its own
+  // loop, as Synchronize has.
+  bool retries_unavailable = true;
+};
+
+// A channel to `endpoint` (host:port). Connects when first used, and again by
+// itself after a loss. The published retry rule: only UNAVAILABLE is retried,
+// because every other code says that the server has looked at the request.
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& endpoint,
+                                           const ChannelOptions& options = {});
+
+}  // namespace mtmc::rpc
