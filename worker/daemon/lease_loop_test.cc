@@ -37,7 +37,8 @@ class FakeCoordinator : public CoordinatorClient {
                         request.completed().result().worker_failure().reason());
       if (!leases_.empty() && leases_.front() == request.completed().lease_id()) leases_.pop_front();
     }
-    if (request.has_executing() && request.executing().lease_id() == called_off) {
+    if (request.has_executing() && request.executing().stage() == v1::STAGE_BUILD &&
+        request.executing().lease_id() == called_off) {
       leases_.pop_front();
       called_off.clear();
     }
