@@ -19,6 +19,8 @@ struct CheckLimits {
   int64_t max_buffer_bytes = int64_t{64} << 30;
   // Operators a `call` may name, without overload. Empty allows none.
   std::set<std::string, std::less<>> allowed_calls;
+  // The worker can run Triton; its kernels' signatures are not checked here.
+  bool allows_triton = false;
 };
 
 // The tensors a program must bind to: those of its problem's graph.

@@ -23,7 +23,7 @@ class IntegerExpression {
   IntegerExpression(int64_t value = 0);  // NOLINT(google-explicit-constructor): literals read well
 
   // INVALID_ARGUMENT with the column when `text` is not an expression or is
-  // nested deeper than 64.
+  // nested deeper than 64 or has more than 512 values and operators.
   static absl::StatusOr<IntegerExpression> Parse(std::string_view text);
 
   // INVALID_ARGUMENT on an unbound name, a division by zero or an overflow of
@@ -36,8 +36,10 @@ class IntegerExpression {
   // Parses back to an equal expression.
   std::string text() const;
 
- private:
+  // Hidden in the source.
   struct Node;
+
+ private:
   explicit IntegerExpression(std::shared_ptr<const Node> node);
 
   // Never null. Shared because nodes are immutable.

@@ -108,6 +108,11 @@ struct Program {
   const Tensor* FindTensor(std::string_view name) const;
 };
 
+// The words of the program format: `cuda`, `buffer`, `tf32`.
+std::string_view ToText(Dialect dialect);
+std::string_view ToText(Tensor::Role role);
+std::string_view ToText(LibraryCall::Precision precision);
+
 // Tune parameter values of one variant.
 using Bindings = std::map<std::string, int64_t, std::less<>>;
 

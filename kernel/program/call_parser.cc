@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/program/call_parser.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "kernel/graph/identifier.h"
+#include "kernel/program/scanner.h"
+#include "kernel/graph/text.h"
+
+namespace mtmc::kernel {
+namespace {
+
+// Far above any ATen signature; a list such as a permutation is shorter still.
+constexpr size_t kMaxArguments = 256;
+constexpr size_t kMaxResults = 64;
+
+absl::Status Invalid(std::string_view text, std::string_view problem) {
+  return absl::InvalidArgumentError(Concat(Quoted(text), " ", problem));
+}
+
+// The closing parenthesis of the one at `open`; npos when it is missing.
+size_t FindClosing(std::string_view text, size_t open) {
+  int depth = 0;
+  char quote = '\0';
+  for (size_t at = open; at < text.size(); ++at) {
+    const char c = text[at];
+    if (quote != '\0') {
+      if (c == '\\') {
+        ++at;
+      } else if (c == quote) {
+        quote = '\0';
+      }
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '(') {
+      ++depth;
+    } else if (c == ')' && --depth == 0) {
+      return at;
+    }
+  }
+  return std::string_view::npos;
+}
+
+// `aten::name` or `aten::name.overload`.
+absl::Status ParseOperator(std::string_view text, LibraryCall& call) {
+  const size_t colons = std::min(text.find("::"), text.size());
+  const std::string_view library = text.substr(0, colons);
+  const std::string_view rest = text.substr(std::min(colons + 2, text.size()));
+  const size_t dot = rest.find('.');
+  const std::string_view name = rest.substr(0, dot);
+  if (!IsIdentifier(library) || !IsIdentifier(name)) {
+    return Invalid(text, "is no operator such as aten::linear");
+  }
+  call.op = Concat(library, "::", name);
+  if (dot != std::string_view::npos) {
+    const std::string_view overload = rest.substr(dot + 1);
+    if (!IsIdentifier(overload)) return Invalid(text, "has no overload after the point");
+    call.overload = std::string(overload);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ParseString(std::string_view text) {
+  std::string value;
+  for (size_t at = 1; at < text.size(); ++at) {
+    char c = text[at];
+    if (c == text.front()) {
+      if (at + 1 == text.size()) return value;
+      break;
+    }
+    if (c == '\\') {
+      if (++at == text.size()) break;
+      c = text[at];
+      if (c != '\\' && c != '"' && c != '\'') return Invalid(text, "has an unknown escape");
+    }
+    if (!absl::ascii_isprint(static_cast<unsigned char>(c))) return Invalid(text, "is not printable");
+    value += c;
+  }
+  return Invalid(text, "is no string");
+}
+
+absl::StatusOr<CallArgument> ParseValue(std::string_view text, bool is_element) {
+  CallArgument argument;
+  if (text == "None") {
+    argument.value = NoneLiteral{};
+  } else if (text == "True" || text == "False") {
+    argument.value = text == "True";
+  } else if (const std::optional<double> real = FindReal(text)) {
+    argument.value = *real;
+  } else if (text.front() == '"' || text.front() == '\'') {
+    absl::StatusOr<std::string> value = ParseString(text);
+    if (!value.ok()) return value.status();
+    argument.value = *std::move(value);
+  } else if (IsIdentifier(text)) {
+    argument.value = CallArgument::TensorName{std::string(text)};
+  } else if (text.front() == '[') {
+    if (is_element) return Invalid(text, "is a list within a list");
+    if (text.back() != ']') return Invalid(text, "misses a ]");
+    const absl::StatusOr<std::vector<std::string_view>> parts =
+        SplitList(text.substr(1, text.size() - 2));
+    if (!parts.ok()) return parts.status();
+    if (parts->size() > kMaxArguments) return Invalid(text, "has too many elements");
+    std::vector<CallArgument> elements;
+    for (const std::string_view part : *parts) {
+      absl::StatusOr<CallArgument> element = ParseValue(part, /*is_element=*/true);
+      if (!element.ok()) return element.status();
+      elements.push_back(*std::move(element));
+    }
+    argument.value = std::move(elements);
+  } else if (const std::optional<int64_t> integer = FindInteger(text)) {
+    argument.value = *integer;
+  } else {
+    return Invalid(text, "is no tensor name, number, True, False, None, \"string\" or [list]");
+  }
+  return argument;
+}
+
+absl::Status ParseArguments(std::string_view text, LibraryCall& call) {
+  const absl::StatusOr<std::vector<std::string_view>> parts = SplitList(text);
+  if (!parts.ok()) return parts.status();
+  if (parts->size() > kMaxArguments) return Invalid(text, "has too many arguments");
+  for (const std::string_view part : *parts) {
+    const size_t equals = part.find('=');
+    const std::string_view keyword =
+        equals == std::string_view::npos ? "" : Trim(part.substr(0, equals));
+    const bool has_keyword = IsIdentifier(keyword);
+    const std::string_view value =
+        has_keyword ? Trim(part.substr(equals + 1)) : part;
+    if (value.empty()) return Invalid(part, "has no value");
+    absl::StatusOr<CallArgument> argument = ParseValue(value, /*is_element=*/false);
+    if (!argument.ok()) return argument.status();
+    if (has_keyword) {
+      argument->keyword = std::string(keyword);
+    } else if (!call.arguments.empty() && !call.arguments.back().keyword.empty()) {
+      return Invalid(part, "is positional but follows a keyword argument");
+    }
+    call.arguments.push_back(*std::move(argument));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParsePrecision(std::string_view text, LibraryCall& call) {
+  using Precision = LibraryCall::Precision;
+  for (const Precision precision : {Precision::kDefault, Precision::kTf32, Precision::kIeee}) {
+    if (text != ToText(precision)) continue;
+    call.precision = precision;
+    return absl::OkStatus();
+  }
+  return Invalid(text, "is no precision; one of default, tf32, ieee");
+}
+
+// `h, _ precision=tf32`.
+absl::Status ParseResults(std::string_view text, LibraryCall& call) {
+  constexpr std::string_view kPrecision = "precision=";
+  if (const size_t at = text.find(kPrecision); at != std::string_view::npos) {
+    const absl::Status status =
+        ParsePrecision(Trim(text.substr(at + kPrecision.size())), call);
+    if (!status.ok()) return status;
+    text = Trim(text.substr(0, at));
+  }
+  const absl::StatusOr<std::vector<std::string_view>> parts = SplitList(text);
+  if (!parts.ok()) return parts.status();
+  if (parts->empty() || parts->size() > kMaxResults) return Invalid(text, "names no results");
+  for (const std::string_view part : *parts) {
+    if (!IsIdentifier(part)) return Invalid(part, "is no result name");
+    const bool is_repeated =
+        part != "_" && std::find(call.results.begin(), call.results.end(), part) != call.results.end();
+    if (is_repeated) return Invalid(part, "is a result twice");
+    call.results.emplace_back(part);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<LibraryCall> ParseCall(std::string_view text) {
+  LibraryCall call;
+  text = Trim(text);
+  const size_t open = text.find('(');
+  if (open == std::string_view::npos) return Invalid(text, "misses a ( after the operator");
+  if (absl::Status status = ParseOperator(Trim(text.substr(0, open)), call);
+      !status.ok()) {
+    return status;
+  }
+  const size_t close = FindClosing(text, open);
+  if (close == std::string_view::npos) return Invalid(text, "misses a )");
+  if (absl::Status status = ParseArguments(text.substr(open + 1, close - open - 1), call);
+      !status.ok()) {
+    return status;
+  }
+  const std::string_view tail = Trim(text.substr(close + 1));
+  if (tail.substr(0, 2) != "->") return Invalid(text, "misses `-> result`");
+  if (absl::Status status = ParseResults(Trim(tail.substr(2)), call);
+      !status.ok()) {
+    return status;
+  }
+  return call;
+}
+
+}  // namespace mtmc::kernel

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/program/call_parser.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+namespace mtmc::kernel {
+namespace {
+
+TEST_CASE("ParseCall reads operator, overload, results and precision", "[program]") {
+  const LibraryCall call =
+      ParseCall("aten::max.dim(x, 1, keepdim=True) -> values, _ precision=ieee").value();
+
+  CHECK(call.op == "aten::max");
+  CHECK(call.overload == "dim");
+  CHECK(call.results == std::vector<std::string>{"values", "_"});
+  CHECK(call.precision == LibraryCall::Precision::kIeee);
+  REQUIRE(call.arguments.size() == 3);
+  CHECK(call.arguments[2].keyword == "keepdim");
+  CHECK(std::get<bool>(call.arguments[2].value));
+}
+
+TEST_CASE("ParseCall reads every kind of literal", "[program]") {
+  const LibraryCall call =
+      ParseCall("aten::f(None, False, -3, 1.5, -inf, \"a, (b\", 'it\\'s', [1, 2], [x, None], []) -> y").value();
+
+  REQUIRE(call.arguments.size() == 10);
+  CHECK(std::holds_alternative<NoneLiteral>(call.arguments[0].value));
+  CHECK_FALSE(std::get<bool>(call.arguments[1].value));
+  CHECK(std::get<int64_t>(call.arguments[2].value) == -3);
+  CHECK(std::get<double>(call.arguments[3].value) == 1.5);
+  CHECK(std::isinf(std::get<double>(call.arguments[4].value)));
+  CHECK(std::get<std::string>(call.arguments[5].value) == "a, (b");
+  CHECK(std::get<std::string>(call.arguments[6].value) == "it's");
+  const auto& list = std::get<std::vector<CallArgument>>(call.arguments[8].value);
+  CHECK(std::get<CallArgument::TensorName>(list[0].value).name == "x");
+  CHECK(std::get<std::vector<CallArgument>>(call.arguments[9].value).empty());
+}
+
+TEST_CASE("ParseCall refuses what is no call", "[program]") {
+  const std::string text = GENERATE(
+      "", "aten::relu", "aten::relu(x)", "aten::relu(x -> y", "relu(x) -> y", "aten::(x) -> y",
+      "aten::relu.(x) -> y", "aten::relu(x) -> ", "aten::relu(x) -> y, y", "aten::relu(x) -> 1",
+      "aten::relu(x) => y", "aten::relu(x y) -> z", "aten::relu(,) -> y", "aten::relu([[1]]) -> y",
+      "aten::relu([1) -> y", "aten::relu('a) -> y", "aten::relu(\"\\n\") -> y", "aten::relu(dim=) -> y",
+      "aten::relu(dim=1, x) -> y", "aten::relu(x) -> y precision=fp8", "aten::relu(x.y) -> z",
+      "aten::relu(f(x)) -> y", "aten::relu(1e999) -> y");
+  CAPTURE(text);
+
+  CHECK(ParseCall(text).status().code() == absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace mtmc::kernel

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernel/graph/tensor_type.h"
+#include "kernel/program/parser.h"
+#include "kernel/program/program.h"
+
+namespace mtmc::kernel {
+
+// One parameter of a kernel as its source declares it.
+struct KernelParameter {
+  std::string name;
+  // Element or scalar type without qualifiers, words in one order: `float`,
+  // `unsigned long long`, `float4`, `__nv_bfloat16`.
+  std::string type;
+  bool is_pointer = false;
+  // The pointee is const, or the OpenCL address space is `__constant`.
+  bool is_const = false;
+  bool is_restrict = false;
+  // OpenCL `__global` or `__constant`; always true for a CUDA pointer.
+  bool is_global = false;
+};
+
+// How a type of C, CUDA or OpenCL C represents its values.
+struct ScalarType {
+  enum class Kind { kBool, kSigned, kUnsigned, kFloating };
+  Kind kind = Kind::kSigned;
+  int bytes = 4;
+  // 1 for a scalar, 4 for `float4`.
+  int lanes = 1;
+  // Set for floating types: tells f16 from bf16.
+  DataType data_type = DataType::kF32;
+};
+
+// Absent for a type that is not built in. `type` as in KernelParameter.
+std::optional<ScalarType> FindScalarType(std::string_view type);
+
+// Declaration of a kernel that has a body.
+struct KernelSignature {
+  std::string name;
+  std::vector<KernelParameter> parameters;
+  // Declared `extern "C"`, so that its symbol is its name. True for OpenCL.
+  bool has_c_linkage = false;
+  // Largest block of `__launch_bounds__`, where it is given as an expression
+  // of literals and tune parameters.
+  std::optional<IntegerExpression> max_threads;
+  // Block of `reqd_work_group_size`.
+  std::optional<std::array<IntegerExpression, 3>> required_block;
+  // Line of the name, 1-based.
+  int line = 0;
+};
+
+struct KernelScan {
+  std::vector<KernelSignature> kernels;
+  // Kernels that a plan cannot launch: templates, references, namespaces.
+  std::vector<Diagnostic> diagnostics;
+};
+
+// Finds the kernels of a CUDA or OpenCL source: functions marked `__global__`,
+// `__kernel` or `kernel`, outside comments, strings and preprocessor lines.
+// Macros are not expanded, so a kernel whose declaration comes from one is not
+// found. Accepts any bytes. REQUIRES: `dialect` is not kTriton.
+KernelScan FindKernels(std::string_view text, Dialect dialect);
+
+}  // namespace mtmc::kernel

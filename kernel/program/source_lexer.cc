@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/program/source_lexer.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/ascii.h"
+
+namespace mtmc::kernel {
+namespace {
+
+bool IsWordByte(char c) { return c == '_' || absl::ascii_isalnum(static_cast<unsigned char>(c)); }
+
+bool IsDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
+
+class Lexer {
+ public:
+  explicit Lexer(std::string_view source) : source_(source) {}
+
+  std::vector<SourceToken> Run() {
+    while (at_ < source_.size()) Step();
+    return std::move(tokens_);
+  }
+
+ private:
+  void Step() {
+    const char c = source_[at_];
+    if (c == '\n') {
+      is_line_start_ = true;
+      Advance(1);
+    } else if (SpliceLength() > 0) {
+      Advance(SpliceLength());
+    } else if (absl::ascii_isspace(static_cast<unsigned char>(c))) {
+      Advance(1);
+    } else if (StartsWith("//")) {
+      SkipLine();
+    } else if (StartsWith("/*")) {
+      const size_t end = source_.find("*/", at_ + 2);
+      AdvanceTo(end == std::string_view::npos ? end : end + 2);
+    } else if (c == '#' && is_line_start_) {
+      SkipDirective();
+    } else {
+      is_line_start_ = false;
+      Token(c);
+    }
+  }
+
+  void Token(char c) {
+    using Kind = SourceToken::Kind;
+    if (StartsWith("R\"")) {
+      RawString();
+    } else if (c == '"' || c == '\'') {
+      Add(Kind::kString, QuotedLength(c));
+    } else if (IsDigit(c)) {
+      size_t length = 1;
+      // Takes `1e-5f`, `0x1fULL` and `1'000` as one token.
+      while (at_ + length < source_.size() &&
+             (IsWordByte(source_[at_ + length]) || source_[at_ + length] == '.' ||
+              source_[at_ + length] == '\'')) {
+        ++length;
+      }
+      Add(Kind::kNumber, length);
+    } else if (IsWordByte(c)) {
+      size_t length = 1;
+      while (at_ + length < source_.size() && IsWordByte(source_[at_ + length])) ++length;
+      Add(Kind::kWord, length);
+    } else {
+      Add(Kind::kPunctuation, StartsWith("::") ? 2 : 1);
+    }
+  }
+
+  // `R"tag( ... )tag"`.
+  void RawString() {
+    const size_t open = source_.find('(', at_);
+    // The standard allows 16 bytes of tag.
+    if (open == std::string_view::npos || open - at_ > 18) {
+      Add(SourceToken::Kind::kString, 2);
+      return;
+    }
+    const std::string closing = ")" + std::string(source_.substr(at_ + 2, open - at_ - 2)) + "\"";
+    const size_t end = source_.find(closing, open);
+    Add(SourceToken::Kind::kString,
+        end == std::string_view::npos ? source_.size() - at_ : end + closing.size() - at_);
+  }
+
+  size_t QuotedLength(char quote) const {
+    size_t end = at_ + 1;
+    while (end < source_.size() && source_[end] != quote && source_[end] != '\n') {
+      end += source_[end] == '\\' ? 2 : 1;
+    }
+    // An unterminated literal ends with its line.
+    const bool is_closed = end < source_.size() && source_[end] == quote;
+    return std::min(end + (is_closed ? 1 : 0), source_.size()) - at_;
+  }
+
+  // Up to the newline, which is left; a backslash before it continues the line.
+  void SkipLine() {
+    while (at_ < source_.size() && source_[at_] != '\n') {
+      Advance(std::max<size_t>(SpliceLength(), 1));
+    }
+  }
+
+  // Like SkipLine, but a block comment inside may hold newlines.
+  void SkipDirective() {
+    while (at_ < source_.size() && source_[at_] != '\n') {
+      if (StartsWith("/*")) {
+        const size_t end = source_.find("*/", at_ + 2);
+        AdvanceTo(end == std::string_view::npos ? end : end + 2);
+      } else if (StartsWith("//")) {
+        SkipLine();
+      } else {
+        Advance(std::max<size_t>(SpliceLength(), 1));
+      }
+    }
+  }
+
+  // 2 or 3 when a backslash-newline is here, else 0.
+  size_t SpliceLength() const {
+    if (StartsWith("\\\n")) return 2;
+    return StartsWith("\\\r\n") ? 3 : 0;
+  }
+
+  bool StartsWith(std::string_view prefix) const {
+    return source_.substr(at_, prefix.size()) == prefix;
+  }
+
+  void Add(SourceToken::Kind kind, size_t length) {
+    tokens_.push_back({.kind = kind, .text = source_.substr(at_, length), .line = line_});
+    Advance(length);
+  }
+
+  void Advance(size_t length) { AdvanceTo(at_ + length); }
+
+  void AdvanceTo(size_t end) {
+    end = std::min(end, source_.size());
+    line_ += static_cast<int>(std::count(source_.begin() + static_cast<std::ptrdiff_t>(at_),
+                                         source_.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+    at_ = end;
+  }
+
+  const std::string_view source_;
+  size_t at_ = 0;
+  int line_ = 1;
+  // Only blanks and comments so far on this line.
+  bool is_line_start_ = true;
+  std::vector<SourceToken> tokens_;
+};
+
+}  // namespace
+
+std::vector<SourceToken> LexSource(std::string_view source) { return Lexer(source).Run(); }
+
+}  // namespace mtmc::kernel
