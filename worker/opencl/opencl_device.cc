@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/opencl/opencl_device.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "worker/opencl/opencl_buffer.h"
+#include "worker/opencl/opencl_compiler.h"
+
+namespace mtmc::worker {
+namespace {
+
+// Four times the last-level cache evicts it whatever its replacement does; 256 MiB
+// take 50 ms on two cores, and more would only cost time.
+constexpr int64_t kFlushFactor = 4;
+constexpr int64_t kMinFlushBytes = int64_t{16} << 20;
+constexpr int64_t kMaxFlushBytes = int64_t{256} << 20;
+
+class OpenClKernel final : public Kernel {
+ public:
+  OpenClKernel(const OpenClApi& api, cl_kernel kernel) : api_(api), kernel_(kernel) {}
+
+  ~OpenClKernel() override { api_.clReleaseKernel(kernel_); }
+  OpenClKernel(const OpenClKernel&) = delete;
+  OpenClKernel& operator=(const OpenClKernel&) = delete;
+
+  cl_kernel get() const { return kernel_; }
+
+ private:
+  const OpenClApi& api_;
+  const cl_kernel kernel_;
+};
+
+class OpenClModule final : public Module {
+ public:
+  OpenClModule(std::shared_ptr<const OpenClContext> context, cl_program program)
+      : context_(std::move(context)), program_(program) {}
+
+  ~OpenClModule() override {
+    kernels_.clear();
+    context_->api().clReleaseProgram(program_);
+  }
+  OpenClModule(const OpenClModule&) = delete;
+  OpenClModule& operator=(const OpenClModule&) = delete;
+
+  Kernel* Find(std::string_view name) override {
+    auto known = kernels_.find(name);
+    if (known != kernels_.end()) return known->second.get();
+    cl_int error = CL_SUCCESS;
+    const std::string text(name);
+    cl_kernel kernel = context_->api().clCreateKernel(program_, text.c_str(), &error);
+    if (error != CL_SUCCESS) return nullptr;
+    return (kernels_[text] = std::make_unique<OpenClKernel>(context_->api(), kernel)).get();
+  }
+
+ private:
+  const std::shared_ptr<const OpenClContext> context_;
+  const cl_program program_;
+  std::map<std::string, std::unique_ptr<OpenClKernel>, std::less<>> kernels_;
+};
+
+// A plan without graphs, run again.
+class RepeatedBody final : public Graph {
+ public:
+  explicit RepeatedBody(Body body) : body_(std::move(body)) {}
+
+  MaybeFailure Enqueue() override { return body_(); }
+
+ private:
+  const Body body_;
+};
+
+}  // namespace
+
+OpenClDevice::OpenClDevice(std::shared_ptr<const OpenClContext> context)
+    : context_(std::move(context)), facts_(context_->ReadFacts()) {}
+
+Outcome<std::unique_ptr<Buffer>> OpenClDevice::Allocate(int64_t bytes) {
+  auto buffer = OpenClBuffer::Allocate(context_, bytes);
+  if (!buffer.ok()) return buffer.failure();
+  return std::unique_ptr<Buffer>(*std::move(buffer));
+}
+
+Outcome<std::unique_ptr<Buffer>> OpenClDevice::Wrap(void* address, int64_t bytes) {
+  auto buffer = OpenClBuffer::Wrap(context_, address, bytes);
+  if (!buffer.ok()) return buffer.failure();
+  return std::unique_ptr<Buffer>(*std::move(buffer));
+}
+
+Outcome<std::unique_ptr<Module>> OpenClDevice::Load(std::string_view binary) {
+  const OpenClApi& api = context_->api();
+  const cl_device_id device = context_->device();
+  const size_t length = binary.size();
+  const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
+  cl_int error = CL_SUCCESS;
+  cl_int binary_status = CL_SUCCESS;
+  cl_program program = api.clCreateProgramWithBinary(context_->context(), 1, &device, &length,
+                                                     &bytes, &binary_status, &error);
+  if (error != CL_SUCCESS) return OpenClFailure(error, "clCreateProgramWithBinary");
+  auto module = std::make_unique<OpenClModule>(context_, program);
+  error = api.clBuildProgram(program, 1, &device, "", nullptr, nullptr);
+  if (error != CL_SUCCESS) {
+    Failure failure = OpenClFailure(error, "clBuildProgram");
+    failure.diagnostics = ReadBuildLog(*context_, program);
+    return failure;
+  }
+  return std::unique_ptr<Module>(std::move(module));
+}
+
+MaybeFailure OpenClDevice::Enqueue(const LaunchCommand& command) {
+  const OpenClApi& api = context_->api();
+  cl_kernel kernel = static_cast<const OpenClKernel*>(command.kernel)->get();
+  for (size_t i = 0; i < command.arguments.size(); ++i) {
+    cl_mem memory = nullptr;
+    const void* value = &memory;
+    size_t size = sizeof memory;
+    if (const auto* buffer = std::get_if<const Buffer*>(&command.arguments[i])) {
+      memory = static_cast<const OpenClBuffer*>(*buffer)->memory();
+    } else {
+      const auto& scalar = std::get<ScalarArgument>(command.arguments[i]);
+      value = scalar.value.data();
+      size = scalar.bytes;
+    }
+    const cl_int error = api.clSetKernelArg(kernel, static_cast<cl_uint>(i), size, value);
+    if (error != CL_SUCCESS) {
+      return OpenClFailure(error, absl::StrCat("clSetKernelArg for argument ", i + 1));
+    }
+  }
+  size_t global[3];
+  size_t local[3];
+  for (size_t axis = 0; axis < 3; ++axis) {
+    local[axis] = static_cast<size_t>(command.block[axis]);
+    global[axis] = static_cast<size_t>(command.grid[axis]) * local[axis];
+  }
+  const cl_int error = api.clEnqueueNDRangeKernel(context_->queue(), kernel, 3, nullptr, global,
+                                                  local, 0, nullptr, nullptr);
+  if (error != CL_SUCCESS) {
+    return OpenClFailure(error,
+                         absl::StrCat("a launch with block (", local[0], ", ", local[1], ", ",
+                                      local[2], ")"));
+  }
+  return std::nullopt;
+}
+
+MaybeFailure OpenClDevice::Synchronize() {
+  const cl_int error = context_->api().clFinish(context_->queue());
+  if (error != CL_SUCCESS) return OpenClFailure(error, "clFinish");
+  return std::nullopt;
+}
+
+Outcome<std::unique_ptr<Graph>> OpenClDevice::Capture(const Body& body) {
+  return std::unique_ptr<Graph>(std::make_unique<RepeatedBody>(body));
+}
+
+MaybeFailure OpenClDevice::FlushCache() {
+  if (!flush_) {
+    const int64_t bytes =
+        std::clamp(kFlushFactor * facts_.cache_bytes, kMinFlushBytes, kMaxFlushBytes);
+    auto buffer = Allocate(bytes);
+    if (!buffer.ok()) return buffer.failure();
+    flush_ = *std::move(buffer);
+  }
+  return flush_->Fill(flush_value_++);
+}
+
+Outcome<TimedSample> OpenClDevice::Time(const Body& body, bool is_cold) {
+  if (is_cold) {
+    if (MaybeFailure failure = FlushCache()) return *std::move(failure);
+  }
+  if (MaybeFailure failure = Synchronize()) return *std::move(failure);
+  const auto start = std::chrono::steady_clock::now();
+  if (MaybeFailure failure = body()) return *std::move(failure);
+  if (MaybeFailure failure = Synchronize()) return *std::move(failure);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  return TimedSample{.seconds = elapsed.count()};
+}
+
+Outcome<std::vector<StepActivity>> OpenClDevice::Profile(const std::vector<Body>& steps) {
+  std::vector<StepActivity> activities;
+  if (MaybeFailure failure = FlushCache()) return *std::move(failure);
+  for (const Body& step : steps) {
+    auto sample = Time(step, /*is_cold=*/false);
+    if (!sample.ok()) return sample.failure();
+    activities.push_back({.seconds = sample->seconds});
+  }
+  return activities;
+}
+
+}  // namespace mtmc::worker

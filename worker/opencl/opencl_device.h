@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "worker/device/device.h"
+#include "worker/opencl/opencl_context.h"
+
+namespace mtmc::worker {
+
+// An OpenCL device; on hosts without a GPU, the processor through PoCL. Times
+// are host times from the first enqueue to the end of the queue.
+class OpenClDevice final : public Device {
+ public:
+  explicit OpenClDevice(std::shared_ptr<const OpenClContext> context);
+
+  // Adds what was measured, or that a library is there.
+  void set_facts(const DeviceFacts& facts) { facts_ = facts; }
+
+  const DeviceFacts& facts() const override { return facts_; }
+
+  Outcome<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
+  Outcome<std::unique_ptr<Buffer>> Wrap(void* address, int64_t bytes) override;
+  Outcome<std::unique_ptr<Module>> Load(std::string_view binary) override;
+  MaybeFailure Enqueue(const LaunchCommand& command) override;
+  MaybeFailure Synchronize() override;
+
+  // OpenCL 1.2 has no graphs: the result runs `body` again.
+  Outcome<std::unique_ptr<Graph>> Capture(const Body& body) override;
+  Outcome<TimedSample> Time(const Body& body, bool is_cold) override;
+  Outcome<std::vector<StepActivity>> Profile(const std::vector<Body>& steps) override;
+
+  std::string profile_source() const override { return "host"; }
+
+ private:
+  MaybeFailure FlushCache();
+
+  const std::shared_ptr<const OpenClContext> context_;
+  DeviceFacts facts_;
+  // What FlushCache writes; made at the first use.
+  std::unique_ptr<Buffer> flush_;
+  uint8_t flush_value_ = 0;
+};
+
+}  // namespace mtmc::worker

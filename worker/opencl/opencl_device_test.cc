@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/opencl/opencl_device.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <iostream>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "kernel/program/parser.h"
+#include "worker/device/plan_runner.h"
+#include "worker/opencl/opencl_compiler.h"
+
+namespace mtmc::worker {
+namespace {
+
+// A device with its compiler, or nothing where the host has no OpenCL.
+struct Bench {
+  std::shared_ptr<const OpenClContext> context;
+  std::unique_ptr<OpenClDevice> device;
+
+  static std::unique_ptr<Bench> Find() {
+    auto context = OpenClContext::Create(0);
+    if (!context.ok()) {
+      std::cout << "SKIPPED: " << context.status().message() << "\n";
+      return nullptr;
+    }
+    return std::unique_ptr<Bench>(new Bench{*context, std::make_unique<OpenClDevice>(*context)});
+  }
+
+  Outcome<std::unique_ptr<PlanRunner>> Load(const std::string& text,
+                                            kernel::Bindings bindings = {}) {
+    const kernel::ParseResult parsed = kernel::ParseProgram(text);
+    INFO(kernel::ToText(parsed.diagnostics));
+    REQUIRE(parsed.program.has_value());
+    OpenClCompiler compiler(context);
+    CompileResult compiled = compiler.Compile(text, bindings);
+    if (compiled.failure) return *compiled.failure;
+    return PlanRunner::Create(*device, nullptr,
+                              {.program = *parsed.program,
+                               .bindings = bindings,
+                               .binary = compiled.binary,
+                               .allowed_calls = {}});
+  }
+};
+
+using Floats = std::vector<float>;
+
+std::span<const std::byte> Bytes(const Floats& values) { return std::as_bytes(std::span(values)); }
+
+Floats FirstOutput(PlanRunner& runner) {
+  auto outputs = runner.Outputs();
+  REQUIRE(outputs.ok());
+  Floats values(static_cast<size_t>(outputs->front().tensor->type.elements()));
+  REQUIRE_FALSE(outputs->front().buffer->Download(std::as_writable_bytes(std::span(values))));
+  return values;
+}
+
+constexpr char kScale[] = R"(//@ mtmc 1 opencl
+//@ input  x f32[1000]
+//@ buffer h f32[1000]
+//@ output y f32[1000]
+//@ tune FACTOR = 2 3
+//@ launch scale grid=(ceil_div(1000, 64)) block=64 args=(x, h, 1000)
+//@ launch add_one grid=(125) block=(8) args=(h, y, 1.0)
+__kernel void scale(__global const float* x, __global float* h, int n) {
+  int i = get_global_id(0);
+  if (i < n) h[i] = FACTOR * x[i];
+}
+__kernel void add_one(__global const float* h, __global float* y, float one) {
+  int i = get_global_id(0);
+  y[i] = h[i] + one;
+}
+)";
+
+}  // namespace
+
+TEST_CASE("OpenClDevice runs a plan of two launches", "[opencl]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  Floats x(1000);
+  std::iota(x.begin(), x.end(), 0.0F);
+
+  auto runner = bench->Load(kScale, {{"FACTOR", 3}});
+  REQUIRE(runner.ok());
+  const MaybeFailure failure = (*runner)->Execute({{"x", Bytes(x)}}, 0xA5);
+
+  CHECK_FALSE(failure);
+  const Floats y = FirstOutput(**runner);
+  CHECK(y[0] == 1.0F);
+  CHECK(y[999] == 3 * 999.0F + 1);
+}
+
+TEST_CASE("OpenClDevice times the executed plan", "[opencl]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  const Floats x(1000, 1.0F);
+  auto runner = bench->Load(kScale, {{"FACTOR", 2}});
+  REQUIRE(runner.ok());
+  REQUIRE_FALSE((*runner)->Execute({{"x", Bytes(x)}}, 0));
+
+  auto sample = (*runner)->Time(/*is_cold=*/true);
+  auto activity = (*runner)->Profile();
+
+  REQUIRE(sample.ok());
+  CHECK(sample->seconds > 0);
+  REQUIRE(activity.ok());
+  CHECK(activity->size() == 2);
+  CHECK_FALSE((*runner)->CheckMemory());
+}
+
+TEST_CASE("PlanRunner places inputs at a new address each time", "[opencl]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  const Floats x(1000, 1.0F);
+  auto runner = bench->Load(kScale, {{"FACTOR", 2}});
+  REQUIRE(runner.ok());
+
+  REQUIRE_FALSE((*runner)->Execute({{"x", Bytes(x)}}, 0));
+  const void* first = std::get<const Buffer*>((*runner)->FindLaunch(0)->arguments[0])->address();
+  REQUIRE_FALSE((*runner)->Execute({{"x", Bytes(x)}}, 0));
+  const void* second = std::get<const Buffer*>((*runner)->FindLaunch(0)->arguments[0])->address();
+
+  CHECK(first != second);
+}
+
+TEST_CASE("A write outside a buffer is found", "[opencl]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  const int offset = GENERATE(-1, 1000, 5000, -16000);
+  CAPTURE(offset);
+  const std::string text = R"(//@ mtmc 1 opencl
+//@ input x f32[1000]
+//@ output y f32[1000]
+//@ tune OFFSET = 0
+//@ launch stray grid=1000 block=1 args=(x, y)
+__kernel void stray(__global const float* x, __global float* y) {
+  y[get_global_id(0)] = x[get_global_id(0)];
+  if (get_global_id(0) == 7) y[OFFSET] = 1.0f;
+}
+)";
+  auto runner = bench->Load(text, {{"OFFSET", offset}});
+  REQUIRE(runner.ok());
+
+  const MaybeFailure failure = (*runner)->Execute({{"x", Bytes(Floats(1000))}}, 0x5A);
+
+  REQUIRE(failure);
+  CHECK(failure->kind == Failure::Kind::kOutOfBounds);
+}
+
+TEST_CASE("A changed input is found", "[opencl]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  const std::string text = R"(//@ mtmc 1 opencl
+//@ input x f32[1000]
+//@ output y f32[1000]
+//@ launch spoil grid=1000 block=1 args=(x, y)
+__kernel void spoil(__global const float* x, __global float* y) {
+  y[get_global_id(0)] = x[get_global_id(0)];
+  if (get_global_id(0) == 999) ((__global float*)x)[999] = 3.0f;
+}
+)";
+  auto runner = bench->Load(text);
+  REQUIRE(runner.ok());
+
+  const MaybeFailure failure = (*runner)->Execute({{"x", Bytes(Floats(1000))}}, 0x5A);
+
+  REQUIRE(failure);
+  CHECK(failure->kind == Failure::Kind::kInputChanged);
+}
+
+TEST_CASE("What no kernel writes stays poisoned", "[opencl]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  const std::string text = R"(//@ mtmc 1 opencl
+//@ input x f32[4]
+//@ output y f32[4]
+//@ launch front grid=2 block=1 args=(x, y)
+__kernel void front(__global const float* x, __global float* y) {
+  y[get_global_id(0)] = x[get_global_id(0)];
+}
+)";
+  auto runner = bench->Load(text);
+  REQUIRE(runner.ok());
+
+  REQUIRE_FALSE((*runner)->Execute({{"x", Bytes(Floats(4, 1.0F))}}, 0xFF));
+
+  const Floats y = FirstOutput(**runner);
+  CHECK(y[1] == 1.0F);
+  CHECK(std::isnan(y[3]));
+}
+
+TEST_CASE("OpenClCompiler reports the compiler's log", "[opencl]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  OpenClCompiler compiler(bench->context);
+
+  const CompileResult result = compiler.Compile("__kernel void f() { undeclared = 1; }", {});
+
+  REQUIRE(result.failure);
+  CHECK(result.failure->kind == Failure::Kind::kCompile);
+  CHECK_THAT(result.failure->diagnostics, Catch::Contains("undeclared"));
+}
+
+TEST_CASE("A block larger than the device allows is a failed launch", "[opencl]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  std::string text = kScale;
+  text.replace(text.find("block=(8)"), 9, "block=(1048576)");
+  auto runner = bench->Load(text, {{"FACTOR", 2}});
+  REQUIRE(runner.ok());
+
+  const MaybeFailure failure = (*runner)->Execute({{"x", Bytes(Floats(1000))}}, 0);
+
+  REQUIRE(failure);
+  CHECK(failure->kind == Failure::Kind::kLaunch);
+  CHECK_FALSE(failure->is_context_lost);
+}
+
+}  // namespace mtmc::worker
