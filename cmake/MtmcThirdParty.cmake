@@ -70,6 +70,7 @@ _mtmc_interface(grpc ${MTMC_STATIC_grpc_reflection} mtmc::grpc_core)
 _mtmc_static_target(openssl openssl)
 _mtmc_static_target(yaml yaml-cpp)
 _mtmc_static_target(pcre2 libpcre2-8)
+_mtmc_static_target(utf8proc libutf8proc)
 _mtmc_static_target(seccomp libseccomp)
 _mtmc_static_target(sqlite sqlite3)
 
