@@ -166,15 +166,21 @@ function(mtmc_test)
   endif()
   set_target_properties(${target} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests BUILD_RPATH "$ORIGIN/../lib")
-  set(properties TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABELS}" SKIP_REGULAR_EXPRESSION "SKIPPED:")
+  catch_discover_tests(${target} TEST_PREFIX "${TEST_NAME}:" TEST_LIST ${target}_cases)
+  # Properties are set in a file of our own, which ctest reads after the one with
+  # the discovered cases: Catch's script loses values that are lists.
+  set(properties "TIMEOUT ${TEST_TIMEOUT} LABELS [==[${TEST_LABELS}]==] "
+      "SKIP_REGULAR_EXPRESSION SKIPPED: "
+      "ENVIRONMENT [==[MTMC_PYTHON=${MTMC_PYTHON};${TEST_ENVIRONMENT}]==]")
   if("gpu" IN_LIST TEST_LABELS)
-    list(APPEND properties RESOURCE_LOCK gpu0)
+    list(APPEND properties " RESOURCE_LOCK gpu0")
   endif()
-  set(environment "MTMC_PYTHON=${MTMC_PYTHON}" ${TEST_ENVIRONMENT})
-  list(APPEND properties ENVIRONMENT "${environment}")
-  # PRE_TEST: a test binary that cannot start fails its own tests, not the build.
-  catch_discover_tests(${target} TEST_PREFIX "${TEST_NAME}: " DISCOVERY_MODE PRE_TEST
-                       PROPERTIES ${properties})
+  list(JOIN properties "" properties)
+  set(file ${CMAKE_CURRENT_BINARY_DIR}/${target}_properties.cmake)
+  file(WRITE ${file} "foreach(case IN LISTS ${target}_cases)\n"
+                     "  set_tests_properties(\"\${case}\" PROPERTIES ${properties})\n"
+                     "endforeach()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
   _mtmc_mark(${target})
 endfunction()
 

@@ -4,8 +4,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -89,6 +89,11 @@ absl::StatusOr<Stream> OpenStream(const Stdio& stdio, int number) {
   return stream;
 }
 
+// Not pidfd_open() of <sys/pidfd.h>, which glibc 2.36 declares without C linkage.
+UniqueFd OpenProcess(pid_t pid) {
+  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
 absl::Duration ToDuration(const timeval& time) {
   return absl::Seconds(time.tv_sec) + absl::Microseconds(time.tv_usec);
 }
@@ -145,7 +150,7 @@ absl::StatusOr<Subprocess> Subprocess::Start(const SubprocessOptions& options) {
   }
   auto state = std::make_unique<State>();
   MTMC_ASSIGN_OR_RETURN(state->pid, Spawn(request));
-  state->exit_event = UniqueFd(::pidfd_open(state->pid, 0));
+  state->exit_event = OpenProcess(state->pid);
   if (!state->exit_event.is_open()) {
     const int error_number = errno;
     ::kill(-state->pid, SIGKILL);
