@@ -98,7 +98,7 @@ class _Writer:
     def graph(self):
         nodes = {node.name: node for node in self._program.graph.nodes}
         inputs = self._inputs(nodes)
-        outputs = self._output_specs()
+        outputs = self._output_specs(nodes)
         live = self._live_nodes(nodes, outputs)
         # Outputs are named before the operators: they are what people read.
         names = self._output_names(outputs)
@@ -144,7 +144,7 @@ class _Writer:
         spoken = self._argument_names[argument_index : argument_index + 1]
         return spoken[0] if spoken and spoken[0].lower() == node.name else node.name
 
-    def _output_specs(self):
+    def _output_specs(self, nodes):
         """User outputs first, in the order of the returned structure, then mutations."""
         specs = self._program.graph_signature.output_specs
         users = [spec for spec in specs if spec.kind == OutputKind.USER_OUTPUT]
@@ -154,6 +154,7 @@ class _Writer:
                     "OUTPUT_UNSUPPORTED",
                     f"output {index} of forward is not a tensor; return tensors only",
                 )
+            _require_supported(nodes[spec.arg.name], "OUTPUT_UNSUPPORTED")
         if not users:
             raise ProblemFailure("OUTPUT_UNSUPPORTED", "forward returns no tensor; return one")
         return users + [spec for spec in specs if spec.kind in _MUTATION_KINDS]
@@ -172,14 +173,15 @@ class _Writer:
 
     def _output(self, spec, name, nodes):
         node = nodes[spec.arg.name]
-        _require_supported(node, "OUTPUT_UNSUPPORTED")
         entry = {
             "name": name,
             "kind": _MUTATION_KINDS.get(spec.kind, "KIND_USER_OUTPUT"),
             "value": self._values[node],
             "type": types.tensor_type(node.meta["val"]),
         }
-        if spec.kind != OutputKind.USER_OUTPUT:
+        if spec.kind == OutputKind.USER_INPUT_MUTATION:
+            entry["target"] = self._values[nodes[spec.target]]
+        elif spec.kind != OutputKind.USER_OUTPUT:
             entry["target"] = spec.target
         return entry
 
@@ -218,7 +220,8 @@ class _Writer:
         results = node.meta["val"]
         is_single = isinstance(results, torch.Tensor)
         name = self._names.take(operator_stem(target))
-        _require_supported(node, "UNTRACEABLE")
+        line = _line(node, self._path)
+        _require_supported(node, "UNTRACEABLE", line)
         if is_single:
             self._values[node] = name
             values, tensors = [name], [results]
@@ -235,7 +238,7 @@ class _Writer:
             "argumentNames": argument_names,
             "results": values,
             "resultTypes": [types.tensor_type(tensor) for tensor in tensors],
-            "line": _line(node, self._path),
+            "line": line,
             "modulePath": _module_path(node),
         }
 
@@ -308,13 +311,15 @@ def _keeps_layout(node):
     return source.stride() == result.stride()
 
 
-def _require_supported(node, reason):
+def _require_supported(node, reason, line=0):
     values = node.meta["val"]
     for tensor in [values] if isinstance(values, torch.Tensor) else values:
         if not isinstance(tensor, torch.Tensor) or not types.is_supported(tensor.dtype):
             kind = getattr(tensor, "dtype", type(tensor).__name__)
             raise ProblemFailure(
-                reason, f"{node.name} yields {kind}, which mtmc has no type for; use real tensors"
+                reason,
+                f"{node.name} yields {kind}, which mtmc has no type for; use real tensors",
+                line,
             )
 
 

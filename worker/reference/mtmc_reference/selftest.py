@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m mtmc_reference.selftest --device cuda:0`: the whole path on two tiny problems.
+
+The test loads each problem, opens the shared inputs in a child process, lets the
+child compute and share the outputs, compares them, and times every baseline. It
+prints a PASS line per step and exits with 1 at the first that fails.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+_PROBLEMS = {
+    "linear": (
+        """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(64, 32)
+
+    def forward(self, x):
+        return torch.relu(self.fc(x))
+
+def get_inputs():
+    return [torch.rand(128, 64)]
+
+def get_init_inputs():
+    return []
+""",
+        "{'y': torch.relu(t['x'].double() @ t['fc_weight'].double().T + t['fc_bias']).float()}",
+    ),
+    "norm": (
+        """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm2d(8)
+
+    def forward(self, x):
+        return self.norm(x)
+
+def get_inputs():
+    return [torch.rand(4, 8, 16, 16)]
+
+def get_init_inputs():
+    return []
+""",
+        "batch_norm(t)",
+    ),
+}
+
+
+def batch_norm(t):
+    """Training-mode batch norm and its new statistics, from the definition."""
+    x = t["x"].double()
+    mean = x.mean(dim=(0, 2, 3))
+    variance = x.var(dim=(0, 2, 3), unbiased=False)
+    count = x.numel() / x.shape[1]
+    y = (x - mean.view(1, -1, 1, 1)) / (variance.view(1, -1, 1, 1) + 1e-5).sqrt()
+    y = y * t["norm_weight"].view(1, -1, 1, 1) + t["norm_bias"].view(1, -1, 1, 1)
+    unbiased = variance * count / (count - 1)
+    return {
+        "y": y.float(),
+        "norm_running_mean_new": (0.9 * t["norm_running_mean"] + 0.1 * mean).float(),
+        "norm_running_var_new": (0.9 * t["norm_running_var"] + 0.1 * unbiased).float(),
+        "norm_num_batches_tracked_new": t["norm_num_batches_tracked"] + 1,
+    }
+
+
+def run_child(device_name, scratch):
+    """Plays the runner: inputs in by line, outputs out by line, until the stream ends."""
+    import torch
+
+    from . import share
+
+    device = torch.device(device_name)
+    publication = None
+    for line in sys.stdin:
+        request = json.loads(line)
+        if publication:
+            publication.release()
+        with share.opened(request["inputs"], device) as t:
+            scope = {"torch": torch, "t": t, "batch_norm": batch_norm}
+            outputs = eval(request["formula"], scope)
+        publication = share.publish(list(outputs.items()), scratch, device)
+        print(json.dumps(publication.messages), flush=True)
+    if publication:
+        publication.release()
+
+
+class _Child:
+    def __init__(self, arguments):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+
+    def ask(self, request):
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def stop(self):
+        self._process.stdin.close()
+        return self._process.wait(timeout=60)
+
+
+def _step(name, is_right, detail=""):
+    print("PASS" if is_right else "FAIL", name, detail, flush=True)
+    if not is_right:
+        sys.exit(1)
+
+
+def _run(device, scratch, include_compile):
+    reference = _Child(["mtmc_reference", "--scratch", scratch])
+    runner = _Child(["mtmc_reference.selftest", "--child", "--device", device, "--scratch", scratch])
+    baselines = ["BASELINE_EAGER", "BASELINE_EAGER_TF32"]
+    if include_compile:
+        baselines.append("BASELINE_COMPILE")
+    for name, (source, formula) in _PROBLEMS.items():
+        path = os.path.join(scratch, f"{name}.py")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(source)
+        start = time.monotonic()
+        answer = reference.ask({"load": {"path": path, "device": device}})
+        detail = f"{time.monotonic() - start:.2f} s"
+        _step(f"{name}: load", "loaded" in answer, detail if "loaded" in answer else answer)
+        for workload in (0, 1, 2, 0):
+            answer = reference.ask({"prepare": {"workload": workload}})
+            _step(f"{name}: prepare {workload}", "prepared" in answer, answer.get("failure", ""))
+            inputs = answer["prepared"]["inputs"]
+            outputs = runner.ask({"inputs": inputs, "formula": formula})
+            answer = reference.ask({"compare": {"outputs": outputs}}).get("compared", {})
+            is_right = answer.get("isCorrect") and answer.get("kernelbenchAllclose")
+            errors = [f"{e['output']} {e['toleranceNeeded']:.2g}" for e in answer.get("errors", [])]
+            _step(f"{name}: compare {workload}", is_right, errors or answer)
+        wrong = runner.ask({"inputs": inputs, "formula": f"{{k: v * 0 for k, v in {formula}.items()}}"})
+        answer = reference.ask({"compare": {"outputs": wrong}}).get("compared", {})
+        _step(f"{name}: refuse zeros", answer.get("isCorrect") is False, answer.get("message"))
+        for baseline in baselines:
+            request = {"baseline": baseline, "samples": 5, "isCold": True, "warmups": 2}
+            answer = reference.ask({"timeBaseline": request})
+            times = answer.get("timed", {}).get("samplesSeconds", [])
+            detail = [f"{seconds * 1e6:.1f} us" for seconds in times] or answer
+            _step(f"{name}: {baseline}", len(times) == 5, detail)
+    _step("runner ends", runner.stop() == 0)
+    _step("reference ends", reference.stop() == 0)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu", help="cpu or cuda:0")
+    parser.add_argument("--scratch", help="folder for shared files; a temporary one by default")
+    parser.add_argument("--compile", action="store_true", help="time torch.compile too")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        run_child(options.device, options.scratch)
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        _run(options.device, options.scratch or scratch, options.compile)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each bad problem has one reason, one sentence and the user's line."""
+
+import pytest
+
+_HEADER = "import torch\nimport torch.nn as nn\n"
+_MODEL = "class Model(nn.Module):\n    def forward(self, x):\n        return x + 1\n"
+_INPUTS = "def get_inputs():\n    return [torch.rand(4)]\n"
+
+
+@pytest.mark.parametrize(
+    "source, reason, line",
+    [
+        ("def broken(:\n", "NOT_PYTHON", 1),
+        (_HEADER + _INPUTS, "NO_MODEL", 0),
+        (_HEADER + _INPUTS + "def Model():\n    return 3\n", "NO_MODEL", 0),
+        (_HEADER + _MODEL, "NO_GET_INPUTS", 0),
+        ("import torch\nimport nothing_of_that_name\n", "MODEL_RAISED", 2),
+        ("raise SystemExit(3)\n", "MODEL_RAISED", 1),
+        (_HEADER + _MODEL + "def get_inputs():\n    return 3\n", "INPUTS_WRONG_TYPE", 0),
+        (_HEADER + _MODEL + "def get_inputs():\n    return [object()]\n", "INPUTS_WRONG_TYPE", 0),
+        (
+            _HEADER + _MODEL + "def get_inputs():\n    return [torch.rand(1 << 44)]\n",
+            "INPUTS_TOO_LARGE",
+            0,
+        ),
+    ],
+)
+def test_bad_file(process, write_problem, source, reason, line):
+    failure = process.load(write_problem(source=source))["failure"]
+
+    assert (failure["reason"], failure["line"]) == (reason, line)
+    assert len(failure["message"].splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "forward, reason, line",
+    [
+        ("raise ValueError('mine')", "UNTRACEABLE", 11),
+        ("if x.sum() > 0:\n    x = x + 1\nreturn x", "UNTRACEABLE", 11),
+        ("return x, 3", "OUTPUT_UNSUPPORTED", 0),
+        ("return torch.complex(x, x)", "OUTPUT_UNSUPPORTED", 0),
+        ("return torch.complex(x, x).abs()", "UNTRACEABLE", 11),
+    ],
+)
+def test_bad_forward(process, write_problem, forward, reason, line):
+    failure = process.load(write_problem(forward))["failure"]
+
+    assert (failure["reason"], failure["line"]) == (reason, line)
+
+
+def test_missing_file(process, tmp_path):
+    assert process.load(tmp_path / "absent.py")["failure"]["reason"] == "FILE_NOT_FOUND"
+
+
+def test_model_that_differs_from_run_to_run(process, write_problem):
+    path = write_problem("return x + next(self.n)", init="import itertools\nself.n = itertools.count()")
+
+    assert process.load(path)["failure"]["reason"] == "NOT_DETERMINISTIC"
+
+
+def test_limit_of_the_request_is_kept(process, write_problem):
+    request = {"path": str(write_problem("return x")), "limits": {"memoryBytes": "1000"}}
+
+    assert process.ask(load=request)["failure"]["reason"] == "INPUTS_TOO_LARGE"
+
+
+def test_requests_out_of_order_are_answered(process, tmp_path):
+    process.load(tmp_path / "absent.py")
+
+    assert process.ask(prepare={"workload": 0})["failure"]["reason"] == "NOT_LOADED"
+    assert process.ask(nonsense={})["failure"]["reason"] == "INVALID_REQUEST"
+    assert process.send("this is not JSON")["failure"]["reason"] == "REFERENCE_FAILED"
