@@ -10,7 +10,7 @@ namespace mtmc::kernel {
 // Readable text of a graph, one line per input, operation and output in
 // execution order, for prompts and for people:
 //
-//   weight w        f32[64,128]  # fc.weight
+//   weight w : f32[64,128]  # fc.weight
 //   linear = aten::linear.default(x, w, None) : f32[16,64]  # line 12: x = self.fc(x)
 //   output out_0 = linear : f32[16,64]
 //

@@ -1,3 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Any bytes may be parsed and checked; what parses prints to directives that
+// parse again.
+
 #include <cstddef>
 #include <cstdint>
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t*, std::size_t) { return 0; }
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "kernel/program/checker.h"
+#include "kernel/program/parser.h"
+#include "kernel/program/printer.h"
+#include "kernel/program/signature.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace mtmc::kernel;
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  FindKernels(text, Dialect::kCuda);
+  FindKernels(text, Dialect::kOpenCl);
+  const ParseResult result = ParseProgram(text);
+  if (!result.program) {
+    if (result.diagnostics.empty()) std::abort();
+    return 0;
+  }
+  const CheckLimits limits = {.allowed_calls = {"aten::relu", "aten::logsumexp"}, .allows_triton = true};
+  CheckProgram(*result.program, {}, limits, DefaultBindings(*result.program));
+  Variants(*result.program, 16);
+  const std::string printed = PrintDirectives(*result.program);
+  const ParseResult again = ParseProgram(printed);
+  if (!again.program || PrintDirectives(*again.program) != printed) std::abort();
+  return 0;
+}

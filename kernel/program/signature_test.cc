@@ -70,7 +70,7 @@ TEST_CASE("FindKernels sees no kernel in comments, strings or preprocessor lines
 TEST_CASE("FindKernels is not misled by what surrounds a kernel", "[program]") {
   const std::string before = GENERATE(
       "", "template <int N> __device__ float g(float x) { return x; }\n",
-      "struct S { int a; };\n", "static const char c = '{';\n", "#if 0\n{\n#endif\n",
+      "struct S { int a; };\n", "static const char c = '{';\n", "#if 0\nint g() { return 1; }\n#endif\n",
       "namespace n { struct T { }; }\n", "using namespace std;\n", "__global__ void f(int* y);\n");
   CAPTURE(before);
 
