@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+
+#include "kernel/loops/op_table.h"
+
+namespace mtmc::kernel {
+namespace {
+
+using Indices = std::vector<ScalarPtr>;
+
+// Parts one after another along `dim`; `extents` are theirs.
+Elements Concatenate(const std::vector<Elements>& parts, size_t dim, const TensorType& type) {
+  return {type, [=](const Indices& indices) {
+            int64_t end = type.shape[dim];
+            ScalarPtr value;
+            for (size_t i = parts.size(); i-- > 0;) {
+              const int64_t begin = end - parts[i].type.shape[dim];
+              Indices own = indices;
+              own[dim] = Sub(own[dim], Index(begin));
+              const ScalarPtr element = Cast(parts[i].at(own), type.data_type);
+              value = value == nullptr ? element
+                                       : Select(Less(indices[dim], Index(end)), element, value);
+              end = begin;
+            }
+            return value;
+          }};
+}
+
+bool LowerCat(NodeLowering& node) {
+  std::vector<Elements> parts;
+  for (const Elements& part : node.Tensors("tensors")) {
+    // PyTorch skips empty parts of any rank.
+    if (part.type.elements() != 0) parts.push_back(part);
+  }
+  if (parts.empty()) return false;
+  const int dim = NodeLowering::Dimension(node.Int("dim", 0), parts[0].rank());
+  node.DefineMovement(Concatenate(parts, static_cast<size_t>(dim), node.result_type()));
+  return true;
+}
+
+bool LowerStack(NodeLowering& node) {
+  std::vector<Elements> parts = node.Tensors("tensors");
+  if (parts.empty()) return false;
+  const int dim = NodeLowering::Dimension(node.Int("dim", 0), parts[0].rank() + 1);
+  for (Elements& part : parts) {
+    std::vector<int64_t> shape = part.type.shape;
+    shape.insert(shape.begin() + dim, 1);
+    part = Reshape(part, shape);
+  }
+  node.DefineMovement(Concatenate(parts, static_cast<size_t>(dim), node.result_type()));
+  return true;
+}
+
+// Where a padded position reads, for the modes that repeat the tensor.
+ScalarPtr PaddedIndex(const ScalarPtr& index, int64_t extent, const std::string& mode) {
+  const ScalarPtr last = Index(extent - 1);
+  if (mode == "replicate") {
+    return Apply(Scalar::Operator::kMin,
+                 {Apply(Scalar::Operator::kMax, {index, Index(0)}), last});
+  }
+  if (mode == "circular") return Mod(Add(index, Index(extent)), extent);
+  const ScalarPtr mirrored = Apply(Scalar::Operator::kAbs, {index});
+  return Sub(last, Apply(Scalar::Operator::kAbs, {Sub(last, mirrored)}));
+}
+
+bool LowerPad(NodeLowering& node, const std::string& mode) {
+  const Elements self = *node.FindTensor("self");
+  const auto padding = node.FindInts(node.Has("pad") ? "pad" : "padding");
+  if (!padding) return false;
+  const double value = node.Double("value", 0);
+  node.DefineMovement(
+      {node.result_type(), [=](const Indices& indices) {
+         Indices source = indices;
+         ScalarPtr is_inside = Literal(1, DataType::kBool);
+         for (size_t i = 0; i * 2 < padding->size(); ++i) {
+           const size_t dim = source.size() - 1 - i;
+           const int64_t before = (*padding)[2 * i];
+           const int64_t after = (*padding)[2 * i + 1];
+           const int64_t extent = self.type.shape[dim];
+           source[dim] = Sub(source[dim], Index(before));
+           if (mode != "constant") {
+             source[dim] = PaddedIndex(source[dim], extent, mode);
+             continue;
+           }
+           if (before > 0) is_inside = And(is_inside, LessEqual(Index(0), source[dim]));
+           if (after > 0) is_inside = And(is_inside, Less(source[dim], Index(extent)));
+         }
+         return Select(is_inside, self.at(source), Literal(value, self.type.data_type));
+       }});
+  return true;
+}
+
+bool LowerFlip(NodeLowering& node) {
+  const Elements self = *node.FindTensor("self");
+  const std::vector<int> dims = node.Dimensions("dims", self.rank());
+  node.DefineMovement({self.type, [=](const Indices& indices) {
+                         Indices source = indices;
+                         for (const int dim : dims) {
+                           const auto d = static_cast<size_t>(dim);
+                           source[d] = Sub(Index(self.type.shape[d] - 1), source[d]);
+                         }
+                         return self.at(source);
+                       }});
+  return true;
+}
+
+bool LowerRoll(NodeLowering& node) {
+  Elements self = *node.FindTensor("self");
+  const auto shifts = node.FindInts("shifts");
+  std::vector<int64_t> dims = node.FindInts("dims").value_or(std::vector<int64_t>{});
+  if (!shifts) return false;
+  const std::vector<int64_t> shape = self.type.shape;
+  if (dims.empty()) {
+    self = Reshape(self, {self.type.elements()});
+    dims = {0};
+  }
+  const Elements rolled{self.type, [=](const Indices& indices) {
+                          Indices source = indices;
+                          for (size_t i = 0; i < dims.size(); ++i) {
+                            const auto d = static_cast<size_t>(
+                                NodeLowering::Dimension(dims[i], self.rank()));
+                            const int64_t extent = self.type.shape[d];
+                            const int64_t shift = ((*shifts)[i] % extent + extent) % extent;
+                            source[d] = Mod(Add(source[d], Index(extent - shift)), extent);
+                          }
+                          return self.at(source);
+                        }};
+  node.DefineMovement(Reshape(rolled, shape));
+  return true;
+}
+
+// Copies along each dimension; leading repeats add dimensions.
+bool LowerRepeat(NodeLowering& node) {
+  const Elements self = *node.FindTensor("self");
+  node.DefineMovement({node.result_type(), [self](const Indices& indices) {
+                         const size_t rank = self.type.shape.size();
+                         Indices source(indices.end() - static_cast<int64_t>(rank), indices.end());
+                         for (size_t d = 0; d < rank; ++d) {
+                           source[d] = Mod(source[d], self.type.shape[d]);
+                         }
+                         return self.at(source);
+                       }});
+  return true;
+}
+
+// Each element `repeats` times in a row.
+bool LowerRepeatInterleave(NodeLowering& node) {
+  const auto self = node.FindTensor("self");
+  const auto repeats = node.FindInt("repeats");
+  if (!self || !repeats) return false;
+  Elements source = *self;
+  int dim = 0;
+  if (const auto given = node.FindInt("dim")) {
+    dim = NodeLowering::Dimension(*given, source.rank());
+  } else {
+    source = Reshape(source, {source.type.elements()});
+  }
+  node.DefineMovement({node.result_type(), [=](const Indices& indices) {
+                         Indices moved = indices;
+                         ScalarPtr& along = moved[static_cast<size_t>(dim)];
+                         along = FloorDiv(along, *repeats);
+                         return source.at(moved);
+                       }});
+  return true;
+}
+
+// Keeps the lower (column <= row + diagonal) or upper triangle, else zero.
+bool LowerTriangle(NodeLowering& node, bool is_lower) {
+  const Elements self = *node.FindTensor("self");
+  const int64_t diagonal = node.Int("diagonal", 0);
+  node.DefineMovement({self.type, [=](const Indices& indices) {
+                         const ScalarPtr& column = indices.back();
+                         const ScalarPtr bound =
+                             Add(indices[indices.size() - 2], Index(diagonal));
+                         const ScalarPtr is_kept =
+                             is_lower ? LessEqual(column, bound) : LessEqual(bound, column);
+                         return Select(is_kept, self.at(indices),
+                                       Literal(0, self.type.data_type));
+                       }});
+  return true;
+}
+
+// Nearest neighbour with a whole factor per dimension.
+bool LowerUpsampleNearest(NodeLowering& node) {
+  const auto self = node.FindTensor(node.Has("input") ? "input" : "self");
+  if (!self) return false;
+  const std::vector<int64_t>& shape = node.result_type().shape;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] % self->type.shape[d] != 0) return false;
+  }
+  node.DefineMovement({node.result_type(), [source = *self, shape](const Indices& indices) {
+                         Indices moved = indices;
+                         for (size_t d = 2; d < moved.size(); ++d) {
+                           moved[d] = FloorDiv(moved[d], shape[d] / source.type.shape[d]);
+                         }
+                         return source.at(moved);
+                       }});
+  return true;
+}
+
+// [N, C r r, H, W] to [N, C, H r, W r].
+bool LowerPixelShuffle(NodeLowering& node) {
+  const Elements self = *node.FindTensor("self");
+  const int64_t factor = node.Int("upscale_factor", 1);
+  if (self.rank() != 4) return false;
+  node.DefineMovement(
+      {node.result_type(), [=](const Indices& indices) {
+         const ScalarPtr channel =
+             Add(Mul(indices[1], Index(factor * factor)),
+                 Add(Mul(Mod(indices[2], factor), Index(factor)), Mod(indices[3], factor)));
+         return self.at(
+             {indices[0], channel, FloorDiv(indices[2], factor), FloorDiv(indices[3], factor)});
+       }});
+  return true;
+}
+
+// channel = g * k + j of the result is channel j * groups + g of the source.
+bool LowerChannelShuffle(NodeLowering& node) {
+  const Elements self = *node.FindTensor("self");
+  const int64_t groups = node.Int("groups", 1);
+  const int64_t per_group = self.type.shape[1] / groups;
+  node.DefineMovement({self.type, [=](const Indices& indices) {
+                         Indices source = indices;
+                         source[1] = Add(Mul(Mod(indices[1], groups), Index(per_group)),
+                                         FloorDiv(indices[1], groups));
+                         return self.at(source);
+                       }});
+  return true;
+}
+
+}  // namespace
+
+void AddArrangementOps(OpTable& table) {
+  table["cat"] = LowerCat;
+  table["concat"] = LowerCat;
+  table["concatenate"] = LowerCat;
+  table["stack"] = LowerStack;
+  table["pad"] = [](NodeLowering& node) {
+    const std::string mode = node.FindText("mode");
+    return LowerPad(node, mode.empty() ? "constant" : mode);
+  };
+  table["constant_pad_nd"] = [](NodeLowering& node) { return LowerPad(node, "constant"); };
+  for (const char* rank : {"1d", "2d", "3d"}) {
+    table[std::string("reflection_pad") + rank] = [](NodeLowering& node) {
+      return LowerPad(node, "reflect");
+    };
+    table[std::string("replication_pad") + rank] = [](NodeLowering& node) {
+      return LowerPad(node, "replicate");
+    };
+    table[std::string("upsample_nearest") + rank] = LowerUpsampleNearest;
+  }
+  table["flip"] = LowerFlip;
+  table["roll"] = LowerRoll;
+  table["repeat"] = LowerRepeat;
+  table["tile"] = LowerRepeat;
+  table["repeat_interleave"] = LowerRepeatInterleave;
+  table["tril"] = [](NodeLowering& node) { return LowerTriangle(node, /*is_lower=*/true); };
+  table["triu"] = [](NodeLowering& node) { return LowerTriangle(node, /*is_lower=*/false); };
+  table["pixel_shuffle"] = LowerPixelShuffle;
+  table["channel_shuffle"] = LowerChannelShuffle;
+}
+
+}  // namespace mtmc::kernel

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "kernel/loops/op_table.h"
+
+namespace mtmc::kernel {
+namespace {
+
+// A convolution over `dims` spatial dimensions as PyTorch describes it.
+struct Geometry {
+  std::vector<int64_t> kernel;
+  std::vector<int64_t> stride;
+  std::vector<int64_t> padding;  // before each dimension
+  std::vector<int64_t> dilation;
+  int64_t groups = 1;
+
+  size_t dims() const { return kernel.size(); }
+};
+
+Geometry GeometryOf(const NodeLowering& node, const Elements& weight) {
+  Geometry geometry;
+  geometry.kernel.assign(weight.type.shape.begin() + 2, weight.type.shape.end());
+  const size_t dims = geometry.dims();
+  geometry.stride = node.Ints("stride", dims, 1);
+  geometry.dilation = node.Ints("dilation", dims, 1);
+  geometry.groups = node.Int("groups", 1);
+  geometry.padding = node.Ints("padding", dims, 0);
+  // `same` puts the odd element behind.
+  if (node.FindText("padding") == "same") {
+    for (size_t d = 0; d < dims; ++d) {
+      geometry.padding[d] = geometry.dilation[d] * (geometry.kernel[d] - 1) / 2;
+    }
+  }
+  return geometry;
+}
+
+// Position in the input that output `o` and tap `k` meet: o * stride - padding +
+// k * dilation, and whether it lies inside.
+ScalarPtr InputPosition(const Geometry& g, size_t d, const ScalarPtr& o, const ScalarPtr& k) {
+  return Sub(Add(Mul(o, Index(g.stride[d])), Mul(k, Index(g.dilation[d]))), Index(g.padding[d]));
+}
+
+ScalarPtr IsInside(const ScalarPtr& position, int64_t extent) {
+  return And(LessEqual(Index(0), position), Less(position, Index(extent)));
+}
+
+// Group of a channel that is one of `per_group`.
+ScalarPtr GroupOf(const ScalarPtr& channel, int64_t per_group, int64_t groups) {
+  return groups == 1 ? Index(0) : FloorDiv(channel, per_group);
+}
+
+// Defines the result: the contraction, and the bias where there is one.
+bool Finish(NodeLowering& node, const std::vector<int64_t>& extents, const ScalarPtr& lhs,
+            const ScalarPtr& rhs) {
+  const TensorType type{ComputeType(node.result_type().data_type), node.result_type().shape};
+  const auto bias = node.FindTensor("bias");
+  const bool is_result = !bias && type == node.result_type();
+  const Elements product = node.Contract(type, extents, lhs, rhs,
+                                         is_result ? node.result() : node.NameOf("product"));
+  if (is_result) return true;
+  if (!bias) {
+    node.Define(product);
+    return true;
+  }
+  node.Define({type, [&](const std::vector<ScalarPtr>& indices) {
+                 return Add(product.at(indices), Cast(bias->at({indices[1]}), type.data_type));
+               }});
+  return true;
+}
+
+// out[n, o, p...] = sum over c, k... of in[n, group(o) * C + c, position...] * w[o, c, k...].
+bool LowerConvolution(NodeLowering& node, const Elements& input, const Elements& weight,
+                      const Geometry& g) {
+  const size_t dims = g.dims();
+  const int64_t per_group = weight.type.shape[1];
+  const std::vector<ScalarPtr> axes = Axes(static_cast<int>(2 * dims + 3));
+  const ScalarPtr& c = axes[dims + 2];
+  const ScalarPtr group = GroupOf(axes[1], weight.type.shape[0] / g.groups, g.groups);
+  std::vector<ScalarPtr> position = {axes[0], Add(Mul(group, Index(per_group)), c)};
+  std::vector<ScalarPtr> tap = {axes[1], c};
+  std::vector<int64_t> extents = {per_group};
+  ScalarPtr is_inside = Literal(1, DataType::kBool);
+  for (size_t d = 0; d < dims; ++d) {
+    const ScalarPtr& k = axes[dims + 3 + d];
+    position.push_back(InputPosition(g, d, axes[2 + d], k));
+    tap.push_back(k);
+    extents.push_back(g.kernel[d]);
+    const int64_t extent = input.type.shape[2 + d];
+    const int64_t last = (node.result_type().shape[2 + d] - 1) * g.stride[d] +
+                         (g.kernel[d] - 1) * g.dilation[d] - g.padding[d];
+    if (g.padding[d] > 0 || last >= extent) {
+      is_inside = And(is_inside, IsInside(position.back(), extent));
+    }
+  }
+  const DataType type = input.type.data_type;
+  return Finish(node, extents, Select(is_inside, input.at(position), Literal(0, type)),
+                weight.at(tap));
+}
+
+// out[n, o, p...] = sum over c, k... of in[n, group(o) * C + c, q...] * w[group(o) * C + c, o', k...]
+// with q = (p + padding - k * dilation) / stride where that is whole and inside.
+bool LowerTransposed(NodeLowering& node, const Elements& input, const Elements& weight,
+                     const Geometry& g) {
+  const size_t dims = g.dims();
+  const int64_t outputs_per_group = weight.type.shape[1];
+  const int64_t inputs_per_group = weight.type.shape[0] / g.groups;
+  const std::vector<ScalarPtr> axes = Axes(static_cast<int>(2 * dims + 3));
+  const ScalarPtr group = GroupOf(axes[1], outputs_per_group, g.groups);
+  const ScalarPtr channel = Add(Mul(group, Index(inputs_per_group)), axes[dims + 2]);
+  std::vector<ScalarPtr> position = {axes[0], channel};
+  std::vector<ScalarPtr> tap = {
+      channel, g.groups == 1 ? axes[1] : Sub(axes[1], Mul(group, Index(outputs_per_group)))};
+  std::vector<int64_t> extents = {inputs_per_group};
+  ScalarPtr is_inside = Literal(1, DataType::kBool);
+  for (size_t d = 0; d < dims; ++d) {
+    const ScalarPtr& k = axes[dims + 3 + d];
+    const ScalarPtr scaled =
+        Sub(Add(axes[2 + d], Index(g.padding[d])), Mul(k, Index(g.dilation[d])));
+    position.push_back(FloorDiv(scaled, g.stride[d]));
+    tap.push_back(k);
+    extents.push_back(g.kernel[d]);
+    is_inside = And(is_inside, LessEqual(Index(0), scaled));
+    if (g.stride[d] > 1) {
+      is_inside = And(is_inside, Apply(Scalar::Operator::kEqual,
+                                       {Mod(scaled, g.stride[d]), Index(0)}));
+    }
+    is_inside = And(is_inside, Less(position.back(), Index(input.type.shape[2 + d])));
+  }
+  const DataType type = input.type.data_type;
+  return Finish(node, extents, Select(is_inside, input.at(position), Literal(0, type)),
+                weight.at(tap));
+}
+
+LowerNode Convolution(bool is_transposed) {
+  return [is_transposed](NodeLowering& node) {
+    const DataType type = ComputeType(node.result_type().data_type);
+    const Elements input = CastTo(*node.FindTensor("input"), type);
+    const Elements weight = CastTo(*node.FindTensor("weight"), type);
+    // An input without batch dimension has one dimension less than the weight.
+    if (input.rank() != weight.rank()) return false;
+    const Geometry geometry = GeometryOf(node, weight);
+    const bool transposed = is_transposed || node.Bool("transposed", false);
+    return transposed ? LowerTransposed(node, input, weight, geometry)
+                      : LowerConvolution(node, input, weight, geometry);
+  };
+}
+
+}  // namespace
+
+void AddConvolutionOps(OpTable& table) {
+  for (const char* name : {"conv1d", "conv2d", "conv3d", "convolution"}) {
+    table[name] = Convolution(/*is_transposed=*/false);
+  }
+  for (const char* name : {"conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}) {
+    table[name] = Convolution(/*is_transposed=*/true);
+  }
+}
+
+}  // namespace mtmc::kernel

@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/loops/node_lowering.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace mtmc::kernel {
+namespace {
+
+std::optional<int64_t> ToInt(const GraphArgument& argument) {
+  if (const auto* value = std::get_if<int64_t>(&argument.value)) return *value;
+  if (const auto* value = std::get_if<bool>(&argument.value)) return *value ? 1 : 0;
+  if (const auto* value = std::get_if<double>(&argument.value)) return static_cast<int64_t>(*value);
+  return std::nullopt;
+}
+
+std::optional<double> ToDouble(const GraphArgument& argument) {
+  if (const auto* value = std::get_if<double>(&argument.value)) return *value;
+  if (const std::optional<int64_t> value = ToInt(argument)) return static_cast<double>(*value);
+  return std::nullopt;
+}
+
+// Row-major strides.
+std::vector<int64_t> StridesOf(const std::vector<int64_t>& shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+// Indices within `shape` of the element at `offset`.
+void AppendUnraveled(const ScalarPtr& offset, const std::vector<int64_t>& shape,
+                     std::vector<ScalarPtr>& indices) {
+  const std::vector<int64_t> strides = StridesOf(shape);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    ScalarPtr index = FloorDiv(offset, strides[i]);
+    // The leading quotient is in range by itself.
+    const bool is_leading = std::all_of(shape.begin(), shape.begin() + static_cast<int64_t>(i),
+                                        [](int64_t extent) { return extent == 1; });
+    if (shape[i] == 1) {
+      index = Index(0);
+    } else if (!is_leading) {
+      index = Mod(index, shape[i]);
+    }
+    indices.push_back(std::move(index));
+  }
+}
+
+ScalarPtr Ravel(const std::vector<ScalarPtr>& indices, const std::vector<int64_t>& shape) {
+  const std::vector<int64_t> strides = StridesOf(shape);
+  ScalarPtr offset = Index(0);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] != 1) offset = Add(offset, Mul(indices[i], Index(strides[i])));
+  }
+  return offset;
+}
+
+}  // namespace
+
+Elements Constant(double value, DataType type, std::vector<int64_t> shape) {
+  return {{type, std::move(shape)},
+          [value, type](const std::vector<ScalarPtr>&) { return Literal(value, type); }};
+}
+
+Elements CastTo(const Elements& operand, DataType type) {
+  if (operand.type.data_type == type) return operand;
+  return {{type, operand.type.shape},
+          [at = operand.at, type](const std::vector<ScalarPtr>& indices) {
+            return Cast(at(indices), type);
+          }};
+}
+
+std::vector<int64_t> BroadcastShape(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+  const std::vector<int64_t>& longer = a.size() >= b.size() ? a : b;
+  const std::vector<int64_t>& shorter = a.size() >= b.size() ? b : a;
+  std::vector<int64_t> shape = longer;
+  const size_t offset = longer.size() - shorter.size();
+  for (size_t i = 0; i < shorter.size(); ++i) {
+    if (shape[offset + i] == 1) shape[offset + i] = shorter[i];
+  }
+  return shape;
+}
+
+Elements BroadcastTo(const Elements& operand, const std::vector<int64_t>& shape) {
+  if (operand.type.shape == shape) return operand;
+  return {{operand.type.data_type, shape},
+          [operand](const std::vector<ScalarPtr>& indices) {
+            const size_t rank = operand.type.shape.size();
+            std::vector<ScalarPtr> own(indices.end() - static_cast<int64_t>(rank), indices.end());
+            for (size_t i = 0; i < rank; ++i) {
+              if (operand.type.shape[i] == 1) own[i] = Index(0);
+            }
+            return operand.at(own);
+          }};
+}
+
+Elements MapElements(const std::vector<Elements>& operands, const ScalarFunction& body) {
+  std::vector<int64_t> shape;
+  for (const Elements& operand : operands) shape = BroadcastShape(shape, operand.type.shape);
+  std::vector<Elements> wide;
+  std::vector<ScalarPtr> probe;
+  for (const Elements& operand : operands) {
+    wide.push_back(BroadcastTo(operand, shape));
+    probe.push_back(Read("_", {}, operand.type.data_type));
+  }
+  const DataType type = body(probe)->type;
+  return {{type, shape},
+          [wide = std::move(wide), body](const std::vector<ScalarPtr>& indices) {
+            std::vector<ScalarPtr> values;
+            for (const Elements& operand : wide) values.push_back(operand.at(indices));
+            return body(values);
+          }};
+}
+
+Elements Reshape(const Elements& operand, std::vector<int64_t> shape) {
+  if (operand.type.shape == shape) return operand;
+  const std::vector<int64_t> from = operand.type.shape;
+  return {{operand.type.data_type, shape},
+          [operand, from, shape](const std::vector<ScalarPtr>& indices) {
+            // Dimensions are matched in the smallest groups of equal size, so that
+            // a kept dimension keeps its plain index.
+            std::vector<ScalarPtr> source;
+            size_t i = 0;
+            size_t j = 0;
+            while (i < from.size() || j < shape.size()) {
+              const size_t first_i = i;
+              const size_t first_j = j;
+              int64_t size_from = i < from.size() ? from[i++] : 1;
+              int64_t size_to = j < shape.size() ? shape[j++] : 1;
+              while (size_from != size_to) {
+                if (size_from < size_to && i < from.size()) {
+                  size_from *= from[i++];
+                } else if (j < shape.size()) {
+                  size_to *= shape[j++];
+                } else {
+                  break;
+                }
+              }
+              const auto part = [](const auto& list, size_t begin, size_t end) {
+                return std::decay_t<decltype(list)>(list.begin() + static_cast<int64_t>(begin),
+                                                    list.begin() + static_cast<int64_t>(end));
+              };
+              const ScalarPtr offset =
+                  Ravel(part(indices, first_j, j), part(shape, first_j, j));
+              AppendUnraveled(offset, part(from, first_i, i), source);
+            }
+            return operand.at(source);
+          }};
+}
+
+DataType ComputeType(DataType type) {
+  return type == DataType::kF16 || type == DataType::kBf16 ? DataType::kF32 : type;
+}
+
+std::string NodeLowering::op() const {
+  std::string_view name = node_.op;
+  if (const size_t colons = name.rfind("::"); colons != std::string_view::npos) {
+    name.remove_prefix(colons + 2);
+  }
+  return std::string(name.substr(0, name.find('.')));
+}
+
+bool NodeLowering::Has(std::string_view name) const {
+  const GraphArgument* argument = node_.FindArgument(name);
+  return argument != nullptr && !std::holds_alternative<NoneArgument>(argument->value);
+}
+
+std::optional<int64_t> NodeLowering::FindInt(std::string_view name) const {
+  const GraphArgument* argument = node_.FindArgument(name);
+  return argument == nullptr ? std::nullopt : ToInt(*argument);
+}
+
+std::optional<double> NodeLowering::FindDouble(std::string_view name) const {
+  const GraphArgument* argument = node_.FindArgument(name);
+  return argument == nullptr ? std::nullopt : ToDouble(*argument);
+}
+
+std::optional<std::vector<int64_t>> NodeLowering::FindInts(std::string_view name) const {
+  const GraphArgument* argument = node_.FindArgument(name);
+  if (argument == nullptr) return std::nullopt;
+  if (const std::optional<int64_t> single = ToInt(*argument)) {
+    return std::vector<int64_t>{*single};
+  }
+  const auto* list = std::get_if<std::vector<GraphArgument>>(&argument->value);
+  if (list == nullptr) return std::nullopt;
+  std::vector<int64_t> values;
+  for (const GraphArgument& element : *list) {
+    const std::optional<int64_t> value = ToInt(element);
+    if (!value) return std::nullopt;
+    values.push_back(*value);
+  }
+  return values;
+}
+
+std::string NodeLowering::FindText(std::string_view name) const {
+  const GraphArgument* argument = node_.FindArgument(name);
+  if (argument == nullptr) return "";
+  const auto* text = std::get_if<std::string>(&argument->value);
+  return text == nullptr ? "" : *text;
+}
+
+int64_t NodeLowering::Int(std::string_view name, int64_t otherwise) const {
+  return FindInt(name).value_or(otherwise);
+}
+
+double NodeLowering::Double(std::string_view name, double otherwise) const {
+  return FindDouble(name).value_or(otherwise);
+}
+
+bool NodeLowering::Bool(std::string_view name, bool otherwise) const {
+  return FindInt(name).value_or(otherwise ? 1 : 0) != 0;
+}
+
+std::vector<int64_t> NodeLowering::Ints(std::string_view name, size_t count,
+                                        int64_t otherwise) const {
+  std::vector<int64_t> values = FindInts(name).value_or(std::vector<int64_t>{});
+  if (values.empty()) values.assign(count, otherwise);
+  if (values.size() == 1) values.assign(count, values[0]);
+  return values;
+}
+
+bool NodeLowering::IsTensor(std::string_view name) const {
+  const GraphArgument* argument = node_.FindArgument(name);
+  return argument != nullptr && std::holds_alternative<ValueArgument>(argument->value);
+}
+
+std::optional<Elements> NodeLowering::FindTensor(std::string_view name) const {
+  const GraphArgument* argument = node_.FindArgument(name);
+  if (argument == nullptr) return std::nullopt;
+  const auto* value = std::get_if<ValueArgument>(&argument->value);
+  if (value == nullptr) return std::nullopt;
+  return Value(value->name);
+}
+
+std::vector<Elements> NodeLowering::Tensors(std::string_view name) const {
+  std::vector<Elements> tensors;
+  const GraphArgument* argument = node_.FindArgument(name);
+  if (argument == nullptr) return tensors;
+  const auto* list = std::get_if<std::vector<GraphArgument>>(&argument->value);
+  if (list == nullptr) return tensors;
+  for (const GraphArgument& element : *list) {
+    if (const auto* value = std::get_if<ValueArgument>(&element.value)) {
+      tensors.push_back(Value(value->name));
+    }
+  }
+  return tensors;
+}
+
+std::optional<Elements> NodeLowering::FindOperand(std::string_view name) const {
+  if (std::optional<Elements> tensor = FindTensor(name)) return tensor;
+  const GraphArgument* argument = node_.FindArgument(name);
+  if (argument == nullptr) return std::nullopt;
+  if (const auto* value = std::get_if<bool>(&argument->value)) {
+    return Constant(*value ? 1 : 0, DataType::kBool);
+  }
+  if (const auto* value = std::get_if<int64_t>(&argument->value)) {
+    return Elements{{DataType::kI64, {}},
+                    [number = *value](const std::vector<ScalarPtr>&) { return Index(number); }};
+  }
+  if (const auto* value = std::get_if<double>(&argument->value)) {
+    return Constant(*value, DataType::kF64);
+  }
+  return std::nullopt;
+}
+
+Elements NodeLowering::Value(const std::string& name) const {
+  const TensorType& type = nest_.types.find(name)->second;
+  return {type, [name, data_type = type.data_type](const std::vector<ScalarPtr>& indices) {
+            return Read(name, indices, data_type);
+          }};
+}
+
+void NodeLowering::AddLoop(Loop loop) {
+  loop.node = node_.name;
+  for (size_t i = 0; i < loop.results.size(); ++i) {
+    nest_.types.insert_or_assign(loop.results[i], loop.types[i]);
+  }
+  nest_.loops.push_back(std::move(loop));
+}
+
+void NodeLowering::AddMap(const Elements& elements, const std::string& name,
+                          const TensorType& type, bool is_movement) {
+  const Elements wide = CastTo(BroadcastTo(elements, type.shape), type.data_type);
+  Loop loop;
+  loop.form = Loop::Form::kMap;
+  loop.results = {name};
+  loop.types = {type};
+  loop.extents = type.shape;
+  loop.body = wide.at(Axes(static_cast<int>(type.shape.size())));
+  loop.is_movement = is_movement;
+  AddLoop(std::move(loop));
+}
+
+void NodeLowering::Define(const Elements& elements, size_t index) {
+  AddMap(elements, node_.results[index], node_.result_types[index], /*is_movement=*/false);
+}
+
+void NodeLowering::DefineMovement(const Elements& elements, size_t index) {
+  AddMap(elements, node_.results[index], node_.result_types[index], /*is_movement=*/true);
+}
+
+Elements NodeLowering::Materialize(const Elements& elements, const std::string& name) {
+  AddMap(elements, name, elements.type, /*is_movement=*/false);
+  return Value(name);
+}
+
+Elements NodeLowering::Reduce(const Elements& body, const Reduction& reduction) {
+  const int rank = body.rank();
+  Loop loop;
+  loop.form = Loop::Form::kReduce;
+  loop.combiner = reduction.combiner;
+  loop.reduction_axes = static_cast<int>(reduction.dims.size());
+  std::vector<ScalarPtr> indices(static_cast<size_t>(rank));
+  int axis = 0;
+  for (int dim = 0; dim < rank; ++dim) {
+    const bool is_reduced = std::find(reduction.dims.begin(), reduction.dims.end(), dim) !=
+                            reduction.dims.end();
+    if (is_reduced && !reduction.keep) continue;
+    if (!is_reduced) indices[static_cast<size_t>(dim)] = Axis(axis);
+    loop.extents.push_back(is_reduced ? 1 : body.type.shape[static_cast<size_t>(dim)]);
+    ++axis;
+  }
+  TensorType type{body.type.data_type, loop.extents};
+  for (const int dim : reduction.dims) {
+    indices[static_cast<size_t>(dim)] = Axis(axis++);
+    loop.extents.push_back(body.type.shape[static_cast<size_t>(dim)]);
+  }
+  loop.body = body.at(indices);
+  loop.results = {reduction.name};
+  loop.types = {type};
+  if (!reduction.second.empty()) {
+    const bool is_index =
+        reduction.combiner == Combiner::kArgMax || reduction.combiner == Combiner::kArgMin;
+    if (is_index) type.data_type = DataType::kI64;
+    loop.results.push_back(reduction.second);
+    loop.types.push_back(type);
+  }
+  AddLoop(std::move(loop));
+  return Value(reduction.name);
+}
+
+Elements NodeLowering::ReduceWindow(
+    const TensorType& output, const std::vector<int64_t>& window,
+    const std::function<ScalarPtr(const std::vector<ScalarPtr>& axes)>& body,
+    const Reduction& reduction) {
+  Loop loop;
+  loop.form = Loop::Form::kReduce;
+  loop.combiner = reduction.combiner;
+  loop.reduction_axes = static_cast<int>(window.size());
+  loop.extents = output.shape;
+  loop.extents.insert(loop.extents.end(), window.begin(), window.end());
+  loop.body = body(Axes(static_cast<int>(loop.extents.size())));
+  loop.results = {reduction.name};
+  loop.types = {{loop.body->type, output.shape}};
+  if (!reduction.second.empty()) {
+    loop.results.push_back(reduction.second);
+    loop.types.push_back({DataType::kI64, output.shape});
+  }
+  AddLoop(std::move(loop));
+  return Value(reduction.name);
+}
+
+Elements NodeLowering::Contract(const TensorType& output, const std::vector<int64_t>& extents,
+                                const ScalarPtr& lhs, const ScalarPtr& rhs,
+                                const std::string& name) {
+  Loop loop;
+  loop.form = Loop::Form::kContract;
+  loop.extents = output.shape;
+  loop.extents.insert(loop.extents.end(), extents.begin(), extents.end());
+  loop.reduction_axes = static_cast<int>(extents.size());
+  loop.lhs = lhs;
+  loop.rhs = rhs;
+  loop.results = {name};
+  loop.types = {output};
+  AddLoop(std::move(loop));
+  return Value(name);
+}
+
+Elements NodeLowering::Scan(const Elements& body, Combiner combiner, int dim,
+                            const std::string& name) {
+  Loop loop;
+  loop.form = Loop::Form::kScan;
+  loop.combiner = combiner;
+  loop.extents = body.type.shape;
+  loop.scan_axis = dim;
+  loop.body = body.at(Axes(body.rank()));
+  loop.results = {name};
+  loop.types = {body.type};
+  AddLoop(std::move(loop));
+  return Value(name);
+}
+
+std::string NodeLowering::NameOf(std::string_view suffix) const {
+  std::string name = node_.name + "_" + std::string(suffix);
+  while (nest_.types.contains(name) || graph_.FindType(name) != nullptr) name += "_";
+  return name;
+}
+
+int NodeLowering::Dimension(int64_t dim, int rank) {
+  return static_cast<int>(dim < 0 ? dim + std::max(rank, 1) : dim);
+}
+
+std::vector<int> NodeLowering::Dimensions(std::string_view name, int rank) const {
+  std::vector<int> dims;
+  for (const int64_t dim : FindInts(name).value_or(std::vector<int64_t>{})) {
+    dims.push_back(Dimension(dim, rank));
+  }
+  if (dims.empty()) {
+    dims.resize(static_cast<size_t>(rank));
+    std::iota(dims.begin(), dims.end(), 0);
+  }
+  std::sort(dims.begin(), dims.end());
+  return dims;
+}
+
+}  // namespace mtmc::kernel

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernel/graph/graph.h"
+#include "kernel/loops/loop.h"
+#include "kernel/loops/scalar.h"
+
+namespace mtmc::kernel {
+
+// A tensor-valued expression: the element at given indices, one per dimension.
+// Reading a value is one; so is any function of others. Cheap value type.
+struct Elements {
+  TensorType type;
+  std::function<ScalarPtr(const std::vector<ScalarPtr>& indices)> at;
+
+  int rank() const { return static_cast<int>(type.shape.size()); }
+};
+
+// Elements of one constant everywhere.
+Elements Constant(double value, DataType type, std::vector<int64_t> shape = {});
+// Same elements converted.
+Elements CastTo(const Elements& operand, DataType type);
+// Broadcast to `shape` by PyTorch's rule. REQUIRES: the shapes are compatible.
+Elements BroadcastTo(const Elements& operand, const std::vector<int64_t>& shape);
+std::vector<int64_t> BroadcastShape(const std::vector<int64_t>& a, const std::vector<int64_t>& b);
+// Element-wise function of broadcast operands; the result has `body`'s type.
+using ScalarFunction = std::function<ScalarPtr(const std::vector<ScalarPtr>& operands)>;
+Elements MapElements(const std::vector<Elements>& operands, const ScalarFunction& body);
+// Same elements in row-major order under another shape of equal size.
+Elements Reshape(const Elements& operand, std::vector<int64_t> shape);
+
+// The type arithmetic is done in: f16 and bf16 compute as f32.
+DataType ComputeType(DataType type);
+
+// One graph node on its way to loops: typed access to its arguments, and the
+// loops made so far. An op's lowering reads arguments, defines every result and
+// returns true; or returns false, and what it defined is dropped. Made and used
+// by LowerToLoops on one thread.
+class NodeLowering {
+ public:
+  NodeLowering(const Graph& graph, const GraphNode& node, LoopNest& nest)
+      : graph_(graph), node_(node), nest_(nest) {}
+
+  const GraphNode& node() const { return node_; }
+  // Operator without namespace and overload, such as `conv2d`.
+  std::string op() const;
+  const TensorType& result_type(size_t index = 0) const { return node_.result_types[index]; }
+  size_t result_count() const { return node_.results.size(); }
+
+  // Arguments by schema name. A missing or None argument is absent; a number
+  // given in another kind is converted.
+  bool Has(std::string_view name) const;
+  std::optional<int64_t> FindInt(std::string_view name) const;
+  std::optional<double> FindDouble(std::string_view name) const;
+  std::optional<std::vector<int64_t>> FindInts(std::string_view name) const;
+  std::string FindText(std::string_view name) const;
+  int64_t Int(std::string_view name, int64_t otherwise) const;
+  double Double(std::string_view name, double otherwise) const;
+  bool Bool(std::string_view name, bool otherwise) const;
+  // A list of `count` integers; a list of one is repeated, an absent or empty
+  // one is all `otherwise`.
+  std::vector<int64_t> Ints(std::string_view name, size_t count, int64_t otherwise) const;
+  // A tensor argument.
+  bool IsTensor(std::string_view name) const;
+  std::optional<Elements> FindTensor(std::string_view name) const;
+  std::vector<Elements> Tensors(std::string_view name) const;
+  // A tensor or a number; a number has rank 0 and is never a literal's type.
+  std::optional<Elements> FindOperand(std::string_view name) const;
+
+  // Value `name` of the graph, or one defined here, as elements.
+  Elements Value(const std::string& name) const;
+
+  // Defines result `index` of the node, cast to its type.
+  void Define(const Elements& elements, size_t index = 0);
+  // The same for an op that only moves data.
+  void DefineMovement(const Elements& elements, size_t index = 0);
+
+  // Adds a reduction of `body` over dimensions `dims` (sorted, non-negative) as
+  // value `name`, and returns its first result. With `keep` the reduced dimensions
+  // stay with extent 1. A pair combiner also defines `second`.
+  struct Reduction {
+    Combiner combiner = Combiner::kSum;
+    std::vector<int> dims;
+    bool keep = false;
+    std::string name;
+    std::string second = {};
+  };
+  Elements Reduce(const Elements& body, const Reduction& reduction);
+  // A reduction whose element is a function of output indices, then reduction
+  // indices, for windows. `output` is the result's type.
+  Elements ReduceWindow(const TensorType& output, const std::vector<int64_t>& window,
+                        const std::function<ScalarPtr(const std::vector<ScalarPtr>& axes)>& body,
+                        const Reduction& reduction);
+  // Sum of lhs * rhs over `extents`, the axes after the output's.
+  Elements Contract(const TensorType& output, const std::vector<int64_t>& extents,
+                    const ScalarPtr& lhs, const ScalarPtr& rhs, const std::string& name);
+  // Inclusive running combination along `dim`.
+  Elements Scan(const Elements& body, Combiner combiner, int dim, const std::string& name);
+  // Adds a map as value `name`, to be read more than once.
+  Elements Materialize(const Elements& elements, const std::string& name);
+
+  // Name of the node's only or first result.
+  const std::string& result() const { return node_.results[0]; }
+  // A new value name that starts with the node's.
+  std::string NameOf(std::string_view suffix) const;
+
+  // Non-negative form of a dimension argument.
+  static int Dimension(int64_t dim, int rank);
+  // Sorted non-negative dimensions of a list argument; all when it is absent or
+  // empty.
+  std::vector<int> Dimensions(std::string_view name, int rank) const;
+
+ private:
+  void AddLoop(Loop loop);
+  void AddMap(const Elements& elements, const std::string& name, const TensorType& type,
+              bool is_movement);
+
+  const Graph& graph_;
+  const GraphNode& node_;
+  LoopNest& nest_;
+};
+
+}  // namespace mtmc::kernel

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <limits>
+
+#include "kernel/loops/op_table.h"
+
+namespace mtmc::kernel {
+namespace {
+
+using Operator = Scalar::Operator;
+
+// A pooling over the last `dims` dimensions.
+struct Window {
+  std::vector<int64_t> kernel;
+  std::vector<int64_t> stride;
+  std::vector<int64_t> padding;
+  std::vector<int64_t> dilation;
+
+  size_t dims() const { return kernel.size(); }
+};
+
+Window WindowOf(const NodeLowering& node, size_t dims) {
+  Window window;
+  window.kernel = node.Ints("kernel_size", dims, 1);
+  window.stride = window.kernel;
+  const auto stride = node.FindInts("stride");
+  if (stride && !stride->empty()) window.stride = node.Ints("stride", dims, 1);
+  window.padding = node.Ints("padding", dims, 0);
+  window.dilation = node.Ints("dilation", dims, 1);
+  return window;
+}
+
+// Input indices of an element of the window, and whether they lie inside.
+// `axes` are the output's dimensions, then the window's.
+struct Position {
+  std::vector<ScalarPtr> indices;
+  ScalarPtr is_inside;
+};
+
+Position PositionIn(const Window& window, const Elements& input,
+                    const std::vector<int64_t>& output_shape, const std::vector<ScalarPtr>& axes) {
+  const size_t rank = output_shape.size();
+  const size_t first = rank - window.dims();
+  Position position{{axes.begin(), axes.begin() + static_cast<int64_t>(first)},
+                    Literal(1, DataType::kBool)};
+  for (size_t d = 0; d < window.dims(); ++d) {
+    const ScalarPtr index = Sub(Add(Mul(axes[first + d], Index(window.stride[d])),
+                                    Mul(axes[rank + d], Index(window.dilation[d]))),
+                                Index(window.padding[d]));
+    const int64_t extent = input.type.shape[first + d];
+    const int64_t last = (output_shape[first + d] - 1) * window.stride[d] +
+                         (window.kernel[d] - 1) * window.dilation[d] - window.padding[d];
+    if (window.padding[d] > 0) {
+      position.is_inside = And(position.is_inside, LessEqual(Index(0), index));
+    }
+    if (last >= extent) {
+      position.is_inside = And(position.is_inside, Less(index, Index(extent)));
+    }
+    position.indices.push_back(index);
+  }
+  return position;
+}
+
+// Row-major index within the last dimensions of the input of element `chosen` of
+// the window, as PyTorch's pooling returns it.
+ScalarPtr InputOffset(const Window& window, const Elements& input,
+                      const std::vector<ScalarPtr>& axes, const ScalarPtr& chosen) {
+  const size_t first = axes.size() - window.dims();
+  ScalarPtr offset = Index(0);
+  int64_t inner = 1;
+  for (const int64_t extent : window.kernel) inner *= extent;
+  for (size_t d = 0; d < window.dims(); ++d) {
+    inner /= window.kernel[d];
+    ScalarPtr tap = FloorDiv(chosen, inner);
+    if (d > 0) tap = Mod(tap, window.kernel[d]);
+    const ScalarPtr index = Sub(Add(Mul(axes[first + d], Index(window.stride[d])),
+                                    Mul(tap, Index(window.dilation[d]))),
+                                Index(window.padding[d]));
+    offset = Add(Mul(offset, Index(input.type.shape[first + d])), index);
+  }
+  return offset;
+}
+
+LowerNode MaxPool(size_t dims) {
+  return [dims](NodeLowering& node) {
+    const Elements input = *node.FindTensor("self");
+    const Window window = WindowOf(node, dims);
+    const TensorType& type = node.result_type();
+    if (!IsFloating(type.data_type)) return false;
+    const auto body = [&](const std::vector<ScalarPtr>& axes) {
+      const Position position = PositionIn(window, input, type.shape, axes);
+      return Select(position.is_inside, input.at(position.indices),
+                    Literal(-std::numeric_limits<double>::infinity(), type.data_type));
+    };
+    if (node.result_count() == 1) {
+      node.ReduceWindow(type, window.kernel, body,
+                        {.combiner = Combiner::kMax, .name = node.result()});
+      return true;
+    }
+    const std::string chosen = node.NameOf("chosen");
+    node.ReduceWindow(
+        type, window.kernel, body,
+        {.combiner = Combiner::kArgMax, .name = node.result(), .second = chosen});
+    const Elements taps = node.Value(chosen);
+    node.Define({node.result_type(1),
+                 [&](const std::vector<ScalarPtr>& axes) {
+                   return InputOffset(window, input, axes, taps.at(axes));
+                 }},
+                1);
+    return true;
+  };
+}
+
+// How many elements average pooling divides by at an output position.
+ScalarPtr AverageDivisor(const Window& window, const Elements& input, bool counts_padding,
+                         const std::vector<int64_t>& output_shape,
+                         const std::vector<ScalarPtr>& axes) {
+  const size_t first = axes.size() - window.dims();
+  ScalarPtr count = Index(1);
+  for (size_t d = 0; d < window.dims(); ++d) {
+    const int64_t low = counts_padding ? -window.padding[d] : 0;
+    const int64_t high = input.type.shape[first + d] + (counts_padding ? window.padding[d] : 0);
+    const int64_t last_end =
+        (output_shape[first + d] - 1) * window.stride[d] - window.padding[d] + window.kernel[d];
+    if (-window.padding[d] >= low && last_end <= high) {
+      count = Mul(count, Index(window.kernel[d]));
+      continue;
+    }
+    const ScalarPtr begin =
+        Sub(Mul(axes[first + d], Index(window.stride[d])), Index(window.padding[d]));
+    const ScalarPtr end =
+        Apply(Operator::kMin, {Add(begin, Index(window.kernel[d])), Index(high)});
+    count = Mul(count, Sub(end, Apply(Operator::kMax, {begin, Index(low)})));
+  }
+  return count;
+}
+
+LowerNode AveragePool(size_t dims) {
+  return [dims](NodeLowering& node) {
+    const TensorType type{ComputeType(node.result_type().data_type), node.result_type().shape};
+    const Elements input = CastTo(*node.FindTensor("self"), type.data_type);
+    const Window window = WindowOf(node, dims);
+    const Elements total = node.ReduceWindow(
+        type, window.kernel,
+        [&](const std::vector<ScalarPtr>& axes) {
+          const Position position = PositionIn(window, input, type.shape, axes);
+          return Select(position.is_inside, input.at(position.indices),
+                        Literal(0, type.data_type));
+        },
+        {.combiner = Combiner::kSum, .name = node.NameOf("total")});
+    const bool counts_padding = node.Bool("count_include_pad", true);
+    const auto fixed = node.FindInt("divisor_override");
+    node.Define({type, [&](const std::vector<ScalarPtr>& axes) {
+                   const ScalarPtr divisor =
+                       fixed ? Index(*fixed)
+                             : AverageDivisor(window, input, counts_padding, type.shape, axes);
+                   return Div(total.at(axes), Cast(divisor, type.data_type));
+                 }});
+    return true;
+  };
+}
+
+// First element of the window of output `o`: floor(o * in / out); the window ends
+// before ceil((o + 1) * in / out).
+ScalarPtr AdaptiveBegin(const ScalarPtr& o, int64_t in, int64_t out) {
+  if (in % out == 0) return Mul(o, Index(in / out));
+  return FloorDiv(Mul(o, Index(in)), out);
+}
+
+ScalarPtr AdaptiveEnd(const ScalarPtr& o, int64_t in, int64_t out) {
+  if (in % out == 0) return Mul(Add(o, Index(1)), Index(in / out));
+  return FloorDiv(Add(Mul(Add(o, Index(1)), Index(in)), Index(out - 1)), out);
+}
+
+int64_t LargestAdaptiveWindow(int64_t in, int64_t out) {
+  int64_t largest = 0;
+  for (int64_t o = 0; o < out; ++o) {
+    const int64_t begin = o * in / out;
+    const int64_t end = ((o + 1) * in + out - 1) / out;
+    largest = std::max(largest, end - begin);
+  }
+  return largest;
+}
+
+LowerNode AdaptivePool(size_t dims, bool is_average) {
+  return [=](NodeLowering& node) {
+    if (node.result_count() != 1) return false;
+    const TensorType type{ComputeType(node.result_type().data_type), node.result_type().shape};
+    const Elements input = CastTo(*node.FindTensor("self"), type.data_type);
+    const size_t rank = type.shape.size();
+    const size_t first = rank - dims;
+    std::vector<int64_t> window;
+    for (size_t d = first; d < rank; ++d) {
+      window.push_back(LargestAdaptiveWindow(input.type.shape[d], type.shape[d]));
+    }
+    const double neutral = is_average ? 0 : -std::numeric_limits<double>::infinity();
+    const auto body = [&](const std::vector<ScalarPtr>& axes) {
+      std::vector<ScalarPtr> indices(axes.begin(), axes.begin() + static_cast<int64_t>(rank));
+      ScalarPtr is_inside = Literal(1, DataType::kBool);
+      for (size_t d = 0; d < dims; ++d) {
+        const int64_t in = input.type.shape[first + d];
+        const int64_t out = type.shape[first + d];
+        const ScalarPtr& o = axes[first + d];
+        indices[first + d] = Add(AdaptiveBegin(o, in, out), axes[rank + d]);
+        if (in % out != 0) {
+          is_inside = And(is_inside, Less(indices[first + d], AdaptiveEnd(o, in, out)));
+        }
+      }
+      return Select(is_inside, input.at(indices), Literal(neutral, type.data_type));
+    };
+    const Elements reduced =
+        node.ReduceWindow(type, window, body,
+                          {.combiner = is_average ? Combiner::kSum : Combiner::kMax,
+                           .name = node.NameOf(is_average ? "total" : "largest")});
+    node.Define({type, [&](const std::vector<ScalarPtr>& axes) {
+                   if (!is_average) return reduced.at(axes);
+                   ScalarPtr count = Index(1);
+                   for (size_t d = first; d < rank; ++d) {
+                     const int64_t in = input.type.shape[d];
+                     const int64_t out = type.shape[d];
+                     count = Mul(count, in % out == 0 ? Index(in / out)
+                                                      : Sub(AdaptiveEnd(axes[d], in, out),
+                                                            AdaptiveBegin(axes[d], in, out)));
+                   }
+                   return Div(reduced.at(axes), Cast(count, type.data_type));
+                 }});
+    return true;
+  };
+}
+
+}  // namespace
+
+void AddWindowOps(OpTable& table) {
+  for (const size_t dims : {1, 2, 3}) {
+    const std::string suffix = std::to_string(dims) + "d";
+    table["max_pool" + suffix] = MaxPool(dims);
+    table["max_pool" + suffix + "_with_indices"] = MaxPool(dims);
+    table["avg_pool" + suffix] = AveragePool(dims);
+    table["adaptive_avg_pool" + suffix] = AdaptivePool(dims, /*is_average=*/true);
+    table["_adaptive_avg_pool" + suffix] = AdaptivePool(dims, /*is_average=*/true);
+    table["adaptive_max_pool" + suffix] = AdaptivePool(dims, /*is_average=*/false);
+  }
+}
+
+}  // namespace mtmc::kernel
