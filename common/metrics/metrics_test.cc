@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/metrics/metrics.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "common/base/unique_fd.h"
+#include "common/metrics/http_endpoint.h"
+#include "common/rpc/error.h"
+#include "common/testing/status_matchers.h"
+
+namespace mtmc::metrics {
+namespace {
+
+using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
+using testing::IsOk;
+
+// Everything the server sends in answer to `request`.
+std::string Exchange(int port, const std::string& request) {
+  const base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  REQUIRE(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) ==
+          0);
+  REQUIRE(::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) ==
+          static_cast<ssize_t>(request.size()));
+  std::string reply;
+  std::array<char, 4096> buffer;
+  while (true) {
+    const ssize_t count = ::read(socket.get(), buffer.data(), buffer.size());
+    if (count <= 0) return reply;
+    reply.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+}
+
+std::string Get(int port, const std::string& path) {
+  return Exchange(port, "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n");
+}
+
+std::unique_ptr<HttpEndpoint> Serve(const Registry& registry, HttpEndpoint::Options options = {}) {
+  auto endpoint = HttpEndpoint::Create(registry, std::move(options));
+  REQUIRE_THAT(endpoint.status(), IsOk());
+  return *std::move(endpoint);
+}
+
+TEST_CASE("Series of one name and labels are one series", "[metrics]") {
+  Registry registry("test");
+  registry.MakeCounter("mtmc_trials_total", "Trials.", {{"outcome", "ok"}}).Increment();
+  registry.MakeCounter("mtmc_trials_total", "Trials.", {{"outcome", "ok"}}).Increment(2);
+
+  CHECK_THAT(registry.Render(), Contains("mtmc_trials_total{outcome=\"ok\"} 3"));
+}
+
+TEST_CASE("A registry tells version and memory of the process", "[metrics]") {
+  const std::string text = Registry("mtmc-test").Render();
+
+  CHECK_THAT(text, Contains("mtmc_build_info{program=\"mtmc-test\",version=\""));
+  CHECK_THAT(text, Contains("process_resident_memory_bytes "));
+}
+
+TEST_CASE("A histogram counts into its buckets", "[metrics]") {
+  Registry registry("test");
+  registry.MakeHistogram("mtmc_wait_seconds", "Waits.", {1, 2}).Observe(1.5);
+
+  CHECK_THAT(registry.Render(), Contains("mtmc_wait_seconds_bucket{le=\"2\"} 1"));
+}
+
+TEST_CASE("The endpoint serves the metrics", "[metrics]") {
+  const Registry registry("test");
+  const auto endpoint = Serve(registry);
+
+  const std::string reply = Get(endpoint->port(), "/metrics");
+
+  CHECK_THAT(reply, StartsWith("HTTP/1.1 200 OK"));
+  CHECK_THAT(reply, Contains("mtmc_build_info"));
+}
+
+TEST_CASE("Readiness answers 503 with its reason", "[metrics]") {
+  const Registry registry("test");
+  const auto endpoint =
+      Serve(registry, {.readiness = [] { return absl::UnavailableError("store is opening"); }});
+
+  CHECK_THAT(Get(endpoint->port(), "/healthz"), StartsWith("HTTP/1.1 200"));
+  const std::string reply = Get(endpoint->port(), "/readyz");
+  CHECK_THAT(reply, StartsWith("HTTP/1.1 503"));
+  CHECK_THAT(reply, Contains("store is opening"));
+}
+
+TEST_CASE("The endpoint goes on after rubbish", "[metrics]") {
+  const Registry registry("test");
+  const auto endpoint = Serve(registry);
+
+  Exchange(endpoint->port(), "\r\n\r\nno http\r\n\r\n");
+  Exchange(endpoint->port(), "GET /" + std::string(20'000, 'x') + " HTTP/1.1\r\n\r\n");
+
+  CHECK_THAT(Get(endpoint->port(), "/healthz"), StartsWith("HTTP/1.1 200"));
+  CHECK_THAT(Get(endpoint->port(), "/nothing"), StartsWith("HTTP/1.1 404"));
+}
+
+TEST_CASE("A port in use is PORT_TAKEN", "[metrics]") {
+  const Registry registry("test");
+  const auto first = Serve(registry);
+
+  const auto second =
+      HttpEndpoint::Create(registry, {.address = "127.0.0.1:" + std::to_string(first->port())});
+
+  CHECK(rpc::ErrorReason(second.status()) == "PORT_TAKEN");
+}
+
+}  // namespace
+}  // namespace mtmc::metrics

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/rpc/server.h"
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
+#include <memory>
+#include <thread>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+
+#include <catch2/catch.hpp>
+
+#include "common/rpc/channel.h"
+#include "common/rpc/test_service.h"
+#include "common/testing/status_matchers.h"
+
+namespace mtmc::rpc {
+namespace {
+
+using testing::IsOk;
+using testing::StatusIs;
+
+absl::Time Soon() { return absl::Now() + absl::Seconds(10); }
+
+std::unique_ptr<RpcServer> Serve(TestService& service) {
+  auto server = RpcServer::Create({.services = {&service}});
+  REQUIRE_THAT(server.status(), IsOk());
+  return *std::move(server);
+}
+
+absl::Status Find(const RpcServer& server, absl::Time deadline) {
+  auto stub = v1::ArtifactService::NewStub(
+      MakeChannel(server.address(), {.retries_unavailable = false}));
+  grpc::ClientContext context;
+  SetDeadline(context, deadline);
+  v1::FindMissingArtifactsResponse response;
+  return FromGrpc(stub->FindMissingArtifacts(&context, {}, &response));
+}
+
+TEST_CASE("A unary method answers with what its function returns", "[rpc]") {
+  TestService service;
+  const auto server = Serve(service);
+
+  CHECK_THAT(Find(*server, Soon()), IsOk());
+}
+
+TEST_CASE("A unary method passes on the reason of an error", "[rpc]") {
+  TestService service;
+  service.find = [](const auto&, const auto&) {
+    return MakeError(absl::StatusCode::kNotFound, "NOTHING_THERE", "nothing");
+  };
+  const auto server = Serve(service);
+
+  const absl::Status status = Find(*server, Soon());
+
+  CHECK_THAT(status, StatusIs(absl::StatusCode::kNotFound, "nothing"));
+  CHECK(ErrorReason(status) == "NOTHING_THERE");
+}
+
+TEST_CASE("A unary function learns that its client has gone", "[rpc]") {
+  TestService service;
+  absl::Notification has_seen_cancel;
+  service.find = [&](const auto&, const Call& call) {
+    while (!call.is_cancelled()) std::this_thread::yield();
+    has_seen_cancel.Notify();
+    return absl::CancelledError();
+  };
+  const auto server = Serve(service);
+
+  const absl::Status status = Find(*server, absl::Now() + absl::Milliseconds(20));
+
+  CHECK_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded));
+  CHECK(has_seen_cancel.WaitForNotificationWithTimeout(absl::Seconds(10)));
+}
+
+TEST_CASE("A full executor answers OVERLOADED", "[rpc]") {
+  TestService service({.name = "full", .num_threads = 1, .max_queued = 0});
+  const auto server = Serve(service);
+
+  const absl::Status status = Find(*server, Soon());
+
+  CHECK_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted));
+  CHECK(ErrorReason(status) == "OVERLOADED");
+}
+
+TEST_CASE("A port in use is PORT_TAKEN", "[rpc]") {
+  TestService service;
+  const auto first = Serve(service);
+
+  const auto second = RpcServer::Create({.address = first->address(), .services = {&service}});
+
+  CHECK_THAT(second.status(), StatusIs(absl::StatusCode::kUnavailable, first->address()));
+  CHECK(ErrorReason(second.status()) == "PORT_TAKEN");
+}
+
+TEST_CASE("An address that cannot be bound is ADDRESS_INVALID", "[rpc]") {
+  CHECK(ErrorReason(RpcServer::Create({.address = "nonsense"}).status()) == "ADDRESS_INVALID");
+  CHECK(ErrorReason(RpcServer::Create({.address = "192.0.2.1:0"}).status()) == "ADDRESS_INVALID");
+}
+
+TEST_CASE("Shutdown lets a call in flight end", "[rpc]") {
+  TestService service;
+  absl::Notification has_started;
+  absl::Notification may_end;
+  service.find = [&](const auto&, const auto&) {
+    has_started.Notify();
+    may_end.WaitForNotification();
+    return v1::FindMissingArtifactsResponse();
+  };
+  const auto server = Serve(service);
+  absl::Status status = absl::UnknownError("no answer");
+  std::thread caller([&] { status = Find(*server, Soon()); });
+  has_started.WaitForNotification();
+  std::thread stopper([&] { server->Shutdown(Soon()); });
+
+  may_end.Notify();
+
+  caller.join();
+  stopper.join();
+  CHECK_THAT(status, IsOk());
+}
+
+}  // namespace
+}  // namespace mtmc::rpc
