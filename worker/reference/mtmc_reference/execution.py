@@ -43,7 +43,8 @@ class Execution:
         with self.preserved_state(model), arithmetic(kind, self._device), torch.no_grad():
             torch.manual_seed(self._seed)
             answer = self._problem.call(model, *inputs)
-            users = [_dense(value, inputs) for value in pytree.tree_leaves(answer)]
+            kept = _storages(list(inputs) + list(model.parameters()) + list(model.buffers()))
+            users = [_dense(value, kept) for value in pytree.tree_leaves(answer)]
             return users + [self._mutated(model, output, inputs) for output in self._mutations]
 
     def preserved_state(self, model=None):
@@ -96,11 +97,13 @@ def _copied(value):
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
-def _dense(value, inputs):
-    value = value.detach()
-    # An output that aliases an input or a parameter must not change with it.
-    is_alias = value.is_contiguous() and any(
-        isinstance(other, torch.Tensor) and other.data_ptr() == value.data_ptr()
-        for other in inputs
-    )
-    return value.clone() if is_alias else value.contiguous()
+def _storages(values):
+    return {
+        value.untyped_storage().data_ptr() for value in values if isinstance(value, torch.Tensor)
+    }
+
+
+def _dense(value, kept):
+    """A dense tensor that shares no memory with what outlives the run."""
+    value = value.detach().contiguous()
+    return value.clone() if value.untyped_storage().data_ptr() in kept else value

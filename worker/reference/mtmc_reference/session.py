@@ -259,6 +259,8 @@ class _LoadedProblem:
             "python": platform.python_version(),
             "oracle": self._oracle.kind.value,
         }
+        if self._device.type == "cpu":
+            versions["threads"] = str(torch.get_num_threads())
         if self._device.type == "cuda":
             versions["cuda"] = torch.version.cuda or ""
             versions["cudnn"] = str(torch.backends.cudnn.version())

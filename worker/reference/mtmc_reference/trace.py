@@ -74,14 +74,22 @@ def _export(problem, model, inputs):
     except BaseException as error:
         if is_out_of_memory(error):
             raise problem.failure_of(error) from error
+        # A model that does not run at all is the user's first thing to fix.
+        with torch.no_grad():
+            problem.call(model, *inputs)
         line = user_line(error, problem.path)
-        raise ProblemFailure(
-            "UNTRACEABLE",
-            f"line {line} cannot be traced ({summary(error)}); make control flow and state "
-            "independent of tensor values",
-            line,
-            error,
-        ) from error
+        raise _untraceable(line, summary(error), error) from error
+
+
+def _untraceable(line, why, cause=None):
+    where = f"line {line}" if line else "forward"
+    return ProblemFailure(
+        "UNTRACEABLE",
+        f"{where} cannot be traced ({why}); make control flow and state independent of tensor "
+        "values",
+        line,
+        cause,
+    )
 
 
 class _Writer:
@@ -202,6 +210,8 @@ class _Writer:
             values = self._values[source]
             self._values[node] = values[index] if isinstance(values, list) else values
             return True
+        if not isinstance(node.target, torch._ops.OpOverload):
+            raise _untraceable(_line(node, self._path), f"{node.name} is no tensor operator")
         op = node.target._schema.name
         if op in _CHECKS:
             return True

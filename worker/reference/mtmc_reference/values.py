@@ -12,7 +12,7 @@ _RESERVED = frozenset(
     friend global goto grid half if image inline int kernel local long mutable namespace new not
     operator or private protected public register restrict return shared short signed sizeof
     static struct switch template this thread throw true try typedef typename uchar uint ulong
-    union unsigned ushort using vector virtual void volatile while xor input output weight buffer
+    union unsigned ushort using vector virtual void volatile while xor
     abs acos acosh asin asinh atan atan2 atanh ceil clamp cos cosh dot erf erfc exp exp2 expm1
     fabs floor fma fmax fmin fmod isinf isnan ldexp length log log10 log1p log2 max min mix pow
     round rsqrt select sign sin sinh sqrt step tan tanh trunc

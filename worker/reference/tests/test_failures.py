@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each bad problem has one reason, one sentence and the user's line."""
 
+import json
+import os
+import subprocess
+import sys
+
 import pytest
+from conftest import PACKAGE
 
 _HEADER = "import torch\nimport torch.nn as nn\n"
 _MODEL = "class Model(nn.Module):\n    def forward(self, x):\n        return x + 1\n"
@@ -36,7 +42,8 @@ def test_bad_file(process, write_problem, source, reason, line):
 @pytest.mark.parametrize(
     "forward, reason, line",
     [
-        ("raise ValueError('mine')", "UNTRACEABLE", 11),
+        ("raise ValueError('mine')", "MODEL_RAISED", 11),
+        ("return x[: int(x.sum().item()) % 3]", "UNTRACEABLE", 11),
         ("if x.sum() > 0:\n    x = x + 1\nreturn x", "UNTRACEABLE", 11),
         ("return x, 3", "OUTPUT_UNSUPPORTED", 0),
         ("return torch.complex(x, x)", "OUTPUT_UNSUPPORTED", 0),
@@ -71,3 +78,21 @@ def test_requests_out_of_order_are_answered(process, tmp_path):
     assert process.ask(prepare={"workload": 0})["failure"]["reason"] == "NOT_LOADED"
     assert process.ask(nonsense={})["failure"]["reason"] == "INVALID_REQUEST"
     assert process.send("this is not JSON")["failure"]["reason"] == "REFERENCE_FAILED"
+
+
+def test_python_without_torch_says_so(tmp_path):
+    code = (
+        "import runpy, sys; sys.modules['torch'] = None; "
+        f"sys.argv = ['x', '--scratch', {str(tmp_path)!r}]; "
+        "runpy.run_module('mtmc_reference', run_name='__main__')"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=b'{"sequence": "4", "load": {}}\n',
+        env={**os.environ, "PYTHONPATH": str(PACKAGE)},
+        capture_output=True,
+    )
+
+    answer = json.loads(done.stdout)
+    assert (answer["sequence"], answer["failure"]["reason"]) == ("4", "NO_TORCH")

@@ -147,6 +147,22 @@ def test_changed_arguments_are_outputs(process, write_problem, tmp_path):
     assert answer["isCorrect"], answer
 
 
+def test_returned_buffer_has_its_new_content(process, write_problem, tmp_path):
+    path = write_problem(
+        "self.h.add_(x.mean(dim=0))\nreturn self.h",
+        init="self.register_buffer('h', torch.zeros(16))",
+    )
+    process.load(path)
+    values = inputs(process, 0)
+    mean = values["x"].mean(axis=0)
+
+    shared = [share(tmp_path, name, mean) for name in ("y", "h_new")]
+    answer = process.ask(compare={"outputs": shared})["compared"]
+
+    assert numpy.array_equal(values["h"], numpy.zeros(16))
+    assert answer["isCorrect"], answer
+
+
 def test_selftest_passes_on_the_host():
     command = [sys.executable, "-m", "mtmc_reference.selftest", "--device", "cpu"]
 
