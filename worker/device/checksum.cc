@@ -12,9 +12,7 @@ namespace {
 constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15;
 
 // Invertible in `word` for a fixed `state`: one changed word always shows.
-uint64_t Mix(uint64_t state, uint64_t word) {
-  return std::rotl((state ^ word) * kMultiplier, 29);
-}
+uint64_t Mix(uint64_t state, uint64_t word) { return std::rotl((state ^ word) * kMultiplier, 29); }
 
 }  // namespace
 

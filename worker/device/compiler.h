@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+
 #include "kernel/program/program.h"
 #include "worker/device/failure.h"
 

@@ -37,16 +37,22 @@ using MaybeFailure = std::optional<Failure>;
 template <typename T>
 class [[nodiscard]] Outcome {
  public:
-  Outcome(T value) : content_(std::move(value)) {}  // NOLINT(google-explicit-constructor): like StatusOr
+  Outcome(T value)
+      : content_(std::move(value)) {}  // NOLINT(google-explicit-constructor): like StatusOr
+
   Outcome(Failure failure) : content_(std::move(failure)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return content_.index() == 0; }
 
   // REQUIRES: ok().
   T& operator*() & { return std::get<0>(content_); }
+
   const T& operator*() const& { return std::get<0>(content_); }
+
   T&& operator*() && { return std::get<0>(std::move(content_)); }
+
   T* operator->() { return &std::get<0>(content_); }
+
   const T* operator->() const { return &std::get<0>(content_); }
 
   // REQUIRES: !ok().

@@ -35,8 +35,8 @@ class Library {
 
   // Results in the operator's order, made dense; null for an undefined tensor
   // or a result that the call drops. kLibrary on any error of the library.
-  virtual Outcome<std::vector<std::unique_ptr<LibraryTensor>>> Call(
-      const kernel::LibraryCall& call, const FindOperand& find) = 0;
+  virtual Outcome<std::vector<std::unique_ptr<LibraryTensor>>> Call(const kernel::LibraryCall& call,
+                                                                    const FindOperand& find) = 0;
 
   // Whether calls are ordered with the device's launches by themselves. If not,
   // the caller synchronizes the device before a call.

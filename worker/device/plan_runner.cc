@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+
 #include "common/base/check.h"
 #include "kernel/program/signature.h"
 #include "worker/device/scalar_argument.h"
@@ -115,12 +116,14 @@ MaybeFailure PlanRunner::Prepare() {
 }
 
 MaybeFailure PlanRunner::PrepareLaunch(const kernel::Launch& launch, PreparedStep& prepared) {
-  const kernel::KernelScan scan = kernel::FindKernels(options_.program.text, options_.program.dialect);
+  const kernel::KernelScan scan =
+      kernel::FindKernels(options_.program.text, options_.program.dialect);
   const kernel::KernelSignature* signature = FindSignature(scan, launch.kernel);
   LaunchCommand command;
   command.kernel = module_->Find(launch.kernel);
   if (!signature || !command.kernel) {
-    return CheckFailure(launch.line, absl::StrCat("the source has no kernel '", launch.kernel, "'"));
+    return CheckFailure(launch.line,
+                        absl::StrCat("the source has no kernel '", launch.kernel, "'"));
   }
   if (signature->parameters.size() != launch.arguments.size()) {
     return CheckFailure(launch.line, absl::StrCat("kernel '", launch.kernel, "' takes ",
@@ -148,9 +151,9 @@ MaybeFailure PlanRunner::PrepareLaunch(const kernel::Launch& launch, PreparedSte
     if (const std::string* name = std::get_if<std::string>(&value)) {
       auto slot = slots_.find(*name);
       if (slot == slots_.end() || !parameter.is_pointer) {
-        return CheckFailure(launch.line, absl::StrCat("argument ", i + 1, " ('", *name,
-                                                      "') does not fit parameter '",
-                                                      parameter.name, "'"));
+        return CheckFailure(launch.line,
+                            absl::StrCat("argument ", i + 1, " ('", *name,
+                                         "') does not fit parameter '", parameter.name, "'"));
       }
       command.arguments.emplace_back(static_cast<const Buffer*>(nullptr));
       prepared.slots.push_back(slot->second.get());
@@ -165,12 +168,10 @@ MaybeFailure PlanRunner::PrepareLaunch(const kernel::Launch& launch, PreparedSte
       number = std::get<double>(value);
     }
     const auto type = kernel::FindScalarType(parameter.type);
-    const auto scalar =
-        type && !parameter.is_pointer ? MakeScalar(*type, number) : std::nullopt;
+    const auto scalar = type && !parameter.is_pointer ? MakeScalar(*type, number) : std::nullopt;
     if (!scalar) {
-      return CheckFailure(launch.line, absl::StrCat("argument ", i + 1,
-                                                    " does not fit parameter '", parameter.type,
-                                                    " ", parameter.name, "'"));
+      return CheckFailure(launch.line, absl::StrCat("argument ", i + 1, " does not fit parameter '",
+                                                    parameter.type, " ", parameter.name, "'"));
     }
     command.arguments.emplace_back(*scalar);
     prepared.slots.push_back(nullptr);
@@ -225,8 +226,8 @@ MaybeFailure PlanRunner::Execute(const std::map<std::string, InputSource, std::l
   return CheckMemory();
 }
 
-MaybeFailure PlanRunner::PlaceInputs(
-    const std::map<std::string, InputSource, std::less<>>& inputs, uint8_t poison) {
+MaybeFailure PlanRunner::PlaceInputs(const std::map<std::string, InputSource, std::less<>>& inputs,
+                                     uint8_t poison) {
   poison_ = poison;
   // Old inputs live until all new ones are allocated, so that no address repeats.
   std::vector<std::unique_ptr<Buffer>> old;
@@ -252,8 +253,7 @@ MaybeFailure PlanRunner::PlaceInputs(
                                          slot->tensor->type.bytes()));
       }
       if (MaybeFailure failure = slot->own->Upload(*bytes)) return failure;
-    } else if (MaybeFailure failure =
-                   slot->own->CopyFrom(std::get<PeerMemory>(source->second))) {
+    } else if (MaybeFailure failure = slot->own->CopyFrom(std::get<PeerMemory>(source->second))) {
       return failure;
     }
     auto checksum = slot->own->Checksum();
@@ -320,8 +320,8 @@ MaybeFailure PlanRunner::RunCall(const kernel::LibraryCall& call) {
                    .message = absl::StrCat("line ", call.line, ": ", message)};
   };
   if (results->size() < call.results.size()) {
-    return library_failure(absl::StrCat(call.op, " has ", results->size(), " results, not ",
-                                        call.results.size()));
+    return library_failure(
+        absl::StrCat(call.op, " has ", results->size(), " results, not ", call.results.size()));
   }
   for (size_t i = 0; i < call.results.size(); ++i) {
     const std::string& name = call.results[i];
@@ -360,8 +360,7 @@ MaybeFailure PlanRunner::CheckMemory() {
     if (!*intact) {
       return Failure{.kind = Failure::Kind::kOutOfBounds,
                      .message = absl::StrCat("memory beside '", name, "' ",
-                                             kernel::ToText(slot->tensor->type),
-                                             " was written")};
+                                             kernel::ToText(slot->tensor->type), " was written")};
     }
     if (!IsReadOnly(*slot->tensor)) continue;
     auto checksum = slot->own->Checksum();

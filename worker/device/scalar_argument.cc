@@ -37,7 +37,8 @@ uint16_t ToF16(double value) {
   const int spacing = std::max(exponent - 11, -24);
   const auto units = static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, -spacing)));
   // A mantissa that rounds up to 2^11 carries into the exponent by itself.
-  const uint32_t bits = spacing == -24 ? units : static_cast<uint32_t>(spacing + 24) * 1024U + units;
+  const uint32_t bits =
+      spacing == -24 ? units : static_cast<uint32_t>(spacing + 24) * 1024U + units;
   return static_cast<uint16_t>(sign | bits);
 }
 

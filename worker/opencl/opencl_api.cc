@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/opencl/opencl_api.h"
 
-#include <dlfcn.h>
-
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include <dlfcn.h>
+
 #include "common/base/status_macros.h"
 
 namespace mtmc::worker {
@@ -19,8 +19,8 @@ absl::StatusOr<OpenClApi> Load() {
                      "); install ocl-icd-libopencl1 and, for CPUs, pocl-opencl-icd"));
   }
   OpenClApi api;
-#define MTMC_LOAD(name)                                                                 \
-  api.name = reinterpret_cast<decltype(api.name)>(dlsym(library, #name));               \
+#define MTMC_LOAD(name)                                                   \
+  api.name = reinterpret_cast<decltype(api.name)>(dlsym(library, #name)); \
   if (!api.name) return absl::UnavailableError("libOpenCL.so.1 has no function " #name);
   MTMC_OPENCL_FUNCTIONS(MTMC_LOAD)
 #undef MTMC_LOAD
@@ -94,14 +94,15 @@ absl::StatusOr<cl_device_id> FindOpenClDevice(const OpenClApi& api, int index) {
   std::vector<cl_device_id> devices;
   for (cl_platform_id platform : platforms) {
     cl_uint count = 0;
-    if (api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count) != CL_SUCCESS) continue;
+    if (api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count) != CL_SUCCESS)
+      continue;
     const size_t first = devices.size();
     devices.resize(first + count);
     api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, devices.data() + first, nullptr);
   }
   if (index < 0 || static_cast<size_t>(index) >= devices.size()) {
-    return absl::NotFoundError(absl::StrCat("there is no OpenCL device ", index, " (", num_platforms,
-                                            " platforms, ", devices.size(),
+    return absl::NotFoundError(absl::StrCat("there is no OpenCL device ", index, " (",
+                                            num_platforms, " platforms, ", devices.size(),
                                             " devices); for CPUs install pocl-opencl-icd"));
   }
   return devices[static_cast<size_t>(index)];

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+
 #include "common/base/check.h"
 #include "worker/device/checksum.h"
 
@@ -42,8 +43,7 @@ OpenClBuffer::~OpenClBuffer() {
 Outcome<std::unique_ptr<OpenClBuffer>> OpenClBuffer::Allocate(
     std::shared_ptr<const OpenClContext> context, int64_t bytes) {
   const OpenClApi& api = context->api();
-  std::unique_ptr<OpenClBuffer> buffer(
-      new OpenClBuffer(std::move(context), bytes, kRedzoneBytes));
+  std::unique_ptr<OpenClBuffer> buffer(new OpenClBuffer(std::move(context), bytes, kRedzoneBytes));
   const size_t total = static_cast<size_t>(2 * kRedzoneBytes) + AtLeastOneLine(bytes);
   cl_int error = CL_SUCCESS;
   if (buffer->context_->is_host()) {
@@ -54,9 +54,9 @@ Outcome<std::unique_ptr<OpenClBuffer>> OpenClBuffer::Allocate(
                      .message = absl::StrCat("no host memory for ", bytes, " bytes")};
     }
     buffer->host_ = buffer->allocation_ + kRedzoneBytes;
-    buffer->tensor_ = api.clCreateBuffer(buffer->context_->context(),
-                                         CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
-                                         AtLeastOneLine(bytes), buffer->host_, &error);
+    buffer->tensor_ =
+        api.clCreateBuffer(buffer->context_->context(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
+                           AtLeastOneLine(bytes), buffer->host_, &error);
     if (error != CL_SUCCESS) return OpenClFailure(error, "clCreateBuffer");
     return buffer;
   }
@@ -109,9 +109,8 @@ MaybeFailure OpenClBuffer::Upload(std::span<const std::byte> data) {
     std::memcpy(host_, data.data(), data.size());
     return std::nullopt;
   }
-  const cl_int error =
-      context_->api().clEnqueueWriteBuffer(context_->queue(), tensor_, CL_TRUE, 0, data.size(),
-                                           data.data(), 0, nullptr, nullptr);
+  const cl_int error = context_->api().clEnqueueWriteBuffer(
+      context_->queue(), tensor_, CL_TRUE, 0, data.size(), data.data(), 0, nullptr, nullptr);
   if (error != CL_SUCCESS) return OpenClFailure(error, "clEnqueueWriteBuffer");
   return std::nullopt;
 }
@@ -170,9 +169,8 @@ Outcome<bool> OpenClBuffer::HasRedzones(uint8_t value) const {
   }
   std::vector<std::byte> zone(static_cast<size_t>(redzone_bytes_));
   for (const int64_t offset : {int64_t{0}, redzone_bytes_ + bytes()}) {
-    error = api.clEnqueueReadBuffer(context_->queue(), whole_, CL_TRUE,
-                                    static_cast<size_t>(offset), zone.size(), zone.data(), 0,
-                                    nullptr, nullptr);
+    error = api.clEnqueueReadBuffer(context_->queue(), whole_, CL_TRUE, static_cast<size_t>(offset),
+                                    zone.size(), zone.data(), 0, nullptr, nullptr);
     if (error != CL_SUCCESS) return OpenClFailure(error, "clEnqueueReadBuffer");
     if (!IsFilled(zone.data(), redzone_bytes_, value)) return false;
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/opencl/opencl_context.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include <unistd.h>
+
 #include "common/base/digest.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
@@ -39,7 +39,8 @@ absl::StatusOr<std::shared_ptr<const OpenClContext>> OpenClContext::Create(int d
   cl_int error = CL_SUCCESS;
   context->context_ = api->clCreateContext(nullptr, 1, &device, nullptr, nullptr, &error);
   if (error != CL_SUCCESS) {
-    return absl::UnavailableError(absl::StrCat("clCreateContext failed with ", OpenClErrorName(error)));
+    return absl::UnavailableError(
+        absl::StrCat("clCreateContext failed with ", OpenClErrorName(error)));
   }
   context->queue_ = api->clCreateCommandQueue(context->context_, device, 0, &error);
   if (error != CL_SUCCESS) {
@@ -70,20 +71,21 @@ T OpenClContext::ReadNumber(cl_device_info name) const {
 DeviceFacts OpenClContext::ReadFacts() const {
   DeviceFacts facts;
   facts.product = ReadText(CL_DEVICE_NAME);
-  facts.uuid = base::Sha256(absl::StrCat(facts.product, "\n", HostIdentity())).sha256_hex.substr(0, 32);
+  facts.uuid =
+      base::Sha256(absl::StrCat(facts.product, "\n", HostIdentity())).sha256_hex.substr(0, 32);
   facts.dialects = {kernel::Dialect::kOpenCl};
   facts.compute_units = static_cast<int>(ReadNumber<cl_uint>(CL_DEVICE_MAX_COMPUTE_UNITS));
   facts.memory_bytes = static_cast<int64_t>(ReadNumber<cl_ulong>(CL_DEVICE_GLOBAL_MEM_SIZE));
   facts.cache_bytes = static_cast<int64_t>(ReadNumber<cl_ulong>(CL_DEVICE_GLOBAL_MEM_CACHE_SIZE));
   // PoCL reports some level of the cache; the flush needs the last one.
-  if (is_host_) facts.cache_bytes = std::max<int64_t>(facts.cache_bytes, sysconf(_SC_LEVEL3_CACHE_SIZE));
+  if (is_host_)
+    facts.cache_bytes = std::max<int64_t>(facts.cache_bytes, sysconf(_SC_LEVEL3_CACHE_SIZE));
   facts.shared_memory_per_block_bytes =
       static_cast<int64_t>(ReadNumber<cl_ulong>(CL_DEVICE_LOCAL_MEM_SIZE));
-  facts.max_threads_per_block =
-      static_cast<int>(ReadNumber<size_t>(CL_DEVICE_MAX_WORK_GROUP_SIZE));
+  facts.max_threads_per_block = static_cast<int>(ReadNumber<size_t>(CL_DEVICE_MAX_WORK_GROUP_SIZE));
   facts.warp_size = 1;
-  facts.vector_bytes = std::max(
-      16, static_cast<int>(ReadNumber<cl_uint>(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT)) * 4);
+  facts.vector_bytes =
+      std::max(16, static_cast<int>(ReadNumber<cl_uint>(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT)) * 4);
   facts.driver_version = ReadText(CL_DRIVER_VERSION);
   facts.toolchain_version = ReadText(CL_DEVICE_VERSION);
   return facts;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+
 #include "worker/device/device_facts.h"
 #include "worker/opencl/opencl_api.h"
 
@@ -21,8 +22,11 @@ class OpenClContext {
   OpenClContext& operator=(const OpenClContext&) = delete;
 
   const OpenClApi& api() const { return api_; }
+
   cl_device_id device() const { return device_; }
+
   cl_context context() const { return context_; }
+
   cl_command_queue queue() const { return queue_; }
 
   // The device works on the host's own memory.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+
 #include "worker/opencl/opencl_buffer.h"
 #include "worker/opencl/opencl_compiler.h"
 
@@ -24,6 +25,7 @@ class OpenClKernel final : public Kernel {
   OpenClKernel(const OpenClApi& api, cl_kernel kernel) : api_(api), kernel_(kernel) {}
 
   ~OpenClKernel() override { api_.clReleaseKernel(kernel_); }
+
   OpenClKernel(const OpenClKernel&) = delete;
   OpenClKernel& operator=(const OpenClKernel&) = delete;
 
@@ -43,6 +45,7 @@ class OpenClModule final : public Module {
     kernels_.clear();
     context_->api().clReleaseProgram(program_);
   }
+
   OpenClModule(const OpenClModule&) = delete;
   OpenClModule& operator=(const OpenClModule&) = delete;
 
@@ -138,9 +141,8 @@ MaybeFailure OpenClDevice::Enqueue(const LaunchCommand& command) {
   const cl_int error = api.clEnqueueNDRangeKernel(context_->queue(), kernel, 3, nullptr, global,
                                                   local, 0, nullptr, nullptr);
   if (error != CL_SUCCESS) {
-    return OpenClFailure(error,
-                         absl::StrCat("a launch with block (", local[0], ", ", local[1], ", ",
-                                      local[2], ")"));
+    return OpenClFailure(error, absl::StrCat("a launch with block (", local[0], ", ", local[1],
+                                             ", ", local[2], ")"));
   }
   return std::nullopt;
 }

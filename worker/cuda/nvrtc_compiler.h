@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "worker/device/compiler.h"
+
+namespace mtmc::worker {
+
+struct NvrtcApi;
+
+// CUDA C++ to a cubin, through NVRTC, which needs no GPU. Kernels must be
+// `extern "C"`; functions without an execution space are device functions.
+class NvrtcCompiler final : public Compiler {
+ public:
+  struct Options {
+    // Path of libnvrtc.so.13; its `libnvrtc-builtins` lies beside it.
+    std::string library;
+    // Headers for sources that include any; empty gives them none.
+    std::string include_dir;
+    // Times ten: 90 builds for sm_90a, whose features are Hopper's alone.
+    int compute_capability = 0;
+  };
+
+  // UNAVAILABLE with what to install when the library cannot be opened,
+  // INVALID_ARGUMENT when it does not know the compute capability.
+  static absl::StatusOr<std::unique_ptr<NvrtcCompiler>> Create(const Options& options);
+  ~NvrtcCompiler() override;
+
+  CompileResult Compile(const std::string& source, const kernel::Bindings& defines) override;
+
+  // Such as `NVRTC 13.0`.
+  std::string version() const;
+
+ private:
+  NvrtcCompiler(Options options, std::unique_ptr<NvrtcApi> api);
+
+  const Options options_;
+  const std::unique_ptr<NvrtcApi> api_;
+};
+
+}  // namespace mtmc::worker

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/runner/runner_service.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include <unistd.h>
+
+#include "common/base/annotate.h"
+#include "common/base/status_macros.h"
+#include "kernel/graph/graph_proto.h"
+#include "kernel/program/parser.h"
+#include "worker/device/failure_proto.h"
+#include "worker/runner/profile.h"
+#include "worker/runner/shared_file.h"
+
+namespace mtmc::worker {
+namespace {
+
+// A SharedFile's offsets are multiples of a cache line.
+constexpr int64_t kFileAlignment = 64;
+
+v1::Stage StageOf(const v1::RunnerRequest& request) {
+  switch (request.request_case()) {
+    case v1::RunnerRequest::kTime:
+      return v1::STAGE_MEASURE;
+    case v1::RunnerRequest::kProfile:
+      return v1::STAGE_PROFILE;
+    default:
+      return v1::STAGE_VERIFY;
+  }
+}
+
+Failure NotExecuted() {
+  return {.kind = Failure::Kind::kLaunch,
+          .message = "no program has been executed in this process"};
+}
+
+}  // namespace
+
+RunnerService::RunnerService(Options options) : options_(std::move(options)) {}
+
+RunnerService::~RunnerService() = default;
+
+absl::StatusOr<v1::RunnerResponse> RunnerService::Answer(const v1::RunnerRequest& request) {
+  v1::RunnerResponse response;
+  response.set_sequence(request.sequence());
+  MTMC_ASSIGN_OR_RETURN(const MaybeFailure failure, Dispatch(request, response));
+  if (failure) {
+    response.clear_response();
+    *response.mutable_failure() = ToProto(*failure, StageOf(request));
+    response.set_is_context_lost(failure->is_context_lost);
+  }
+  return response;
+}
+
+absl::StatusOr<MaybeFailure> RunnerService::Dispatch(const v1::RunnerRequest& request,
+                                                     v1::RunnerResponse& response) {
+  if (request.has_open()) {
+    MTMC_RETURN_IF_ERROR(Open(request.open(), response));
+    return MaybeFailure();
+  }
+  if (!backend_) return absl::FailedPreconditionError("the first request is not Open");
+  switch (request.request_case()) {
+    case v1::RunnerRequest::kLoad:
+      return Load(request.load());
+    case v1::RunnerRequest::kExecute:
+      return Execute(request.execute(), response);
+    case v1::RunnerRequest::kTime:
+      return Time(request.time(), response);
+    case v1::RunnerRequest::kPublish:
+      return Publish(response);
+    case v1::RunnerRequest::kProfile:
+      return Profile(response);
+    case v1::RunnerRequest::kUnload:
+      plan_.reset();
+      return MaybeFailure();
+    default:
+      return absl::InvalidArgumentError("the request is empty");
+  }
+}
+
+absl::Status RunnerService::Open(const v1::RunnerRequest::Open& open,
+                                 v1::RunnerResponse& response) {
+  plan_.reset();
+  backend_.reset();
+  MTMC_ASSIGN_OR_RETURN(Backend backend, OpenBackend({.dialect = open.backend() == v1::DIALECT_CUDA
+                                                                     ? kernel::Dialect::kCuda
+                                                                     : kernel::Dialect::kOpenCl,
+                                                      .device_index = open.device_index(),
+                                                      .aten_plugin = open.aten_plugin(),
+                                                      .measures_rates = open.measure_rates(),
+                                                      .tools = options_.tools}));
+  backend_ = std::make_unique<Backend>(std::move(backend));
+  v1::RunnerResponse::Opened& opened = *response.mutable_opened();
+  *opened.mutable_device() = ToProto(backend_->facts);
+  opened.set_profile_source(backend_->device->profile_source());
+  opened.set_counters(backend_->counters);
+  return absl::OkStatus();
+}
+
+MaybeFailure RunnerService::Load(const v1::RunnerRequest::Load& load) {
+  plan_.reset();
+  kernel::ParseResult parsed = kernel::ParseProgram(load.program());
+  if (!parsed.program) {
+    return Failure{.kind = Failure::Kind::kParse,
+                   .message = "the text is not a program",
+                   .diagnostics = kernel::ToText(parsed.diagnostics)};
+  }
+  kernel::Bindings bindings = kernel::DefaultBindings(*parsed.program);
+  for (const auto& [name, value] : load.parameters()) bindings[name] = value;
+  auto plan = PlanRunner::Create(
+      *backend_->device, backend_->library.get(),
+      {.program = *std::move(parsed.program),
+       .bindings = std::move(bindings),
+       .binary = load.binary(),
+       .allowed_calls = {load.allowed_calls().begin(), load.allowed_calls().end()}});
+  if (!plan.ok()) return plan.failure();
+  plan_ = *std::move(plan);
+  return std::nullopt;
+}
+
+absl::StatusOr<MaybeFailure> RunnerService::Execute(const v1::RunnerRequest::Execute& execute,
+                                                    v1::RunnerResponse& response) {
+  if (!plan_) return MaybeFailure(NotExecuted());
+  std::vector<SharedMapping> mappings;
+  std::map<std::string, InputSource, std::less<>> inputs;
+  for (const v1::SharedTensor& tensor : execute.inputs()) {
+    if (tensor.has_cuda_ipc()) {
+      inputs[tensor.name()] = PeerMemory{.handle = tensor.cuda_ipc().handle(),
+                                         .offset_bytes = tensor.cuda_ipc().offset()};
+      continue;
+    }
+    const kernel::Tensor* declared = plan_->program().FindTensor(tensor.name());
+    // An input that the program does not declare is not its business.
+    if (!declared) continue;
+    MTMC_ASSIGN_OR_RETURN(
+        SharedMapping mapping,
+        SharedMapping::Open(tensor.file().path(), tensor.file().offset(), declared->type.bytes()));
+    inputs[tensor.name()] = std::span<const std::byte>(mapping.bytes());
+    mappings.push_back(std::move(mapping));
+  }
+  if (MaybeFailure failure = plan_->Execute(inputs, static_cast<uint8_t>(execute.poison()))) {
+    return failure;
+  }
+  return Publish(response);
+}
+
+MaybeFailure RunnerService::Time(const v1::RunnerRequest::Time& time,
+                                 v1::RunnerResponse& response) {
+  if (!plan_ || !plan_->is_executed()) return NotExecuted();
+  v1::RunnerResponse::Timed& timed = *response.mutable_timed();
+  for (int i = 0; i < time.warmups() + time.samples(); ++i) {
+    auto sample = plan_->Time(time.is_cold());
+    if (!sample.ok()) return sample.failure();
+    if (i < time.warmups()) continue;
+    if (sample->is_throttled) {
+      timed.set_throttled_samples(timed.throttled_samples() + 1);
+    } else {
+      timed.add_samples_seconds(sample->seconds);
+    }
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<MaybeFailure> RunnerService::Publish(v1::RunnerResponse& response) {
+  if (!plan_ || !plan_->is_executed()) return MaybeFailure(NotExecuted());
+  // Also after timing, which may have gone astray where the first run did not.
+  if (MaybeFailure failure = plan_->CheckMemory()) return failure;
+  auto outputs = plan_->Outputs();
+  if (!outputs.ok()) return MaybeFailure(outputs.failure());
+  v1::RunnerResponse::Outputs& published = *response.mutable_outputs();
+  for (const PlanRunner::Output& output : *outputs) {
+    v1::SharedTensor& tensor = *published.add_outputs();
+    tensor.set_name(output.tensor->name);
+    *tensor.mutable_type() = kernel::ToProto(output.tensor->type);
+    if (auto peer = output.buffer->Share()) {
+      tensor.mutable_cuda_ipc()->set_handle(peer->handle);
+      tensor.mutable_cuda_ipc()->set_offset(peer->offset_bytes);
+    }
+  }
+  MaybeFailure failure;
+  MTMC_RETURN_IF_ERROR(PublishFile(*outputs, published, failure));
+  return failure;
+}
+
+// Writes the outputs that no other process can reach into one new file.
+absl::Status RunnerService::PublishFile(const std::vector<PlanRunner::Output>& outputs,
+                                        v1::RunnerResponse::Outputs& published,
+                                        MaybeFailure& failure) {
+  int64_t total = 0;
+  for (int i = 0; i < published.outputs_size(); ++i) {
+    v1::SharedTensor& tensor = *published.mutable_outputs(i);
+    if (tensor.has_cuda_ipc()) continue;
+    tensor.mutable_file()->set_offset(total);
+    const int64_t bytes = outputs[static_cast<size_t>(i)].tensor->type.bytes();
+    total += (bytes + kFileAlignment - 1) / kFileAlignment * kFileAlignment;
+  }
+  if (total == 0 && (outputs.empty() || published.outputs(0).has_cuda_ipc())) {
+    return absl::OkStatus();
+  }
+  // Two names in turn: the file of the execution before stays readable.
+  const std::string path =
+      absl::StrCat(options_.scratch, "/outputs-", getpid(), "-", num_published_++ % 2, ".bin");
+  MTMC_ASSIGN_OR_RETURN(const SharedMapping mapping, SharedMapping::Create(path, total));
+  for (int i = 0; i < published.outputs_size(); ++i) {
+    v1::SharedTensor& tensor = *published.mutable_outputs(i);
+    if (tensor.has_cuda_ipc()) continue;
+    tensor.mutable_file()->set_path(path);
+    const PlanRunner::Output& output = outputs[static_cast<size_t>(i)];
+    failure = output.buffer->Download(
+        mapping.bytes().subspan(static_cast<size_t>(tensor.file().offset()),
+                                static_cast<size_t>(output.tensor->type.bytes())));
+    if (failure) return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
+MaybeFailure RunnerService::Profile(v1::RunnerResponse& response) {
+  if (!plan_ || !plan_->is_executed()) return NotExecuted();
+  auto activity = plan_->Profile();
+  if (!activity.ok()) return activity.failure();
+  *response.mutable_profile() = MakeProfile(*plan_, *activity, backend_->device->profile_source());
+  return std::nullopt;
+}
+
+}  // namespace mtmc::worker

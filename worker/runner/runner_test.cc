@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "common/base/temp_dir.h"
+#include "mtmc/v1/builder.pb.h"
+#include "mtmc/v1/runner.pb.h"
+#include "worker/builder/client.h"
+#include "worker/runner/client.h"
+#include "worker/runner/shared_file.h"
+
+namespace mtmc::worker {
+namespace {
+
+using Floats = std::vector<float>;
+
+// Both children over one scratch folder, with a device opened.
+class Bench {
+ public:
+  static std::unique_ptr<Bench> Start() {
+    auto folder = base::TempDir::Create();
+    REQUIRE(folder.ok());
+    std::unique_ptr<Bench> bench(new Bench(*std::move(folder)));
+    v1::RunnerRequest open;
+    open.mutable_open()->set_backend(v1::DIALECT_OPENCL);
+    const auto reply = bench->runner.Call(open, absl::Seconds(30));
+    if (!reply.is_answered()) {
+      std::cout << "SKIPPED: " << reply.detail << "\n";
+      return nullptr;
+    }
+    bench->device = reply.response.opened().device();
+    return bench;
+  }
+
+  v1::BuilderResponse::Built Build(const std::string& program) {
+    v1::BuilderRequest request;
+    request.mutable_build()->set_program(program);
+    *request.mutable_build()->mutable_device() = device;
+    const auto reply = builder.Call(request, absl::Seconds(30));
+    INFO(reply.detail);
+    REQUIRE(reply.is_answered());
+    return reply.response.built(0);
+  }
+
+  // Builds and loads; the program's failure is the response's.
+  v1::RunnerResponse Load(const std::string& program) {
+    v1::RunnerRequest request;
+    const auto built = Build(program);
+    INFO(built.failure().ShortDebugString());
+    REQUIRE_FALSE(built.has_failure());
+    request.mutable_load()->set_program(program);
+    request.mutable_load()->set_binary(built.binary());
+    const auto reply = runner.Call(request, absl::Seconds(30));
+    INFO(reply.detail);
+    REQUIRE(reply.is_answered());
+    return reply.response;
+  }
+
+  Reply<v1::RunnerResponse> Execute(const Floats& x, absl::Duration timeout = absl::Seconds(30)) {
+    const std::string path = folder_.path() / "inputs.bin";
+    auto mapping = SharedMapping::Create(path, static_cast<int64_t>(x.size() * sizeof(float)));
+    REQUIRE(mapping.ok());
+    std::memcpy(mapping->bytes().data(), x.data(), mapping->bytes().size());
+    v1::RunnerRequest request;
+    v1::SharedTensor& tensor = *request.mutable_execute()->add_inputs();
+    tensor.set_name("x");
+    tensor.mutable_file()->set_path(path);
+    request.mutable_execute()->set_poison(0xA5);
+    return runner.Call(request, timeout);
+  }
+
+ private:
+  explicit Bench(base::TempDir folder) : folder_(std::move(folder)) {}
+
+  base::TempDir folder_;
+
+ public:
+  BuilderClient builder{{.program = MTMC_BINARY_DIR "/mtmc-builder",
+                         .scratch = folder_.path() / "builder",
+                         .tools = {}}};
+  RunnerClient runner{{.program = MTMC_BINARY_DIR "/mtmc-runner",
+                       .scratch = folder_.path() / "runner",
+                       .tools = {}}};
+  v1::DeviceFacts device;
+};
+
+std::string Program(const std::string& body) {
+  return R"(//@ mtmc 1 opencl
+//@ input x f32[256]
+//@ output y f32[256]
+//@ launch f grid=4 block=64 args=(x, y)
+__kernel void f(__global const float* x, __global float* y) {
+  int i = get_global_id(0);
+)" + body +
+         "\n}\n";
+}
+
+Floats Read(const v1::SharedTensor& tensor) {
+  Floats values(256);
+  auto mapping = SharedMapping::Open(tensor.file().path(), tensor.file().offset(), 1024);
+  REQUIRE(mapping.ok());
+  std::memcpy(values.data(), mapping->bytes().data(), 1024);
+  return values;
+}
+
+using Ending = Reply<v1::RunnerResponse>::Ending;
+
+}  // namespace
+
+TEST_CASE("A program is built in one process and run in another", "[runner]") {
+  auto bench = Bench::Start();
+  if (!bench) return;
+  REQUIRE_FALSE(bench->Load(Program("y[i] = 2 * x[i];")).has_failure());
+
+  const auto executed = bench->Execute(Floats(256, 21.0F));
+  v1::RunnerRequest time;
+  time.mutable_time()->set_samples(5);
+  time.mutable_time()->set_warmups(2);
+  time.mutable_time()->set_is_cold(true);
+  const auto timed = bench->runner.Call(time, absl::Seconds(30));
+  v1::RunnerRequest profile;
+  profile.mutable_profile();
+  const auto profiled = bench->runner.Call(profile, absl::Seconds(30));
+
+  REQUIRE(executed.is_answered());
+  CHECK(Read(executed.response.outputs().outputs(0)) == Floats(256, 42.0F));
+  CHECK(timed.response.timed().samples_seconds_size() == 5);
+  REQUIRE(profiled.response.profile().kernels_size() == 1);
+  CHECK(profiled.response.profile().kernels(0).kernel() == "f");
+}
+
+TEST_CASE("Published outputs are those of the timed runs", "[runner]") {
+  auto bench = Bench::Start();
+  if (!bench) return;
+  REQUIRE_FALSE(bench->Load(Program("y[i] = x[i] + 1;")).has_failure());
+  REQUIRE(bench->Execute(Floats(256, 1.0F)).is_answered());
+  v1::RunnerRequest publish;
+  publish.mutable_publish();
+
+  const auto reply = bench->runner.Call(publish, absl::Seconds(30));
+
+  REQUIRE(reply.is_answered());
+  CHECK(Read(reply.response.outputs().outputs(0)) == Floats(256, 2.0F));
+}
+
+TEST_CASE("A write outside the buffers is the candidate's failure", "[runner]") {
+  auto bench = Bench::Start();
+  if (!bench) return;
+  REQUIRE_FALSE(bench->Load(Program("y[i] = x[i]; if (i == 0) y[256] = 1;")).has_failure());
+
+  const auto reply = bench->Execute(Floats(256));
+
+  REQUIRE(reply.is_answered());
+  CHECK(reply.response.failure().kind() == v1::Failure::KIND_OUT_OF_BOUNDS);
+  CHECK(reply.response.failure().stage() == v1::STAGE_VERIFY);
+}
+
+TEST_CASE("A kernel that never ends is killed at the deadline", "[runner]") {
+  auto bench = Bench::Start();
+  if (!bench) return;
+  REQUIRE_FALSE(
+      bench->Load(Program("volatile __global float* v = y; while (v[0] != 12345.0f) v[0] = 1.0f;"))
+          .has_failure());
+
+  const auto hung = bench->Execute(Floats(256), absl::Seconds(3));
+  REQUIRE_FALSE(bench->Load(Program("y[i] = x[i];")).has_failure());
+  const auto next = bench->Execute(Floats(256, 3.0F));
+
+  CHECK(hung.ending == Ending::kTimedOut);
+  REQUIRE(next.is_answered());
+  CHECK(Read(next.response.outputs().outputs(0)) == Floats(256, 3.0F));
+}
+
+TEST_CASE("A kernel that crashes ends only its own process", "[runner]") {
+  auto bench = Bench::Start();
+  if (!bench) return;
+  REQUIRE_FALSE(bench->Load(Program("y[i + (1L << 44)] = x[i];")).has_failure());
+
+  const auto crashed = bench->Execute(Floats(256));
+  const auto unloaded = bench->Execute(Floats(256));
+  REQUIRE_FALSE(bench->Load(Program("y[i] = x[i];")).has_failure());
+  const auto next = bench->Execute(Floats(256, 3.0F));
+
+  CHECK(crashed.ending == Ending::kDied);
+  CHECK_THAT(crashed.detail, Catch::Contains("SIGSEGV"));
+  CHECK(unloaded.response.has_failure());
+  CHECK(next.is_answered());
+}
+
+TEST_CASE("A missing device ends the runner with its reason", "[runner]") {
+  auto folder = base::TempDir::Create();
+  REQUIRE(folder.ok());
+  RunnerClient runner(
+      {.program = MTMC_BINARY_DIR "/mtmc-runner", .scratch = folder->path(), .tools = {}});
+  v1::RunnerRequest open;
+  open.mutable_open()->set_backend(v1::DIALECT_OPENCL);
+  open.mutable_open()->set_device_index(99);
+
+  const auto reply = runner.Call(open, absl::Seconds(30));
+
+  CHECK(reply.ending == Ending::kDied);
+  CHECK_THAT(reply.detail, Catch::Contains("no OpenCL"));
+}
+
+TEST_CASE("A call is called off from outside", "[runner]") {
+  auto folder = base::TempDir::Create();
+  REQUIRE(folder.ok());
+  RunnerClient runner({.program = MTMC_BINARY_DIR "/mtmc-runner",
+                       .scratch = folder->path(),
+                       .tools = {},
+                       .is_cancelled = [] { return true; }});
+  v1::RunnerRequest open;
+  open.mutable_open()->set_backend(v1::DIALECT_OPENCL);
+
+  CHECK(runner.Call(open, absl::Seconds(30)).ending == Ending::kCancelled);
+}
+
+}  // namespace mtmc::worker
