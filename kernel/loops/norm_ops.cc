@@ -219,7 +219,7 @@ bool LowerBatchNormInference(NodeLowering& node) {
   const Elements x = Input(node);
   const auto mean = ChannelVector(node, "running_mean", x.rank());
   const auto variance = ChannelVector(node, "running_var", x.rank());
-  if (!mean || !variance || node.result_count() != 1) return false;
+  if (!mean || !variance) return false;
   const double eps = node.Double("eps", 1e-5);
   const DataType type = x.type.data_type;
   const Elements standard = MapElements(
@@ -230,6 +230,11 @@ bool LowerBatchNormInference(NodeLowering& node) {
       });
   node.Define(ScaleAndShift(standard, ChannelVector(node, "weight", x.rank()),
                             ChannelVector(node, "bias", x.rank())));
+  // The native form also returns empty statistics.
+  for (size_t i = 1; i < node.result_count(); ++i) {
+    if (node.result_type(i).elements() != 0) return false;
+    node.Define(Constant(0, node.result_type(i).data_type, node.result_type(i).shape), i);
+  }
   return true;
 }
 
@@ -248,6 +253,7 @@ void AddNormOps(OpTable& table) {
   table["instance_norm"] = LowerInstanceNorm;
   table["batch_norm"] = LowerBatchNorm;
   table["_native_batch_norm_legit_functional"] = LowerBatchNorm;
+  table["_native_batch_norm_legit_no_training"] = LowerBatchNormInference;
 }
 
 }  // namespace mtmc::kernel

@@ -343,6 +343,9 @@ void AddPointwiseOps(OpTable& table) {
   table["bitwise_and"] = Bitwise(Operator::kBitAnd, both);
   table["bitwise_or"] = Bitwise(Operator::kBitOr, either);
   table["bitwise_xor"] = Bitwise(Operator::kBitXor, differ);
+  table["__and__"] = table["bitwise_and"];
+  table["__or__"] = table["bitwise_or"];
+  table["__xor__"] = table["bitwise_xor"];
   table["bitwise_not"] = [](NodeLowering& node) {
     if (node.result_type().data_type != DataType::kBool) return false;
     return Logical([](const Operands& x) { return Apply(Operator::kNot, {x[0]}); })(node);

@@ -45,8 +45,9 @@ std::vector<int> Identity(int rank) {
 
 bool LowerPermute(NodeLowering& node) {
   const int rank = node.FindTensor("self")->rank();
+  const std::vector<int64_t> dims = node.FindInts("dims").value_or(std::vector<int64_t>{});
   std::vector<int> order;
-  for (const int64_t dim : *node.FindInts("dims")) {
+  for (const int64_t dim : dims) {
     order.push_back(NodeLowering::Dimension(dim, rank));
   }
   return Permute(node, order);

@@ -182,9 +182,24 @@ int64_t LargestAdaptiveWindow(int64_t in, int64_t out) {
   return largest;
 }
 
+// As InputOffset, for a window that begins at `begin` of the last dimensions.
+ScalarPtr AdaptiveOffset(const Elements& input, const std::vector<int64_t>& window,
+                         const std::vector<ScalarPtr>& begin, const ScalarPtr& chosen) {
+  const size_t first = input.type.shape.size() - window.size();
+  ScalarPtr offset = Index(0);
+  int64_t inner = 1;
+  for (const int64_t extent : window) inner *= extent;
+  for (size_t d = 0; d < window.size(); ++d) {
+    inner /= window[d];
+    ScalarPtr tap = FloorDiv(chosen, inner);
+    if (d > 0) tap = Mod(tap, window[d]);
+    offset = Add(Mul(offset, Index(input.type.shape[first + d])), Add(begin[d], tap));
+  }
+  return offset;
+}
+
 LowerNode AdaptivePool(size_t dims, bool is_average) {
   return [=](NodeLowering& node) {
-    if (node.result_count() != 1) return false;
     const TensorType type{ComputeType(node.result_type().data_type), node.result_type().shape};
     const Elements input = CastTo(*node.FindTensor("self"), type.data_type);
     const size_t rank = type.shape.size();
@@ -208,10 +223,13 @@ LowerNode AdaptivePool(size_t dims, bool is_average) {
       }
       return Select(is_inside, input.at(indices), Literal(neutral, type.data_type));
     };
-    const Elements reduced =
-        node.ReduceWindow(type, window, body,
-                          {.combiner = is_average ? Combiner::kSum : Combiner::kMax,
-                           .name = node.NameOf(is_average ? "total" : "largest")});
+    const bool has_index = node.result_count() == 2;
+    const std::string chosen = has_index ? node.NameOf("chosen") : "";
+    const Elements reduced = node.ReduceWindow(
+        type, window, body,
+        {.combiner = is_average ? Combiner::kSum : has_index ? Combiner::kArgMax : Combiner::kMax,
+         .name = node.NameOf(is_average ? "total" : "largest"),
+         .second = chosen});
     node.Define({type, [&](const std::vector<ScalarPtr>& axes) {
                    if (!is_average) return reduced.at(axes);
                    ScalarPtr count = Index(1);
@@ -224,6 +242,18 @@ LowerNode AdaptivePool(size_t dims, bool is_average) {
                    }
                    return Div(reduced.at(axes), Cast(count, type.data_type));
                  }});
+    if (!has_index) return true;
+    const Elements taps = node.Value(chosen);
+    node.Define({node.result_type(1),
+                 [&](const std::vector<ScalarPtr>& axes) {
+                   std::vector<ScalarPtr> begin;
+                   for (size_t d = first; d < rank; ++d) {
+                     begin.push_back(
+                         AdaptiveBegin(axes[d], input.type.shape[d], type.shape[d]));
+                   }
+                   return AdaptiveOffset(input, window, begin, taps.at(axes));
+                 }},
+                1);
     return true;
   };
 }
