@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+#include "server/store/artifact_store.h"
+
+namespace mtmc::store {
+
+// Blobs as files `ab/abcdef...` below one folder. A blob is written to `tmp/`,
+// synchronized, renamed, and its folder synchronized: it is whole after a power
+// failure or absent. Opening removes what a killed process left in `tmp/`.
+class FileArtifactStore final : public ArtifactStore {
+ public:
+  struct Options {
+    // Most bytes of all blobs together; 0 means what the disk has.
+    int64_t max_bytes = 0;
+  };
+
+  static absl::StatusOr<std::unique_ptr<FileArtifactStore>> Open(const std::string& path,
+                                                                 const Options& options);
+
+  absl::StatusOr<v1::Digest> Put(std::string_view bytes) override;
+  absl::StatusOr<std::unique_ptr<ArtifactWriter>> CreateWriter(const v1::Digest& digest) override;
+  absl::StatusOr<bool> Contains(const v1::Digest& digest) override;
+  absl::StatusOr<std::string> Read(const v1::Digest& digest, int64_t offset,
+                                   int64_t max_bytes) override;
+
+ private:
+  friend class FileArtifactWriter;
+
+  FileArtifactStore(std::string path, const Options& options, int64_t stored_bytes);
+
+  std::string BlobPath(const v1::Digest& digest) const;
+
+  // Counts `bytes` as stored, or refuses with DISK_FULL.
+  absl::Status Reserve(int64_t bytes);
+
+  const std::string path_;
+  const Options options_;
+  std::atomic<int64_t> stored_bytes_;
+};
+
+}  // namespace mtmc::store

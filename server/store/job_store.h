@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "mtmc/v1/candidate.pb.h"
+#include "mtmc/v1/evaluation.pb.h"
+#include "mtmc/v1/job.pb.h"
+#include "mtmc/v1/problem.pb.h"
+#include "mtmc/v1/worker.pb.h"
+
+namespace mtmc::store {
+
+// The first evaluation that finished with a fingerprint, and the candidate it
+// was made for.
+struct EvaluationRecord {
+  std::string fingerprint;
+  std::string candidate;
+  v1::Evaluation evaluation;
+};
+
+// What is known of one problem on one kind of device.
+struct InspectionRecord {
+  std::string key;
+  v1::Inspection inspection;
+};
+
+// One grant of a piece of work to a worker.
+struct LeaseRecord {
+  std::string id;
+  // Key of the work: a fingerprint or an inspection key.
+  std::string work;
+  // Resource names.
+  std::string job;
+  std::string candidate;
+  std::string worker;
+  // Process of that worker.
+  std::string instance;
+  // Grants of the same work that were lost so far, this one included once it is.
+  int losses = 0;
+  // Grants of the same work that ended in a crash of the runner so far.
+  int crashes = 0;
+  // No worker works on it any more; a late result is still welcome.
+  bool is_lost = false;
+};
+
+struct WorkerRecord {
+  v1::Worker worker;
+  bool is_draining = false;
+};
+
+// Changes that become visible together or not at all. Within one Write all of
+// jobs, candidates and events belong to the job `job_name`.
+struct Write {
+  std::string job_name;
+  // Inserted; its name must be free. `request_id`, when not empty, must be new
+  // within the project.
+  std::optional<v1::Job> new_job;
+  std::string request_id;
+  // Replaces the record. `inspection` within is ignored: it is named by
+  // `inspection_key` and shown by LookupJob.
+  std::optional<v1::Job> job;
+  // When not empty, the inspection of the job from now on.
+  std::string inspection_key;
+  // Inserted or replaced, by name.
+  std::vector<v1::Candidate> candidates;
+  // Appended in order; the store sets `sequence`.
+  std::vector<v1::JobEvent> events;
+  // Inserted unless the key exists: the first result stays.
+  std::optional<EvaluationRecord> evaluation;
+  std::optional<InspectionRecord> inspection;
+  // Inserted or replaced, by id.
+  std::vector<LeaseRecord> leases;
+  // Every lease of this work is removed, after `leases` was applied.
+  std::string finished_work;
+  // Inserted or replaced, by name.
+  std::vector<WorkerRecord> workers;
+};
+
+struct JobQuery {
+  // `projects/{project}`; empty means all projects.
+  std::string project;
+  // Empty keeps all states.
+  std::vector<v1::Job::State> states;
+  // When not empty, only the job that was created by this request.
+  std::string request_id;
+  int page_size = 50;
+  std::string page_token;
+};
+
+struct JobPage {
+  std::vector<v1::Job> jobs;
+  std::string next_page_token;
+};
+
+struct CandidateQuery {
+  std::string job;
+  int page_size = 50;
+  std::string page_token;
+};
+
+struct CandidatePage {
+  std::vector<v1::Candidate> candidates;
+  std::string next_page_token;
+};
+
+struct Fleet {
+  std::vector<WorkerRecord> workers;
+  std::vector<LeaseRecord> leases;
+};
+
+// The durable record of everything that a coordinator must know after a crash.
+// Records are the messages of the wire contract: a second set of structs would
+// be the same fields and a converter.
+//
+// Every implementation keeps, and job_store_contract.h tests:
+//  1. Commit applies all of a Write or nothing, also when the process is
+//     killed; what it returned OK for survives.
+//  2. Events of a job are numbered 1, 2, 3, ... in order of commit.
+//  3. A new job with a taken name or request id is ALREADY_EXISTS; a change of
+//     a job that does not exist is NOT_FOUND. Nothing is written then.
+//  4. The first evaluation of a fingerprint, and inspection of a key, is final.
+//
+// Thread-safe. Calls block for about a millisecond (a commit waits for the
+// disk). UNAVAILABLE with reason STORE_UNAVAILABLE: try again.
+// RESOURCE_EXHAUSTED with reason DISK_FULL: free space and try again.
+class JobStore {
+ public:
+  virtual ~JobStore() = default;
+
+  virtual absl::Status Commit(const Write& write) = 0;
+
+  // With its inspection. NOT_FOUND with reason JOB_NOT_FOUND.
+  virtual absl::StatusOr<v1::Job> LookupJob(const std::string& name) = 0;
+
+  // Newest first, without inspections. INVALID_ARGUMENT with reason
+  // INVALID_PAGE_TOKEN.
+  virtual absl::StatusOr<JobPage> ListJobs(const JobQuery& query) = 0;
+
+  // NOT_FOUND with reason CANDIDATE_NOT_FOUND.
+  virtual absl::StatusOr<v1::Candidate> LookupCandidate(const std::string& name) = 0;
+
+  // By trial, oldest first. INVALID_ARGUMENT with reason INVALID_PAGE_TOKEN.
+  virtual absl::StatusOr<CandidatePage> ListCandidates(const CandidateQuery& query) = 0;
+
+  // The events of a job with `sequence` above `after`, at most `limit`.
+  virtual absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(const std::string& job,
+                                                               int64_t after, int limit) = 0;
+
+  virtual absl::StatusOr<std::optional<EvaluationRecord>> FindEvaluation(
+      const std::string& fingerprint) = 0;
+
+  virtual absl::StatusOr<std::optional<v1::Inspection>> FindInspection(const std::string& key) = 0;
+
+  // All workers and all leases of unfinished work.
+  virtual absl::StatusOr<Fleet> ReadFleet() = 0;
+};
+
+}  // namespace mtmc::store

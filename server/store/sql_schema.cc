@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/store/sql_schema.h"
+
+namespace mtmc::store {
+namespace {
+
+constexpr const char* kVersion1[] = {
+    // `position` orders jobs by creation; `last_event` is the sequence of the
+    // newest event, so that the next number needs no scan.
+    "CREATE TABLE jobs (name TEXT PRIMARY KEY, project TEXT NOT NULL, position BIGINT NOT NULL,"
+    " state BIGINT NOT NULL, request_id TEXT, last_event BIGINT NOT NULL,"
+    " inspection_key TEXT NOT NULL, body TEXT NOT NULL)",
+    "CREATE UNIQUE INDEX jobs_by_position ON jobs (position)",
+    // NULL request ids do not collide, in both databases.
+    "CREATE UNIQUE INDEX jobs_by_request ON jobs (project, request_id)",
+    "CREATE TABLE candidates (name TEXT PRIMARY KEY, job TEXT NOT NULL, trial BIGINT NOT NULL,"
+    " body TEXT NOT NULL)",
+    "CREATE UNIQUE INDEX candidates_by_trial ON candidates (job, trial)",
+    "CREATE TABLE events (job TEXT NOT NULL, sequence BIGINT NOT NULL, body TEXT NOT NULL,"
+    " PRIMARY KEY (job, sequence))",
+    "CREATE TABLE evaluations (fingerprint TEXT PRIMARY KEY, candidate TEXT NOT NULL,"
+    " body TEXT NOT NULL)",
+    "CREATE TABLE inspections (key TEXT PRIMARY KEY, body TEXT NOT NULL)",
+    "CREATE TABLE leases (id TEXT PRIMARY KEY, work TEXT NOT NULL, job TEXT NOT NULL,"
+    " candidate TEXT NOT NULL, worker TEXT NOT NULL, instance TEXT NOT NULL,"
+    " losses BIGINT NOT NULL, crashes BIGINT NOT NULL, is_lost BIGINT NOT NULL)",
+    "CREATE INDEX leases_by_work ON leases (work)",
+    "CREATE TABLE workers (name TEXT PRIMARY KEY, is_draining BIGINT NOT NULL,"
+    " body TEXT NOT NULL)",
+};
+
+constexpr Migration kMigrations[] = {
+    {1, kVersion1},
+};
+
+}  // namespace
+
+std::span<const Migration> Migrations() { return kMigrations; }
+
+}  // namespace mtmc::store
