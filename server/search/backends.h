@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "mtmc/v1/job.pb.h"
+#include "mtmc/v1/micro_coding.pb.h"
+#include "mtmc/v1/policy.pb.h"
+#include "mtmc/v1/worker.pb.h"
+
+namespace mtmc::search {
+
+// Receives a result exactly once, on any thread, possibly before the call that
+// took it returns.
+template <class T>
+using Done = std::function<void(absl::StatusOr<T>)>;
+
+// The micro step, as the gateway serves it (micro_coding.proto has the codes).
+// Never blocks. UNAVAILABLE: the gateway is down, ask again later.
+class MicroCoder {
+ public:
+  virtual ~MicroCoder() = default;
+
+  virtual void CreateProgram(const v1::CreateProgramRequest& request,
+                             Done<v1::CreateProgramResponse> done) = 0;
+  virtual void ListActions(const v1::ListActionsRequest& request,
+                           Done<v1::ListActionsResponse> done) = 0;
+  virtual void ApplyAction(const v1::ApplyActionRequest& request,
+                           Done<v1::ApplyActionResponse> done) = 0;
+};
+
+// The macro step, as the policy service serves it. Never blocks, and answers
+// within a deadline of its own.
+class MacroPolicy {
+ public:
+  virtual ~MacroPolicy() = default;
+
+  virtual void ChooseAction(const v1::ChooseActionRequest& request,
+                            Done<v1::ChooseActionResponse> done) = 0;
+};
+
+// A device that can serve a job, and the language to write for it.
+struct DeviceChoice {
+  v1::DeviceFacts device;
+  v1::Dialect dialect = v1::DIALECT_UNSPECIFIED;
+};
+
+// One piece of work for a worker.
+struct Work {
+  // A fingerprint or an inspection key. Work with equal keys is done once.
+  std::string key;
+  // `id` and `attempt` of the lease are the evaluator's to set.
+  v1::Lease lease;
+  // Who may do it: the job's selector, a dialect, and a device class.
+  v1::WorkerSelector selector;
+  v1::Dialect dialect = v1::DIALECT_UNSPECIFIED;
+  std::string device_class;
+  // Called on the loop when a worker takes it, each time it is granted.
+  std::function<void()> granted;
+};
+
+// The fleet as a search sees it. Called on the event loop only. A result has
+// been recorded in the store before `done` is called.
+class Evaluator {
+ public:
+  virtual ~Evaluator() = default;
+
+  // A device of a live worker that may serve the job, an idle one first. For a
+  // job without a dialect a CUDA worker is preferred.
+  virtual std::optional<DeviceChoice> FindDevice(const v1::Job& job) = 0;
+
+  // Does the work as soon as a worker is free. `done` gets an evaluation, an
+  // inspection or a problem failure, never a worker failure: lost workers are
+  // replaced, and too many losses become a result.
+  virtual void Submit(Work work, Done<v1::LeaseResult> done) = 0;
+
+  // Forgets what `job` submitted under `key`; its `done` is not called any
+  // more. The worker is told to stop unless another job waits for the same.
+  virtual void Abandon(const std::string& key, const std::string& job) = 0;
+};
+
+}  // namespace mtmc::search

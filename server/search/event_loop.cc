@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/search/event_loop.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+namespace mtmc::search {
+
+namespace asio = boost::asio;
+
+struct EventLoop::Core {
+  std::atomic<bool> is_stopped = false;
+  asio::io_context context{/*concurrency_hint=*/1};
+  asio::executor_work_guard<asio::io_context::executor_type> work =
+      asio::make_work_guard(context);
+  std::jthread thread;
+};
+
+EventLoop::EventLoop() : core_(std::make_shared<Core>()) {}
+
+EventLoop::~EventLoop() { Stop(); }
+
+void EventLoop::Start() {
+  core_->thread = std::jthread([core = core_.get()] {
+    pthread_setname_np(pthread_self(), "mtmc-loop");
+    core->context.run();
+  });
+}
+
+void EventLoop::Stop() {
+  core_->is_stopped = true;
+  core_->context.stop();
+  if (core_->thread.joinable()) core_->thread.join();
+}
+
+void EventLoop::Post(std::function<void()> task) {
+  if (!core_->is_stopped) asio::post(core_->context, std::move(task));
+}
+
+void EventLoop::PostAfter(absl::Duration delay, std::function<void()> task) {
+  Post([this, delay, task = std::move(task)] {
+    auto timer = std::make_shared<asio::steady_timer>(core_->context,
+                                                      absl::ToChronoNanoseconds(delay));
+    timer->async_wait([timer, task](const boost::system::error_code& error) {
+      if (!error) task();
+    });
+  });
+}
+
+std::function<void(std::function<void()>)> EventLoop::poster() const {
+  // Weak: a queued task may hold a poster, and the context must not own itself.
+  return [weak = std::weak_ptr<Core>(core_)](std::function<void()> task) {
+    const auto core = weak.lock();
+    if (core && !core->is_stopped) asio::post(core->context, std::move(task));
+  };
+}
+
+asio::io_context& EventLoop::context() { return core_->context; }
+
+}  // namespace mtmc::search

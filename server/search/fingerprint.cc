@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/search/fingerprint.h"
+
+#include "absl/strings/str_cat.h"
+
+#include "common/base/digest.h"
+
+namespace mtmc::search {
+namespace {
+
+// Raised whenever the worker's rules of verification or measurement change in a
+// way that makes old verdicts incomparable.
+constexpr int kEvaluationRules = 1;
+
+// Each part with its length, so that no two lists of parts read the same.
+std::string Join(std::initializer_list<std::string> parts) {
+  std::string text;
+  for (const std::string& part : parts) absl::StrAppend(&text, part.size(), ":", part, "\n");
+  return text;
+}
+
+// None of these messages holds a map, so that equal values have equal bytes.
+std::string ProblemBytes(v1::Problem problem) {
+  problem.clear_display_name();
+  return problem.SerializeAsString();
+}
+
+}  // namespace
+
+std::string DeviceClass(const v1::DeviceFacts& device) {
+  return Join({device.product(), device.driver_version(), device.toolchain_version()});
+}
+
+std::string EvaluationFingerprint(const v1::EvaluationRequest& request,
+                                  const v1::DeviceFacts& device) {
+  std::string calls;
+  for (const std::string& call : request.allowed_calls()) absl::StrAppend(&calls, call, " ");
+  return base::Sha256(Join({absl::StrCat("evaluation ", kEvaluationRules),
+                            request.program().sha256(), ProblemBytes(request.problem()),
+                            request.options().SerializeAsString(), calls, DeviceClass(device)}))
+      .sha256_hex;
+}
+
+std::string InspectionKey(const v1::InspectionRequest& request, const v1::DeviceFacts& device) {
+  std::string baselines;
+  for (const int baseline : request.baselines()) absl::StrAppend(&baselines, baseline, " ");
+  return base::Sha256(Join({absl::StrCat("inspection ", kEvaluationRules),
+                            ProblemBytes(request.problem()), baselines,
+                            request.limits().SerializeAsString(), DeviceClass(device)}))
+      .sha256_hex;
+}
+
+bool IsReusable(const v1::Evaluation& evaluation) {
+  switch (evaluation.failure().kind()) {
+    case v1::Failure::KIND_CRASH:
+    case v1::Failure::KIND_TIMEOUT:
+    case v1::Failure::KIND_OUT_OF_MEMORY:
+    case v1::Failure::KIND_REFERENCE: return false;
+    default: return true;
+  }
+}
+
+}  // namespace mtmc::search

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "mtmc/v1/device.pb.h"
+#include "mtmc/v1/evaluation.pb.h"
+#include "mtmc/v1/problem.pb.h"
+#include "mtmc/v1/worker.pb.h"
+
+namespace mtmc::search {
+
+// The part of a device that results depend on: product, driver and toolchain.
+// Two workers of one class may finish each other's jobs.
+std::string DeviceClass(const v1::DeviceFacts& device);
+
+// Digest of everything the outcome of `request` depends on: program, problem
+// (not its display name), options, allowed calls, device class, and the version
+// of the evaluation rules. `request.fingerprint` is ignored.
+std::string EvaluationFingerprint(const v1::EvaluationRequest& request,
+                                  const v1::DeviceFacts& device);
+
+// Key of the inspection of a problem on a device class.
+std::string InspectionKey(const v1::InspectionRequest& request, const v1::DeviceFacts& device);
+
+// Whether a finished evaluation may answer for another candidate with the same
+// fingerprint. Not when its failure may be the host's doing: a crash, a
+// time-out, memory that ran out, a reference that failed.
+bool IsReusable(const v1::Evaluation& evaluation);
+
+}  // namespace mtmc::search

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/search/lineage.h"
+
+#include <algorithm>
+
+namespace mtmc::search {
+namespace {
+
+// The least difference that counts: 2 % is what the measurement of a short
+// kernel repeats to on a quiet device.
+constexpr double kMinEffect = 0.02;
+
+double NoiseOf(const v1::Candidate& candidate) {
+  return candidate.evaluation().measurement().noise_ratio();
+}
+
+// How many times faster `child` is than `parent`; both are correct. Speedups
+// over the same baseline cancel the drift of a device between two sessions.
+double Ratio(const v1::Candidate& parent, const v1::Candidate& child) {
+  const auto parent_speedup = Speedup(parent);
+  const auto child_speedup = Speedup(child);
+  if (parent_speedup && child_speedup && *parent_speedup > 0) {
+    return *child_speedup / *parent_speedup;
+  }
+  const double child_seconds = child.evaluation().measurement().median_seconds();
+  return child_seconds > 0 ? parent.evaluation().measurement().median_seconds() / child_seconds : 1;
+}
+
+}  // namespace
+
+const char* ToText(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kFaster: return "faster";
+    case Outcome::kSame: return "same";
+    case Outcome::kSlower: return "slower";
+    case Outcome::kWrong: return "wrong";
+    case Outcome::kFailed: return "failed";
+  }
+  return "failed";
+}
+
+bool IsCorrect(const v1::Candidate& candidate) {
+  return candidate.state() == v1::Candidate::STATE_EVALUATED &&
+         !candidate.evaluation().has_failure() &&
+         candidate.evaluation().verdict() == v1::Evaluation::VERDICT_CORRECT &&
+         candidate.evaluation().has_measurement();
+}
+
+std::optional<double> Speedup(const v1::Candidate& candidate) {
+  if (!IsCorrect(candidate) || candidate.evaluation().comparisons().empty()) return std::nullopt;
+  return candidate.evaluation().comparisons(0).speedup();
+}
+
+Outcome Compare(const v1::Candidate& parent, const v1::Candidate& child) {
+  if (!IsCorrect(child)) {
+    const auto kind = child.evaluation().failure().kind();
+    const bool is_wrong = kind == v1::Failure::KIND_WRONG_RESULT ||
+                          child.evaluation().verdict() == v1::Evaluation::VERDICT_WRONG;
+    return is_wrong ? Outcome::kWrong : Outcome::kFailed;
+  }
+  if (!IsCorrect(parent)) return Outcome::kFaster;
+  const double ratio = Ratio(parent, child);
+  const double effect = std::max({kMinEffect, NoiseOf(parent), NoiseOf(child)});
+  if (ratio > 1 + effect) return Outcome::kFaster;
+  return ratio < 1 - effect ? Outcome::kSlower : Outcome::kSame;
+}
+
+void Lineage::Apply(const v1::JobEvent& event) {
+  if (event.has_candidate()) Put(event.candidate());
+  if (event.has_decision()) {
+    stops.push_back({.after_trial = trials(), .had_choice = event.decision().choices_size() > 1});
+  }
+}
+
+void Lineage::Put(const v1::Candidate& candidate) {
+  const auto trial = static_cast<size_t>(candidate.trial());
+  if (trial >= candidates.size()) candidates.resize(trial + 1);
+  candidates[trial] = candidate;
+}
+
+int Lineage::trials() const {
+  return candidates.empty() ? 0 : static_cast<int>(candidates.size()) - 1;
+}
+
+std::optional<int> Lineage::BestOf(int trials) const {
+  std::optional<int> best;
+  for (int trial = 0; trial <= trials && trial < static_cast<int>(candidates.size()); ++trial) {
+    const auto speedup = Speedup(candidates[static_cast<size_t>(trial)]);
+    const bool is_first = !best && IsCorrect(candidates[static_cast<size_t>(trial)]);
+    if (is_first || (best && speedup && *speedup > Speedup(candidates[static_cast<size_t>(*best)]).value_or(0))) {
+      best = trial;
+    }
+  }
+  return best;
+}
+
+}  // namespace mtmc::search

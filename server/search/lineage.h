@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mtmc/v1/candidate.pb.h"
+#include "mtmc/v1/job.pb.h"
+
+namespace mtmc::search {
+
+// What became of a candidate compared with the one it was made from.
+enum class Outcome { kFaster, kSame, kSlower, kWrong, kFailed };
+
+// `faster`, `same`, `slower`, `wrong` or `failed`, as policies read it.
+const char* ToText(Outcome outcome);
+
+// Whether the candidate is evaluated, verified and timed.
+bool IsCorrect(const v1::Candidate& candidate);
+
+// Speedup over the first baseline; absent unless the candidate is correct.
+std::optional<double> Speedup(const v1::Candidate& candidate);
+
+// How `child` did against `parent`. Faster and slower begin at 2 % or at the
+// noise of either measurement, whichever is larger: below it a difference is
+// not one. A correct child of an incorrect parent is faster.
+Outcome Compare(const v1::Candidate& parent, const v1::Candidate& child);
+
+// A decision to end a rollout.
+struct Stop {
+  // Newest trial when it was taken.
+  int after_trial = 0;
+  // False when `stop` was the only action left.
+  bool had_choice = true;
+};
+
+// The candidates of one job by trial, and the stops between them: everything a
+// strategy decides on. It is what the job's event log says and nothing else, so
+// that a search that was killed goes on as if it had not been. A value.
+struct Lineage {
+  // Index is the trial; every index up to the newest is there.
+  std::vector<v1::Candidate> candidates;
+  std::vector<Stop> stops;
+
+  // Brings the lineage up to date with the next event of the job's log.
+  void Apply(const v1::JobEvent& event);
+
+  // Inserts or replaces by trial.
+  void Put(const v1::Candidate& candidate);
+
+  // Trials that were begun, the start candidate not counted.
+  int trials() const;
+
+  // Trial of the correct candidate with the highest speedup among the first
+  // `trials` ones (start included); the oldest one of equals.
+  std::optional<int> BestOf(int trials) const;
+
+  std::optional<int> Best() const { return BestOf(this->trials()); }
+};
+
+}  // namespace mtmc::search

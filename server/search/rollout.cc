@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/search/rollout.h"
+
+namespace mtmc::search {
+namespace {
+
+class Replay {
+ public:
+  Replay(const v1::Job& job, const Lineage& lineage)
+      : max_steps_(job.search().max_steps()), lineage_(lineage) {}
+
+  std::variant<Selection, End> Run() {
+    size_t next_stop = 0;
+    for (int trial = 0; trial <= lineage_.trials(); ++trial) {
+      if (trial > 0) Step(trial);
+      for (; next_stop < lineage_.stops.size() && lineage_.stops[next_stop].after_trial == trial;
+           ++next_stop) {
+        if (at_.step == 0) return End{lineage_.stops[next_stop].had_choice ? "stop" : "no_action"};
+        StartRollout(trial);
+      }
+    }
+    return at_;
+  }
+
+ private:
+  void Step(int trial) {
+    const auto& parent = lineage_.candidates[static_cast<size_t>(at_.parent)];
+    const Outcome outcome = Compare(parent, lineage_.candidates[static_cast<size_t>(trial)]);
+    at_.history.push_back({trial, outcome});
+    if (outcome == Outcome::kFaster || outcome == Outcome::kSame) at_.parent = trial;
+    if (++at_.step == max_steps_) StartRollout(trial);
+  }
+
+  void StartRollout(int newest_trial) {
+    const int rollout = at_.rollout + 1;
+    const bool is_from_best = rollout % 2 == 1;
+    at_ = Selection{.parent = is_from_best ? lineage_.BestOf(newest_trial).value_or(0) : 0,
+                    .rollout = rollout};
+  }
+
+  const int max_steps_;
+  const Lineage& lineage_;
+  Selection at_;
+};
+
+}  // namespace
+
+std::variant<Selection, End> NextOfRollout(const v1::Job& job, const Lineage& lineage) {
+  return Replay(job, lineage).Run();
+}
+
+}  // namespace mtmc::search

@@ -1,0 +1,764 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/search/search.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/util/time_util.h"
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+
+#include "common/base/clock.h"
+#include "common/rpc/error.h"
+#include "server/search/await.h"
+#include "server/search/backends.h"
+#include "server/search/event_loop.h"
+#include "server/search/fingerprint.h"
+#include "server/search/library_calls.h"
+#include "server/search/lineage.h"
+#include "server/search/macro_step.h"
+#include "server/search/reward.h"
+#include "server/search/strategy.h"
+#include "server/store/artifact_store.h"
+#include "server/store/job_store.h"
+
+namespace mtmc::search {
+namespace {
+
+using boost::asio::awaitable;
+using google::protobuf::util::TimeUtil;
+
+constexpr int kEventsPerRead = 500;
+constexpr int64_t kMaxProgramBytes = 16 << 20;
+// A language model may do better on a second try; the built-in coder repeats.
+constexpr int kTriesOfLanguageModel = 2;
+
+// Why and how a job ends.
+struct Ending {
+  std::string reason;
+  std::optional<v1::JobFailure> failure;
+};
+
+Ending FailedBecause(const std::string& reason, const std::string& message) {
+  Ending ending{.reason = "failed", .failure = v1::JobFailure()};
+  ending.failure->set_reason(reason);
+  ending.failure->set_message(message);
+  return ending;
+}
+
+// For an error of a service that another try would not cure.
+Ending FailedBecause(const absl::Status& status, const std::string& otherwise) {
+  const std::string reason = rpc::ErrorReason(status);
+  return FailedBecause(reason.empty() ? otherwise : reason, std::string(status.message()));
+}
+
+bool HasEnded(const v1::Job& job) {
+  return job.state() == v1::Job::STATE_SUCCEEDED || job.state() == v1::Job::STATE_FAILED ||
+         job.state() == v1::Job::STATE_CANCELLED;
+}
+
+bool IsFinished(const v1::Candidate& candidate) {
+  return candidate.state() != v1::Candidate::STATE_PENDING &&
+         candidate.state() != v1::Candidate::STATE_RUNNING;
+}
+
+// The peer is down or full, and may be well in a moment.
+bool IsPassing(const absl::Status& status) {
+  return absl::IsUnavailable(status) ||
+         (absl::IsResourceExhausted(status) &&
+          rpc::ErrorReason(status) != "TOKEN_BUDGET_EXHAUSTED");
+}
+
+absl::Duration ToAbsl(const google::protobuf::Duration& duration) {
+  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
+}
+
+// Device time of an evaluation: from the start of its first stage to the end of
+// its last one.
+google::protobuf::Duration BusyTime(const v1::Evaluation& evaluation) {
+  if (evaluation.spans().empty()) return {};
+  return evaluation.spans().rbegin()->end_time() - evaluation.spans(0).start_time();
+}
+
+// Trial of a candidate's resource name, `.../c12` to 12.
+int TrialOf(const std::string& name) {
+  int trial = 0;
+  return absl::SimpleAtoi(name.substr(name.rfind("/c") + 2), &trial) ? trial : 0;
+}
+
+}  // namespace
+
+class Search::Impl {
+ public:
+  Impl(std::string job, const Options& options, const SearchTools& tools)
+      : name_(std::move(job)), options_(options), tools_(tools) {}
+
+  void Start(std::function<void(absl::Status)> on_end) {
+    boost::asio::co_spawn(
+        tools_.loop.context(), Run(),
+        [on_end = std::move(on_end)](std::exception_ptr error, absl::Status status) {
+          on_end(error ? absl::InternalError("the search threw") : std::move(status));
+        });
+  }
+
+  absl::StatusOr<v1::Job> Cancel() {
+    if (!is_loaded_) {
+      absl::StatusOr<v1::Job> job = tools_.store.LookupJob(name_);
+      if (!job.ok() || HasEnded(*job)) return job;
+      job_ = *std::move(job);
+    }
+    if (HasEnded(job_) || job_.state() == v1::Job::STATE_CANCELLING) return job_;
+    v1::Job cancelling = job_;
+    cancelling.set_state(v1::Job::STATE_CANCELLING);
+    store::Write write = JobWrite(cancelling);
+    const absl::Status status = tools_.store.Commit(write);
+    if (!status.ok()) return status;
+    job_ = cancelling;
+    tools_.observer.OnEvents(name_);
+    Interrupt("cancelled");
+    return job_;
+  }
+
+ private:
+  // The story of a job.
+  awaitable<absl::Status> Run() {
+    absl::Status status = co_await Load();
+    if (!status.ok() || HasEnded(job_)) co_return status;
+    if (job_.state() == v1::Job::STATE_CANCELLING) Interrupt("cancelled");
+    if (status.ok()) status = co_await ChooseDevice();
+    if (status.ok()) status = co_await Inspect();
+    while (status.ok() && !ending_) {
+      if (lineage_.candidates.empty()) {
+        status = co_await BeginStart();
+      } else if (!IsFinished(lineage_.candidates.back())) {
+        status = co_await FinishTrial(lineage_.candidates.back());
+      } else {
+        status = co_await NextTrial();
+      }
+    }
+    if (interruption_.is_set()) {
+      ending_ = Ending{.reason = interruption_reason_};
+    } else if (!status.ok()) {
+      co_return status;
+    }
+    co_return co_await Finish();
+  }
+
+  // Reads what is known of the job, from its record and its event log.
+  awaitable<absl::Status> Load() {
+    absl::StatusOr<v1::Job> job = tools_.store.LookupJob(name_);
+    while (!job.ok() && IsPassing(job.status())) {
+      co_await Pause(tools_.loop, interruption_, options_.max_backoff);
+      job = tools_.store.LookupJob(name_);
+    }
+    if (!job.ok()) co_return job.status();
+    job_ = *std::move(job);
+    strategy_ = MakeStrategy(job_);
+    is_loaded_ = true;
+    for (int64_t cursor = 0;;) {
+      const auto events = tools_.store.ReadEvents(name_, cursor, kEventsPerRead);
+      if (!events.ok()) co_return events.status();
+      for (const v1::JobEvent& event : *events) lineage_.Apply(event);
+      if (events->size() < kEventsPerRead) co_return absl::OkStatus();
+      cursor = events->back().sequence();
+    }
+  }
+
+  // Waits for a worker that matches; with it the search starts.
+  awaitable<absl::Status> ChooseDevice() {
+    if (job_.has_start_time()) {
+      ArmWallTime();
+      co_return absl::OkStatus();
+    }
+    std::optional<DeviceChoice> choice = tools_.evaluator.FindDevice(job_);
+    // A worker that is just starting is no news.
+    for (int polls = 0; !choice && !interruption_.is_set(); ++polls) {
+      if (polls == 10) {
+        co_await Notice("no worker matches the job; it waits until one connects");
+      }
+      co_await Pause(tools_.loop, interruption_, options_.device_poll);
+      choice = tools_.evaluator.FindDevice(job_);
+    }
+    if (!choice || interruption_.is_set()) co_return absl::CancelledError("interrupted");
+    *job_.mutable_device() = choice->device;
+    job_.set_dialect(choice->dialect);
+    job_.set_state(v1::Job::STATE_RUNNING);
+    *job_.mutable_start_time() = Now();
+    ArmWallTime();
+    co_return co_await Save(JobWrite(job_), interruption_);
+  }
+
+  awaitable<absl::Status> Inspect() {
+    if (job_.has_inspection()) co_return absl::OkStatus();
+    Work work = NewWork("");
+    auto* request = work.lease.mutable_inspection();
+    *request->mutable_problem() = job_.problem();
+    *request->mutable_baselines() = job_.evaluation().baselines();
+    work.key = InspectionKey(*request, job_.device());
+    absl::StatusOr<std::optional<v1::Inspection>> known = tools_.store.FindInspection(work.key);
+    if (!known.ok()) co_return known.status();
+    const std::string key = work.key;
+    if (*known) {
+      *job_.mutable_inspection() = **std::move(known);
+    } else {
+      absl::StatusOr<v1::LeaseResult> result = co_await Submit(std::move(work));
+      if (!result.ok()) co_return result.status();
+      if (result->has_problem_failure()) {
+        ending_ = Ending{.reason = "failed", .failure = result->problem_failure()};
+        co_return absl::OkStatus();
+      }
+      *job_.mutable_inspection() = std::move(*result->mutable_inspection());
+    }
+    store::Write write = JobWrite(job_);
+    write.inspection_key = key;
+    write.inspection = {.key = key, .inspection = job_.inspection()};
+    // The one event that carries the graph.
+    *write.events.front().mutable_job()->mutable_inspection() = job_.inspection();
+    for (const std::string& probe : job_.inspection().passing_probes()) {
+      write.events.push_back(NoticeEvent(
+          absl::StrCat("the problem is degenerate: the probe `", probe,
+                       "` passes verification, so that a verified candidate proves little")));
+    }
+    co_return co_await Save(write, interruption_);
+  }
+
+  awaitable<absl::Status> BeginStart() {
+    co_return co_await Record(NewCandidate(0), {});
+  }
+
+  // Selects, chooses, and records the choice: a new trial, or a stop.
+  awaitable<absl::Status> NextTrial() {
+    if (job_.budget().max_tokens() > 0 &&
+        job_.budget_use().tokens() >= job_.budget().max_tokens()) {
+      ending_ = Ending{.reason = "tokens"};
+      co_return absl::OkStatus();
+    }
+    const auto next = strategy_->Next(lineage_);
+    if (const End* end = std::get_if<End>(&next)) {
+      ending_ = Ending{.reason = end->reason};
+      co_return absl::OkStatus();
+    }
+    const Selection selection = std::get<Selection>(next);
+    absl::StatusOr<v1::ChooseActionRequest> request = co_await Question(selection);
+    if (!request.ok() || ending_) co_return request.status();
+    std::vector<std::string> notices;
+    const MacroStep step = co_await Choose(*request, notices);
+    if (interruption_.is_set()) co_return absl::CancelledError("interrupted");
+    absl::Status status;
+    if (step.action.type() == v1::Action::TYPE_STOP) {
+      status = co_await RecordStop(step.decision, notices);
+    } else {
+      v1::Candidate candidate = NewCandidate(lineage_.trials() + 1);
+      candidate.add_parents(lineage_.candidates[static_cast<size_t>(selection.parent)].name());
+      *candidate.mutable_action() = step.action;
+      *candidate.mutable_decision() = step.decision;
+      job_.mutable_budget_use()->set_trials(candidate.trial());
+      status = co_await Record(candidate, notices);
+    }
+    if (status.ok()) tools_.observer.OnDecision(step.decision, step.action.type());
+    co_return status;
+  }
+
+  // The search state and its legal, untried actions.
+  awaitable<absl::StatusOr<v1::ChooseActionRequest>> Question(const Selection& selection) {
+    const v1::Candidate& parent = lineage_.candidates[static_cast<size_t>(selection.parent)];
+    const auto program = ReadProgram(parent);
+    if (!program.ok()) co_return program.status();
+    v1::ListActionsRequest list;
+    *list.mutable_context() = Context();
+    *list.mutable_program() = *program;
+    *list.mutable_evaluation() = parent.evaluation();
+    const auto actions = co_await CallCoder<v1::ListActionsResponse>(
+        [this, &list](Done<v1::ListActionsResponse> done) {
+          tools_.coder.ListActions(list, std::move(done));
+        });
+    v1::ChooseActionRequest request;
+    if (!actions.ok()) {
+      if (interruption_.is_set()) co_return actions.status();
+      ending_ = FailedBecause(actions.status(), "ACTIONS_NOT_LISTED");
+      co_return request;
+    }
+    request.set_policy(job_.search().policy());
+    request.set_temperature(job_.search().temperature());
+    request.set_seed(ForkSeed(job_.search().seed(),
+                              absl::StrCat("policy of rollout ", selection.rollout),
+                              lineage_.trials()));
+    AddLegalActions(*actions, parent, request);
+    FillSearchState(selection, *program, *request.mutable_search_state());
+    co_return request;
+  }
+
+  // What was tried on the same program is not legal again, nor what the job
+  // forbids. `stop` always is.
+  void AddLegalActions(const v1::ListActionsResponse& actions, const v1::Candidate& parent,
+                       v1::ChooseActionRequest& request) const {
+    bool has_stop = false;
+    for (const v1::Action& action : actions.actions()) {
+      const auto type = action.type();
+      if (type == v1::Action::TYPE_SIMPLIFY && !job_.search().allow_simplify()) continue;
+      if (type == v1::Action::TYPE_LIBRARY && !job_.search().allow_library()) continue;
+      if (type != v1::Action::TYPE_STOP && IsSpent(action, parent)) continue;
+      has_stop = has_stop || type == v1::Action::TYPE_STOP;
+      *request.add_actions() = action;
+    }
+    if (has_stop) return;
+    request.add_actions()->set_type(v1::Action::TYPE_STOP);
+    request.mutable_actions(request.actions_size() - 1)->set_text("stop");
+  }
+
+  bool IsSpent(const v1::Action& action, const v1::Candidate& parent) const {
+    int tries = 0;
+    for (const v1::Candidate& candidate : lineage_.candidates) {
+      if (candidate.parents().empty() || candidate.action().text() != action.text()) continue;
+      const auto& other = lineage_.candidates[static_cast<size_t>(TrialOf(candidate.parents(0)))];
+      if (other.program().sha256() == parent.program().sha256()) ++tries;
+    }
+    return tries >= (job_.search().coder() == "llm" ? kTriesOfLanguageModel : 1);
+  }
+
+  void FillSearchState(const Selection& selection, const v1::Program& program,
+                       v1::SearchState& state) const {
+    *state.mutable_graph() = job_.inspection().graph();
+    *state.mutable_program() = program;
+    *state.mutable_evaluation() =
+        lineage_.candidates[static_cast<size_t>(selection.parent)].evaluation();
+    *state.mutable_device() = job_.device();
+    for (const Selection::Past& past : selection.history) {
+      const v1::Candidate& candidate = lineage_.candidates[static_cast<size_t>(past.trial)];
+      auto* step = state.add_history();
+      step->set_action(candidate.action().text());
+      step->set_outcome(ToText(past.outcome));
+      if (const auto speedup = Speedup(candidate)) step->set_speedup(*speedup);
+    }
+    state.set_remaining_steps(std::max(1, job_.search().max_steps() - selection.step));
+    state.set_minimum_bytes(job_.inspection().minimum_bytes());
+    state.set_contraction_flops(job_.inspection().contraction_flops());
+    state.set_precision(job_.problem().precision());
+  }
+
+  // Draws the action: by the strategy itself, by the policy service, or by the
+  // rules in this process when the service does not answer well.
+  awaitable<MacroStep> Choose(const v1::ChooseActionRequest& request,
+                              std::vector<std::string>& notices) {
+    const std::vector<v1::Action> actions(request.actions().begin(), request.actions().end());
+    if (actions.size() == 1) co_return DrawStep(request, strategy_->name(), {1.0});
+    if (const auto probabilities = strategy_->Distribution(actions)) {
+      co_return DrawStep(request, strategy_->name(), *probabilities);
+    }
+    const auto answer = co_await Await<v1::ChooseActionResponse>(
+        tools_.loop, interruption_, [this, &request](Done<v1::ChooseActionResponse> done) {
+          tools_.policy.ChooseAction(request, std::move(done));
+        });
+    const absl::Status status = answer.ok() ? CheckAnswer(request, *answer) : answer.status();
+    if (status.ok()) {
+      if (is_policy_down_) notices.push_back("the policy service decides again");
+      is_policy_down_ = false;
+      co_return FromAnswer(request, *answer);
+    }
+    if (!interruption_.is_set()) {
+      tools_.observer.OnFallback(absl::IsDeadlineExceeded(status) ? "deadline"
+                                 : absl::IsUnavailable(status)    ? "unavailable"
+                                 : answer.ok()                    ? "invalid"
+                                                                  : "error");
+      if (!is_policy_down_) {
+        notices.push_back(absl::StrCat("the rules decide instead of policy `", request.policy(),
+                                       "`: ", status.message()));
+      }
+      is_policy_down_ = true;
+    }
+    co_return FallBack(request);
+  }
+
+  awaitable<absl::Status> RecordStop(const v1::Decision& decision,
+                                     const std::vector<std::string>& notices) {
+    store::Write write{.job_name = name_};
+    v1::JobEvent event = NewEvent();
+    *event.mutable_decision() = decision;
+    write.events.push_back(event);
+    for (const std::string& notice : notices) write.events.push_back(NoticeEvent(notice));
+    const absl::Status status = co_await Save(write, interruption_);
+    if (status.ok()) lineage_.Apply(event);
+    co_return status;
+  }
+
+  // Codes and evaluates the newest trial, whichever of the two is left to do.
+  awaitable<absl::Status> FinishTrial(v1::Candidate candidate) {
+    if (candidate.has_program()) co_return co_await Evaluate(std::move(candidate));
+    if (candidate.trial() == 0) co_return co_await CodeStart(std::move(candidate));
+    co_return co_await CodeStep(std::move(candidate));
+  }
+
+  awaitable<absl::Status> CodeStart(v1::Candidate candidate) {
+    v1::CreateProgramRequest request;
+    *request.mutable_context() = Context();
+    auto response = co_await CallCoder<v1::CreateProgramResponse>(
+        [this, &request](Done<v1::CreateProgramResponse> done) {
+          tools_.coder.CreateProgram(request, std::move(done));
+        });
+    if (!response.ok()) {
+      if (interruption_.is_set()) co_return response.status();
+      ending_ = FailedBecause(response.status(), "START_PROGRAM_FAILED");
+      co_return absl::OkStatus();
+    }
+    Settle(response->token_use());
+    if (!response->has_program()) {
+      const auto& failure = response->coder_failure();
+      ending_ = FailedBecause(failure.reason().empty() ? "START_PROGRAM_FAILED" : failure.reason(),
+                              failure.message());
+      candidate.set_state(v1::Candidate::STATE_REJECTED);
+      candidate.set_coder_failure(failure.message());
+      *candidate.mutable_end_time() = Now();
+      co_return co_await Record(candidate, {});
+    }
+    co_return co_await RecordProgram(std::move(candidate), response->program());
+  }
+
+  awaitable<absl::Status> CodeStep(v1::Candidate candidate) {
+    const auto parent_trial = static_cast<size_t>(TrialOf(candidate.parents(0)));
+    const v1::Candidate parent = lineage_.candidates[parent_trial];
+    const auto program = ReadProgram(parent);
+    if (!program.ok()) co_return program.status();
+    v1::ApplyActionRequest request;
+    *request.mutable_context() = Context();
+    *request.mutable_program() = *program;
+    *request.mutable_action() = candidate.action();
+    *request.mutable_evaluation() = parent.evaluation();
+    auto response = co_await CallCoder<v1::ApplyActionResponse>(
+        [this, &request](Done<v1::ApplyActionResponse> done) {
+          tools_.coder.ApplyAction(request, std::move(done));
+        });
+    if (!response.ok() && interruption_.is_set()) co_return response.status();
+    if (response.ok()) Settle(response->token_use());
+    if (response.ok() && response->has_program()) {
+      co_return co_await RecordProgram(std::move(candidate), response->program());
+    }
+    const std::string failure =
+        response.ok() ? absl::StrCat(response->coder_failure().reason(), ": ",
+                                     response->coder_failure().message())
+                      : std::string(response.status().message());
+    candidate.set_state(v1::Candidate::STATE_REJECTED);
+    candidate.set_coder_failure(failure);
+    candidate.set_reward(Reward(parent, candidate, StepOf(candidate)));
+    *candidate.mutable_end_time() = Now();
+    co_return co_await Record(candidate, {});
+  }
+
+  awaitable<absl::Status> RecordProgram(v1::Candidate candidate, v1::Program program) {
+    absl::StatusOr<v1::Digest> digest = tools_.artifacts.Put(program.text());
+    while (!digest.ok() && IsPassing(digest.status()) && !interruption_.is_set()) {
+      co_await Pause(tools_.loop, interruption_, options_.max_backoff);
+      digest = tools_.artifacts.Put(program.text());
+    }
+    if (!digest.ok()) co_return digest.status();
+    *candidate.mutable_program() = *digest;
+    candidate.set_schedule(program.schedule());
+    co_return co_await Record(candidate, {});
+  }
+
+  awaitable<absl::Status> Evaluate(v1::Candidate candidate) {
+    Work work = NewWork(candidate.name());
+    auto* request = work.lease.mutable_evaluation();
+    *request->mutable_problem() = job_.problem();
+    *request->mutable_program() = candidate.program();
+    *request->mutable_options() = job_.evaluation();
+    if (job_.search().allow_library()) {
+      for (const LibraryCall& call : LibraryCalls()) request->add_allowed_calls(call.op);
+    }
+    work.key = EvaluationFingerprint(*request, job_.device());
+    request->set_fingerprint(work.key);
+    const auto known = tools_.store.FindEvaluation(work.key);
+    if (!known.ok()) co_return known.status();
+    const bool is_own = *known && (*known)->candidate == candidate.name();
+    const bool is_hit = *known && (is_own || IsReusable((*known)->evaluation));
+    if (!is_own) tools_.observer.OnCacheLookup(is_hit);
+    if (is_hit) {
+      *candidate.mutable_evaluation() = (*known)->evaluation;
+      candidate.mutable_evaluation()->set_is_cached(!is_own);
+    } else {
+      work.granted = [this, trial = candidate.trial()] { MarkRunning(trial); };
+      absl::StatusOr<v1::LeaseResult> result = co_await Submit(std::move(work));
+      if (!result.ok()) co_return result.status();
+      *candidate.mutable_evaluation() = std::move(*result->mutable_evaluation());
+    }
+    co_return co_await RecordEvaluation(std::move(candidate));
+  }
+
+  awaitable<absl::Status> RecordEvaluation(v1::Candidate candidate) {
+    candidate.set_state(v1::Candidate::STATE_EVALUATED);
+    *candidate.mutable_end_time() = Now();
+    if (!candidate.parents().empty()) {
+      const auto& parent = lineage_.candidates[static_cast<size_t>(TrialOf(candidate.parents(0)))];
+      candidate.set_reward(Reward(parent, candidate, StepOf(candidate)));
+    }
+    if (!candidate.evaluation().is_cached()) {
+      auto* device_time = job_.mutable_budget_use()->mutable_device_time();
+      *device_time += BusyTime(candidate.evaluation());
+    }
+    Lineage next = lineage_;
+    next.Put(candidate);
+    if (const auto best = next.Best()) {
+      const v1::Candidate& winner = next.candidates[static_cast<size_t>(*best)];
+      job_.set_best_candidate(winner.name());
+      if (const auto speedup = Speedup(winner)) job_.set_best_speedup(*speedup);
+    }
+    co_return co_await Record(candidate, {});
+  }
+
+  awaitable<absl::Status> Finish() {
+    const bool is_cancelled = ending_->reason == "cancelled";
+    store::Write write{.job_name = name_};
+    if (!lineage_.candidates.empty() && !IsFinished(lineage_.candidates.back())) {
+      v1::Candidate candidate = lineage_.candidates.back();
+      candidate.set_state(v1::Candidate::STATE_CANCELLED);
+      *candidate.mutable_end_time() = Now();
+      *write.events.emplace_back(NewEvent()).mutable_candidate() = candidate;
+      write.candidates.push_back(candidate);
+    }
+    const bool has_winner = !job_.best_candidate().empty();
+    if (!has_winner && !is_cancelled && !ending_->failure) {
+      ending_->failure = FailedBecause("NO_CORRECT_CANDIDATE",
+                                       "no candidate was verified within the budget; look at the "
+                                       "failures of its candidates, or raise the budget")
+                             .failure;
+    }
+    if (ending_->failure) *job_.mutable_failure() = *ending_->failure;
+    job_.set_state(is_cancelled ? v1::Job::STATE_CANCELLED
+                   : has_winner ? v1::Job::STATE_SUCCEEDED
+                                : v1::Job::STATE_FAILED);
+    job_.set_end_reason(ending_->reason);
+    *job_.mutable_end_time() = Now();
+    UpdateWallTime();
+    write.job = job_;
+    write.events.push_back(JobEvent());
+    // Nothing interrupts the end.
+    Interruption none;
+    const absl::Status status = co_await Save(write, none);
+    if (status.ok()) tools_.observer.OnEnd(job_);
+    co_return status;
+  }
+
+  // Records a candidate as it is now, together with the job.
+  awaitable<absl::Status> Record(v1::Candidate candidate, std::vector<std::string> notices) {
+    UpdateWallTime();
+    store::Write write{.job_name = name_};
+    *write.events.emplace_back(NewEvent()).mutable_candidate() = candidate;
+    write.candidates.push_back(candidate);
+    write.job = job_;
+    write.events.push_back(JobEvent());
+    for (const std::string& notice : notices) write.events.push_back(NoticeEvent(notice));
+    const absl::Status status = co_await Save(write, interruption_);
+    if (status.ok()) lineage_.Put(candidate);
+    co_return status;
+  }
+
+  // Commits, and tries again for as long as the store is full or busy.
+  awaitable<absl::Status> Save(store::Write write, Interruption& interruption) {
+    absl::Duration backoff = options_.min_backoff;
+    while (true) {
+      const absl::Status status = tools_.store.Commit(write);
+      if (status.ok()) tools_.observer.OnEvents(name_);
+      if (status.ok() || !IsPassing(status)) co_return status;
+      if (interruption.is_set()) co_return absl::CancelledError("interrupted");
+      co_await Pause(tools_.loop, interruption, backoff);
+      backoff = std::min(2 * backoff, options_.max_backoff);
+    }
+  }
+
+  // Best effort: a candidate that a worker has begun is shown as running.
+  void MarkRunning(int trial) {
+    v1::Candidate& candidate = lineage_.candidates[static_cast<size_t>(trial)];
+    if (candidate.state() != v1::Candidate::STATE_PENDING) return;
+    candidate.set_state(v1::Candidate::STATE_RUNNING);
+    store::Write write{.job_name = name_};
+    *write.events.emplace_back(NewEvent()).mutable_candidate() = candidate;
+    write.candidates.push_back(candidate);
+    const absl::Status status = tools_.store.Commit(write);
+    if (status.ok()) tools_.observer.OnEvents(name_);
+  }
+
+  awaitable<absl::StatusOr<v1::LeaseResult>> Submit(Work work) {
+    const std::string key = work.key;
+    auto result = co_await Await<v1::LeaseResult>(
+        tools_.loop, interruption_, [this, &work](Done<v1::LeaseResult> done) {
+          tools_.evaluator.Submit(std::move(work), std::move(done));
+        });
+    if (!result.ok()) tools_.evaluator.Abandon(key, name_);
+    co_return result;
+  }
+
+  // Calls the gateway, and waits for as long as it is down.
+  template <class Response>
+  awaitable<absl::StatusOr<Response>> CallCoder(std::function<void(Done<Response>)> call) {
+    absl::Duration backoff = options_.min_backoff;
+    bool was_down = false;
+    while (true) {
+      auto response = co_await Await<Response>(tools_.loop, interruption_, call);
+      if (response.ok() || !IsPassing(response.status()) || interruption_.is_set()) {
+        if (was_down && response.ok()) co_await Notice("the gateway answers again");
+        co_return response;
+      }
+      if (!was_down) {
+        co_await Notice(absl::StrCat("the gateway does not answer, the job waits for it: ",
+                                     response.status().message()));
+      }
+      was_down = true;
+      co_await Pause(tools_.loop, interruption_, backoff);
+      backoff = std::min(2 * backoff, options_.max_backoff);
+    }
+  }
+
+  awaitable<void> Notice(std::string text) {
+    store::Write write{.job_name = name_};
+    write.events.push_back(NoticeEvent(text));
+    // A notice that cannot be recorded is not worth an end; the next write
+    // meets the same store.
+    const absl::Status status = co_await Save(write, interruption_);
+    status.IgnoreError();
+  }
+
+  absl::StatusOr<v1::Program> ReadProgram(const v1::Candidate& candidate) {
+    absl::StatusOr<std::string> text =
+        tools_.artifacts.Read(candidate.program(), 0, std::min(candidate.program().size_bytes(), kMaxProgramBytes));
+    if (!text.ok()) return text.status();
+    v1::Program program;
+    program.set_text(*std::move(text));
+    program.set_schedule(candidate.schedule());
+    return program;
+  }
+
+  v1::CodingContext Context() const {
+    v1::CodingContext context;
+    *context.mutable_problem() = job_.problem();
+    *context.mutable_graph() = job_.inspection().graph();
+    *context.mutable_device() = job_.device();
+    context.set_dialect(job_.dialect());
+    context.set_allow_library(job_.search().allow_library());
+    context.set_coder(job_.search().coder());
+    context.set_model(job_.search().model());
+    context.set_seed(ForkSeed(job_.search().seed(), "coder", lineage_.trials()));
+    if (job_.budget().max_tokens() > 0) {
+      context.set_max_tokens(job_.budget().max_tokens() - job_.budget_use().tokens());
+    }
+    return context;
+  }
+
+  Work NewWork(const std::string& candidate) const {
+    Work work;
+    work.lease.set_job(name_);
+    work.lease.set_candidate(candidate);
+    work.selector = job_.worker_selector();
+    work.dialect = job_.dialect();
+    work.device_class = DeviceClass(job_.device());
+    return work;
+  }
+
+  v1::Candidate NewCandidate(int trial) const {
+    v1::Candidate candidate;
+    candidate.set_name(absl::StrCat(name_, "/candidates/c", trial));
+    candidate.set_state(v1::Candidate::STATE_PENDING);
+    candidate.set_trial(trial);
+    candidate.set_coder(job_.search().coder());
+    *candidate.mutable_create_time() = Now();
+    return candidate;
+  }
+
+  // Step of the rollout in which a candidate was made: what the strategy said
+  // when only the trials before it were there.
+  int StepOf(const v1::Candidate& candidate) const {
+    Lineage before = lineage_;
+    before.candidates.resize(static_cast<size_t>(candidate.trial()));
+    const auto next = strategy_->Next(before);
+    const Selection* selection = std::get_if<Selection>(&next);
+    return selection == nullptr ? 0 : selection->step;
+  }
+
+  void Settle(const v1::TokenUse& use) {
+    auto* budget = job_.mutable_budget_use();
+    budget->set_tokens(budget->tokens() + use.input_tokens() + use.output_tokens());
+  }
+
+  void UpdateWallTime() {
+    if (!job_.has_start_time()) return;
+    *job_.mutable_budget_use()->mutable_wall_time() = Now() - job_.start_time();
+  }
+
+  void ArmWallTime() {
+    const absl::Time end =
+        absl::FromUnixNanos(TimeUtil::TimestampToNanoseconds(job_.start_time())) +
+        ToAbsl(job_.budget().max_wall_time());
+    const absl::Duration rest = std::max(end - tools_.clock.Now(), absl::ZeroDuration());
+    tools_.loop.PostAfter(rest, [this, alive = std::weak_ptr<int>(alive_)] {
+      if (!alive.expired() && !HasEnded(job_)) Interrupt("wall_time");
+    });
+  }
+
+  void Interrupt(const std::string& reason) {
+    if (interruption_.is_set()) return;
+    interruption_reason_ = reason;
+    interruption_.Set();
+  }
+
+  google::protobuf::Timestamp Now() const {
+    return TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(tools_.clock.Now()));
+  }
+
+  v1::JobEvent NewEvent() const {
+    v1::JobEvent event;
+    *event.mutable_time() = Now();
+    return event;
+  }
+
+  v1::JobEvent NoticeEvent(const std::string& text) const {
+    v1::JobEvent event = NewEvent();
+    event.set_notice(text);
+    return event;
+  }
+
+  v1::JobEvent JobEvent() const { return JobEventOf(job_); }
+
+  // The job without its graph, which only one event carries.
+  v1::JobEvent JobEventOf(const v1::Job& job) const {
+    v1::JobEvent event = NewEvent();
+    *event.mutable_job() = job;
+    event.mutable_job()->clear_inspection();
+    return event;
+  }
+
+  store::Write JobWrite(const v1::Job& job) const {
+    store::Write write{.job_name = name_};
+    write.job = job;
+    write.events.push_back(JobEventOf(job));
+    return write;
+  }
+
+  const std::string name_;
+  const Options options_;
+  const SearchTools tools_;
+  // Tells timers whether this object still lives.
+  const std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  v1::Job job_;
+  bool is_loaded_ = false;
+  std::unique_ptr<const Strategy> strategy_;
+  Lineage lineage_;
+  Interruption interruption_;
+  std::string interruption_reason_;
+  std::optional<Ending> ending_;
+  bool is_policy_down_ = false;
+};
+
+Search::Search(std::string job, const Options& options, const SearchTools& tools)
+    : impl_(std::make_unique<Impl>(std::move(job), options, tools)) {}
+
+Search::~Search() = default;
+
+void Search::Start(std::function<void(absl::Status)> on_end) { impl_->Start(std::move(on_end)); }
+
+absl::StatusOr<v1::Job> Search::Cancel() { return impl_->Cancel(); }
+
+}  // namespace mtmc::search

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+#include "mtmc/v1/action.pb.h"
+#include "mtmc/v1/job.pb.h"
+
+namespace mtmc::base {
+class Clock;
+}
+namespace mtmc::store {
+class ArtifactStore;
+class JobStore;
+}  // namespace mtmc::store
+
+namespace mtmc::search {
+
+class EventLoop;
+class Evaluator;
+class MacroPolicy;
+class MicroCoder;
+
+// Hears what happens in searches; on the event loop.
+class SearchObserver {
+ public:
+  virtual ~SearchObserver() = default;
+
+  // New events of the job are in the store.
+  virtual void OnEvents(const std::string& job) = 0;
+  // A decision was recorded.
+  virtual void OnDecision(const v1::Decision& decision, v1::Action::Type type) = 0;
+  // The policy service did not decide; `cause` is a short word for a label.
+  virtual void OnFallback(const std::string& cause) = 0;
+  // An evaluation was looked for in the store.
+  virtual void OnCacheLookup(bool is_hit) = 0;
+  // The job has ended.
+  virtual void OnEnd(const v1::Job& job) = 0;
+};
+
+// What a search works with. All outlive it.
+struct SearchTools {
+  EventLoop& loop;
+  store::JobStore& store;
+  store::ArtifactStore& artifacts;
+  MicroCoder& coder;
+  MacroPolicy& policy;
+  Evaluator& evaluator;
+  const base::Clock& clock;
+  SearchObserver& observer;
+};
+
+// The search of one job, as one coroutine:
+//
+//   device -> inspection -> start candidate -> { select, choose, apply,
+//   evaluate, record } -> end
+//
+// Every step first looks in the store for what is already decided or done and
+// goes on from there, and records what it decided before it acts on it. A
+// search can therefore be dropped at any moment; a new one for the same job
+// ends with the same result.
+//
+// Invariants:
+//  1. A trial is counted in the same transaction that records its decision.
+//  2. Trials are begun one after another; at most the newest is unfinished.
+//  3. `best_candidate` changes in the transaction that records the evaluation.
+//  4. Nothing of a job changes after its end.
+//
+// Every call is made on the event loop. A resource; drop it only when it has
+// ended or the loop has stopped.
+class Search {
+ public:
+  struct Options {
+    // First wait before a service that is down is asked again, and the longest.
+    absl::Duration min_backoff = absl::Milliseconds(200);
+    absl::Duration max_backoff = absl::Seconds(5);
+    // Between two looks for a worker that matches.
+    absl::Duration device_poll = absl::Milliseconds(100);
+  };
+
+  Search(std::string job, const Options& options, const SearchTools& tools);
+  ~Search();
+  Search(const Search&) = delete;
+  Search& operator=(const Search&) = delete;
+
+  // Starts or resumes. `on_end` is called when the job has ended (OK), or with
+  // the error of a store that cannot go on; the job then resumes with the next
+  // start of the coordinator.
+  void Start(std::function<void(absl::Status)> on_end);
+
+  // Asks for the end. Returns the job, CANCELLING unless it has ended already.
+  absl::StatusOr<v1::Job> Cancel();
+
+ private:
+  class Impl;
+
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace mtmc::search

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/search/strategy.h"
+
+#include "common/base/check.h"
+#include "server/search/greedy_strategy.h"
+#include "server/search/mtmc_strategy.h"
+#include "server/search/random_strategy.h"
+
+namespace mtmc::search {
+
+std::unique_ptr<const Strategy> MakeStrategy(const v1::Job& job) {
+  const std::string& name = job.search().strategy();
+  if (name == "greedy") return std::make_unique<GreedyStrategy>(job);
+  if (name == "random") return std::make_unique<RandomStrategy>(job);
+  MTMC_CHECK(name == "mtmc");
+  return std::make_unique<MtmcStrategy>(job);
+}
+
+std::optional<End> FindEnd(const v1::Job& job, const Lineage& lineage) {
+  const auto best = lineage.Best();
+  if (best) {
+    const auto& profile = lineage.candidates[static_cast<size_t>(*best)].evaluation().profile();
+    if (profile.speed_of_light_ratio() >= job.search().speed_of_light_ratio()) {
+      return End{"speed_of_light"};
+    }
+  }
+  if (lineage.trials() >= job.budget().max_trials()) return End{"trials"};
+  const int patience = job.search().patience();
+  if (patience > 0 && lineage.trials() - best.value_or(0) >= patience) return End{"patience"};
+  return std::nullopt;
+}
+
+}  // namespace mtmc::search
