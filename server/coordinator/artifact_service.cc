@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+#include "common/base/status_macros.h"
+#include "common/rpc/error.h"
+#include "common/rpc/server_stream.h"
+#include "common/rpc/unary.h"
+#include "common/rpc/upload.h"
+#include "mtmc/v1/artifact.grpc.pb.h"
+#include "server/coordinator/services.h"
+#include "server/store/artifact_store.h"
+
+namespace mtmc::coordinator {
+namespace {
+
+constexpr int kMaxDigests = 1000;
+constexpr int64_t kChunkBytes = 1 << 20;
+// Chunks queued for a slow client: 16 MiB of memory a download.
+constexpr size_t kMaxQueuedChunks = 16;
+constexpr absl::Duration kMaxWriteWait = absl::Seconds(30);
+
+// Receives one upload.
+class Receiver final
+    : public rpc::UploadReceiver<v1::UploadArtifactRequest, v1::UploadArtifactResponse> {
+ public:
+  explicit Receiver(store::ArtifactStore& artifacts) : artifacts_(artifacts) {}
+
+  absl::Status OnRequest(v1::UploadArtifactRequest request) override {
+    if (writer_ == nullptr) {
+      digest_ = request.digest();
+      MTMC_ASSIGN_OR_RETURN(writer_, artifacts_.CreateWriter(digest_));
+    }
+    if (static_cast<int64_t>(request.chunk().size()) > kChunkBytes) {
+      return rpc::MakeError(absl::StatusCode::kInvalidArgument, "CHUNK_TOO_LARGE",
+                            absl::StrCat("chunk has ", request.chunk().size(), " bytes, at most ",
+                                         kChunkBytes, " are allowed"));
+    }
+    return writer_->Append(request.chunk());
+  }
+
+  absl::StatusOr<v1::UploadArtifactResponse> OnEnd() override {
+    if (writer_ == nullptr) {
+      return rpc::MakeError(absl::StatusCode::kInvalidArgument, "INVALID_DIGEST",
+                            "the upload has no message; the first one carries the digest");
+    }
+    MTMC_RETURN_IF_ERROR(writer_->Finish());
+    v1::UploadArtifactResponse response;
+    *response.mutable_digest() = digest_;
+    return response;
+  }
+
+ private:
+  store::ArtifactStore& artifacts_;
+  v1::Digest digest_;
+  std::unique_ptr<store::ArtifactWriter> writer_;
+};
+
+class ArtifactService final : public v1::ArtifactService::CallbackService {
+ public:
+  ArtifactService(store::ArtifactStore& artifacts, base::Executor& executor)
+      : artifacts_(artifacts), executor_(executor) {}
+
+  grpc::ServerUnaryReactor* FindMissingArtifacts(
+      grpc::CallbackServerContext* context, const v1::FindMissingArtifactsRequest* request,
+      v1::FindMissingArtifactsResponse* response) override {
+    return rpc::ServeUnary(context, *request, *response, executor_,
+                           [this](const v1::FindMissingArtifactsRequest& find, const rpc::Call&) {
+                             return FindMissing(find);
+                           });
+  }
+
+  grpc::ServerReadReactor<v1::UploadArtifactRequest>* UploadArtifact(
+      grpc::CallbackServerContext* /*context*/, v1::UploadArtifactResponse* response) override {
+    return rpc::ServeUpload<v1::UploadArtifactRequest, v1::UploadArtifactResponse>(
+        std::make_unique<Receiver>(artifacts_), *response, executor_);
+  }
+
+  grpc::ServerWriteReactor<v1::DownloadArtifactResponse>* DownloadArtifact(
+      grpc::CallbackServerContext* /*context*/,
+      const v1::DownloadArtifactRequest* request) override {
+    auto stream = rpc::ServerStream<v1::DownloadArtifactResponse>::Create(
+        {.max_queued = kMaxQueuedChunks, .on_done = nullptr});
+    const absl::Status status = executor_.Submit(
+        [this, stream, download = *request] { stream->Close(Send(download, *stream)); });
+    if (!status.ok()) stream->Close(status);
+    return stream->reactor();
+  }
+
+ private:
+  absl::StatusOr<v1::FindMissingArtifactsResponse> FindMissing(
+      const v1::FindMissingArtifactsRequest& request) {
+    if (request.digests_size() > kMaxDigests) {
+      return rpc::MakeError(absl::StatusCode::kInvalidArgument, "TOO_MANY_DIGESTS",
+                            absl::StrCat("digests has ", request.digests_size(),
+                                         " entries, at most ", kMaxDigests, " are allowed"));
+    }
+    v1::FindMissingArtifactsResponse response;
+    for (const v1::Digest& digest : request.digests()) {
+      MTMC_ASSIGN_OR_RETURN(const bool is_stored, artifacts_.Contains(digest));
+      if (!is_stored) *response.add_missing() = digest;
+    }
+    return response;
+  }
+
+  absl::Status Send(const v1::DownloadArtifactRequest& request,
+                    rpc::ServerStream<v1::DownloadArtifactResponse>& stream) {
+    if (request.offset() < 0) {
+      return rpc::MakeError(absl::StatusCode::kInvalidArgument, "INVALID_OFFSET",
+                            absl::StrCat("offset is ", request.offset(), ", must be at least 0"));
+    }
+    int64_t offset = request.offset();
+    while (true) {
+      MTMC_ASSIGN_OR_RETURN(std::string chunk,
+                            artifacts_.Read(request.digest(), offset, kChunkBytes));
+      const auto size = static_cast<int64_t>(chunk.size());
+      offset += size;
+      if (size > 0) {
+        v1::DownloadArtifactResponse response;
+        response.set_chunk(std::move(chunk));
+        MTMC_RETURN_IF_ERROR(stream.Write(std::move(response), absl::Now() + kMaxWriteWait));
+      }
+      if (size < kChunkBytes) return absl::OkStatus();
+    }
+  }
+
+  store::ArtifactStore& artifacts_;
+  base::Executor& executor_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeArtifactService(store::ArtifactStore& artifacts,
+                                                   base::Executor& executor) {
+  return std::make_unique<ArtifactService>(artifacts, executor);
+}
+
+}  // namespace mtmc::coordinator

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/coordinator/coordinator.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "google/protobuf/util/time_util.h"
+
+#include "common/base/clock.h"
+#include "common/base/id.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/error.h"
+#include "server/coordinator/resource_name.h"
+#include "server/search/job_options.h"
+#include "server/store/artifact_store.h"
+#include "server/store/job_store.h"
+
+namespace mtmc::coordinator {
+namespace {
+
+using base::Log;
+using base::LogLevel;
+
+// Turns of the loop take milliseconds; a loop that has stopped answers nothing.
+constexpr absl::Duration kAskTimeout = absl::Seconds(20);
+
+absl::Status Stopping() {
+  return rpc::MakeError(absl::StatusCode::kUnavailable, "SHUTTING_DOWN",
+                        "the coordinator stops or is stuck; try again");
+}
+
+v1::JobEvent CreationEvent(const v1::Job& job) {
+  v1::JobEvent event;
+  *event.mutable_time() = job.create_time();
+  *event.mutable_job() = job;
+  return event;
+}
+
+}  // namespace
+
+template <class T>
+absl::StatusOr<T> Coordinator::Ask(std::function<absl::StatusOr<T>()> task) {
+  struct Answer {
+    absl::Notification is_done;
+    absl::StatusOr<T> value = Stopping();
+  };
+  auto answer = std::make_shared<Answer>();
+  loop_.Post([answer, task = std::move(task)] {
+    answer->value = task();
+    answer->is_done.Notify();
+  });
+  if (!answer->is_done.WaitForNotificationWithTimeout(kAskTimeout)) return Stopping();
+  return std::move(answer->value);
+}
+
+absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(const Options& options,
+                                                                 const Parts& parts) {
+  auto coordinator = std::unique_ptr<Coordinator>(new Coordinator(options, parts));
+  MTMC_RETURN_IF_ERROR(coordinator->Load());
+  coordinator->loop_.Post([self = coordinator.get()] { self->Tick(); });
+  coordinator->loop_.Start();
+  return coordinator;
+}
+
+Coordinator::Coordinator(const Options& options, const Parts& parts)
+    : options_(options), parts_(parts), feed_(parts.store, parts.executor) {}
+
+Coordinator::~Coordinator() { Stop(); }
+
+void Coordinator::Stop() {
+  feed_.Close();
+  loop_.Stop();
+}
+
+absl::Status Coordinator::Load() {
+  MTMC_ASSIGN_OR_RETURN(leases_, LeaseManager::Create(options_.leases, parts_.clock, parts_.store,
+                                                      parts_.metrics));
+  store::JobQuery query{
+      .states = {v1::Job::STATE_PENDING, v1::Job::STATE_RUNNING, v1::Job::STATE_CANCELLING},
+      .page_size = 500};
+  do {
+    MTMC_ASSIGN_OR_RETURN(const store::JobPage page, parts_.store.ListJobs(query));
+    for (const v1::Job& job : page.jobs) {
+      Log(LogLevel::kInfo, "job resumed", {{"job", job.name()}});
+      StartSearch(job.name());
+    }
+    query.page_token = page.next_page_token;
+  } while (!query.page_token.empty());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::CreateJobResponse> Coordinator::CreateJob(const v1::CreateJobRequest& request) {
+  MTMC_RETURN_IF_ERROR(CheckProjectName(request.parent()));
+  MTMC_RETURN_IF_ERROR(CheckResourceId("job_id", request.job_id()));
+  MTMC_RETURN_IF_ERROR(CheckRequestId(request.request_id()));
+  v1::CreateJobResponse response;
+  MTMC_ASSIGN_OR_RETURN(const std::vector<v1::Job> earlier, FindByRequest(request));
+  if (!earlier.empty()) {
+    *response.mutable_job() = earlier.front();
+    return response;
+  }
+  MTMC_ASSIGN_OR_RETURN(v1::Job job, search::ResolveJob(request.job()));
+  MTMC_ASSIGN_OR_RETURN(const bool has_source, parts_.artifacts.Contains(job.problem().source()));
+  if (!has_source) {
+    return rpc::MakeError(absl::StatusCode::kFailedPrecondition, "ARTIFACT_NOT_FOUND",
+                          absl::StrCat("the source ", job.problem().source().sha256(),
+                                       " was not uploaded; upload it and create the job again"),
+                          {{"sha256", job.problem().source().sha256()}});
+  }
+  const std::string id = request.job_id().empty() ? base::MakeResourceId("job") : request.job_id();
+  job.set_name(absl::StrCat(request.parent(), "/jobs/", id));
+  job.set_uid(base::MakeUuid4());
+  job.set_state(v1::Job::STATE_PENDING);
+  *job.mutable_create_time() = google::protobuf::util::TimeUtil::NanosecondsToTimestamp(
+      absl::ToUnixNanos(parts_.clock.Now()));
+  if (!request.validate_only()) {
+    auto insert = [this, job, id = request.request_id()] { return Insert(job, id); };
+    absl::StatusOr<v1::Job> inserted = Ask<v1::Job>(insert);
+    if (absl::IsAlreadyExists(inserted.status())) {
+      // The same request may have come twice at once.
+      MTMC_ASSIGN_OR_RETURN(const std::vector<v1::Job> same, FindByRequest(request));
+      if (same.empty()) {
+        return rpc::MakeError(absl::StatusCode::kAlreadyExists, "JOB_ALREADY_EXISTS",
+                              absl::StrCat("job ", job.name(), " exists; choose another job_id"),
+                              {{"job", job.name()}});
+      }
+      inserted = same.front();
+    }
+    if (!inserted.ok()) return inserted.status();
+    job = *std::move(inserted);
+  }
+  *response.mutable_job() = std::move(job);
+  return response;
+}
+
+absl::StatusOr<std::vector<v1::Job>> Coordinator::FindByRequest(
+    const v1::CreateJobRequest& request) {
+  if (request.request_id().empty()) return std::vector<v1::Job>();
+  MTMC_ASSIGN_OR_RETURN(store::JobPage page,
+                        parts_.store.ListJobs({.project = request.parent(),
+                                               .request_id = request.request_id()}));
+  return std::move(page.jobs);
+}
+
+absl::StatusOr<v1::Job> Coordinator::Insert(v1::Job job, const std::string& request_id) {
+  store::Write write{.job_name = job.name(), .new_job = job, .request_id = request_id};
+  write.events.push_back(CreationEvent(job));
+  MTMC_RETURN_IF_ERROR(parts_.store.Commit(write));
+  OnEvents(job.name());
+  StartSearch(job.name());
+  return job;
+}
+
+absl::StatusOr<v1::Job> Coordinator::CancelJob(const std::string& name) {
+  MTMC_RETURN_IF_ERROR(CheckJobName(name));
+  return Ask<v1::Job>([this, name]() -> absl::StatusOr<v1::Job> {
+    const auto found = searches_.find(name);
+    if (found == searches_.end()) return parts_.store.LookupJob(name);
+    return found->second->Cancel();
+  });
+}
+
+void Coordinator::WatchJob(const std::string& name, int64_t cursor, JobFeed::Sink sink) {
+  feed_.Watch(name, cursor, std::move(sink));
+}
+
+void Coordinator::Synchronize(const v1::SynchronizeRequest& request, LeaseManager::Reply reply) {
+  loop_.Post([this, request, reply = std::move(reply)] { leases_->Synchronize(request, reply); });
+}
+
+void Coordinator::Disconnect(const std::string& worker, const std::string& instance) {
+  loop_.Post([this, worker, instance] { leases_->Disconnect(worker, instance); });
+}
+
+absl::StatusOr<std::vector<v1::Worker>> Coordinator::ListWorkers() {
+  using Workers = std::vector<v1::Worker>;
+  return Ask<Workers>([this]() -> absl::StatusOr<Workers> { return leases_->ListWorkers(); });
+}
+
+absl::StatusOr<v1::Worker> Coordinator::LookupWorker(const std::string& name) {
+  return Ask<v1::Worker>([this, name] { return leases_->LookupWorker(name); });
+}
+
+absl::StatusOr<v1::Worker> Coordinator::SetDraining(const std::string& name, bool is_draining) {
+  return Ask<v1::Worker>(
+      [this, name, is_draining] { return leases_->SetDraining(name, is_draining); });
+}
+
+void Coordinator::StartSearch(const std::string& job) {
+  auto search = std::make_unique<search::Search>(
+      job, options_.search,
+      search::SearchTools{.loop = loop_,
+                          .store = parts_.store,
+                          .artifacts = parts_.artifacts,
+                          .coder = parts_.coder,
+                          .policy = parts_.policy,
+                          .evaluator = *leases_,
+                          .clock = parts_.clock,
+                          .observer = *this});
+  search->Start([this, job](const absl::Status& status) {
+    if (!status.ok()) {
+      Log(LogLevel::kError, "search stopped, it resumes when the coordinator starts again",
+          {{"job", job}, {"error", status}});
+    }
+    // Not from within the search's own call.
+    loop_.Post([this, job] { searches_.erase(job); });
+  });
+  searches_[job] = std::move(search);
+}
+
+void Coordinator::Tick() {
+  leases_->Tick();
+  parts_.metrics.ShowJobs({{"active", static_cast<int>(searches_.size())}});
+  loop_.PostAfter(options_.tick, [this] { Tick(); });
+}
+
+void Coordinator::OnEvents(const std::string& job) { feed_.Notify(job); }
+
+void Coordinator::OnDecision(const v1::Decision& decision, v1::Action::Type type) {
+  parts_.metrics.CountDecision(decision.policy(), type);
+}
+
+void Coordinator::OnFallback(const std::string& cause) { parts_.metrics.CountFallback(cause); }
+
+void Coordinator::OnCacheLookup(bool is_hit) {
+  parts_.metrics.CountCacheLookup("evaluation", is_hit);
+}
+
+void Coordinator::OnEnd(const v1::Job& job) {
+  parts_.metrics.CountEnd(job.state());
+  Log(LogLevel::kInfo, "job ended",
+      {{"job", job.name()}, {"reason", job.end_reason()}, {"trials", job.budget_use().trials()}});
+}
+
+}  // namespace mtmc::coordinator

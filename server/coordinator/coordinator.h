@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+#include "mtmc/v1/job.pb.h"
+#include "mtmc/v1/worker.pb.h"
+#include "server/coordinator/coordinator_metrics.h"
+#include "server/coordinator/job_feed.h"
+#include "server/coordinator/lease_manager.h"
+#include "server/search/event_loop.h"
+#include "server/search/search.h"
+
+namespace mtmc::coordinator {
+
+// The coordinator without its wire: the jobs with their searches, and the fleet
+// with its leases, on one event loop.
+//
+//   services (gRPC threads, executor)          event loop
+//   --------------------------------           ----------
+//   CreateJob, CancelJob, workers   -- ask -->  searches, LeaseManager
+//   Synchronize                     -- post --> LeaseManager
+//   Get, List, Watch                -- read --> store (any thread)
+//
+// A service: thread-safe, immovable. Calls that change something block for the
+// turn of the loop and a commit; call them from an executor.
+class Coordinator final : private search::SearchObserver {
+ public:
+  struct Options {
+    LeaseManager::Options leases;
+    search::Search::Options search;
+    // How often the fleet is looked over for what has expired.
+    absl::Duration tick = absl::Milliseconds(50);
+  };
+
+  // All outlive the coordinator.
+  struct Parts {
+    store::JobStore& store;
+    store::ArtifactStore& artifacts;
+    search::MicroCoder& coder;
+    search::MacroPolicy& policy;
+    const base::Clock& clock;
+    base::Executor& executor;
+    CoordinatorMetrics& metrics;
+  };
+
+  // Takes up every job that has not ended, and starts.
+  static absl::StatusOr<std::unique_ptr<Coordinator>> Create(const Options& options,
+                                                             const Parts& parts);
+
+  // Stops; jobs go on with the next coordinator.
+  ~Coordinator() override;
+
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
+
+  // The methods of JobService that change something; job.proto has the codes.
+  absl::StatusOr<v1::CreateJobResponse> CreateJob(const v1::CreateJobRequest& request);
+  absl::StatusOr<v1::Job> CancelJob(const std::string& name);
+
+  void WatchJob(const std::string& name, int64_t cursor, JobFeed::Sink sink);
+
+  // Never blocks; `reply` is called on the loop.
+  void Synchronize(const v1::SynchronizeRequest& request, LeaseManager::Reply reply);
+  void Disconnect(const std::string& worker, const std::string& instance);
+
+  absl::StatusOr<std::vector<v1::Worker>> ListWorkers();
+  absl::StatusOr<v1::Worker> LookupWorker(const std::string& name);
+  absl::StatusOr<v1::Worker> SetDraining(const std::string& name, bool is_draining);
+
+  store::JobStore& store() { return parts_.store; }
+
+  // Ends every watch and the loop; later calls are UNAVAILABLE.
+  void Stop();
+
+ private:
+  Coordinator(const Options& options, const Parts& parts);
+
+  absl::Status Load();
+
+  // Runs `task` on the loop and waits for it. UNAVAILABLE once stopped.
+  template <class T>
+  absl::StatusOr<T> Ask(std::function<absl::StatusOr<T>()> task);
+
+  absl::StatusOr<v1::Job> Insert(v1::Job job, const std::string& request_id);
+  void StartSearch(const std::string& job);
+  void Tick();
+  absl::StatusOr<std::vector<v1::Job>> FindByRequest(const v1::CreateJobRequest& request);
+
+  void OnEvents(const std::string& job) override;
+  void OnDecision(const v1::Decision& decision, v1::Action::Type type) override;
+  void OnFallback(const std::string& cause) override;
+  void OnCacheLookup(bool is_hit) override;
+  void OnEnd(const v1::Job& job) override;
+
+  const Options options_;
+  const Parts parts_;
+  JobFeed feed_;
+  search::EventLoop loop_;
+  // On the loop only.
+  std::unique_ptr<LeaseManager> leases_;
+  std::map<std::string, std::unique_ptr<search::Search>> searches_;
+};
+
+}  // namespace mtmc::coordinator

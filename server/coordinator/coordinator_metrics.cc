@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/coordinator/coordinator_metrics.h"
+
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "google/protobuf/util/time_util.h"
+
+namespace mtmc::coordinator {
+namespace {
+
+// A queue waits from a dispatch (20 ms) to an hour without a worker.
+const std::vector<double>& QueueBuckets() {
+  static const auto* const kBuckets =
+      new std::vector<double>{0.01, 0.025, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600};
+  return *kBuckets;
+}
+
+// `KIND_WRONG_RESULT` to `wrong_result`.
+std::string Word(const std::string& enumerator, const std::string& prefix) {
+  return absl::AsciiStrToLower(enumerator.substr(prefix.size()));
+}
+
+}  // namespace
+
+CoordinatorMetrics::CoordinatorMetrics(metrics::Registry& registry)
+    : registry_(registry),
+      queue_wait_(registry.MakeHistogram("mtmc_queue_wait_seconds",
+                                         "Time from submission of work to its first grant.",
+                                         QueueBuckets())),
+      policy_seconds_(registry.MakeHistogram("mtmc_policy_inference_seconds",
+                                             "Time of one call of the policy service.",
+                                             metrics::SecondsBuckets())),
+      expired_leases_(registry.MakeCounter("mtmc_worker_lease_expired_total",
+                                           "Leases whose worker did not call in time.")) {
+  // These are asked for in alerts, so they exist from the start.
+  registry_.MakeCounter("mtmc_policy_fallback_total",
+                        "Decisions of the rules because the policy service did not decide.",
+                        {{"cause", "unavailable"}});
+}
+
+void CoordinatorMetrics::CountDecision(const std::string& policy, v1::Action::Type type) {
+  registry_
+      .MakeCounter("mtmc_policy_decisions_total", "Recorded decisions.",
+                   {{"policy", policy}, {"action", Word(v1::Action::Type_Name(type), "TYPE_")}})
+      .Increment();
+}
+
+void CoordinatorMetrics::CountFallback(const std::string& cause) {
+  registry_
+      .MakeCounter("mtmc_policy_fallback_total",
+                   "Decisions of the rules because the policy service did not decide.",
+                   {{"cause", cause}})
+      .Increment();
+}
+
+void CoordinatorMetrics::CountCacheLookup(const std::string& cache, bool is_hit) {
+  registry_
+      .MakeCounter("mtmc_cache_requests_total", "Look-ups in a cache.",
+                   {{"cache", cache}, {"result", is_hit ? "hit" : "miss"}})
+      .Increment();
+}
+
+void CoordinatorMetrics::CountEvaluation(const v1::Evaluation& evaluation) {
+  const bool is_failed = evaluation.has_failure();
+  const auto stage = is_failed ? evaluation.failure().stage() : v1::STAGE_MEASURE;
+  const std::string outcome =
+      is_failed ? Word(v1::Failure::Kind_Name(evaluation.failure().kind()), "KIND_") : "measured";
+  registry_
+      .MakeCounter("mtmc_evaluations_total", "Finished evaluations.",
+                   {{"stage", Word(v1::Stage_Name(stage), "STAGE_")}, {"outcome", outcome}})
+      .Increment();
+  if (evaluation.failure().kind() == v1::Failure::KIND_CHEAT) {
+    registry_
+        .MakeCounter("mtmc_evaluations_rejected_total", "Evaluations that were refused as a cheat.",
+                     {{"reason", "cheat"}})
+        .Increment();
+  }
+  for (const v1::StageSpan& span : evaluation.spans()) {
+    const auto nanos = google::protobuf::util::TimeUtil::DurationToNanoseconds(span.end_time() -
+                                                                               span.start_time());
+    registry_
+        .MakeHistogram("mtmc_evaluation_phase_seconds", "Time of one stage on the worker.",
+                       metrics::SecondsBuckets(),
+                       {{"phase", Word(v1::Stage_Name(span.stage()), "STAGE_")}})
+        .Observe(static_cast<double>(nanos) * 1e-9);
+  }
+}
+
+void CoordinatorMetrics::CountEnd(v1::Job::State state) {
+  registry_
+      .MakeCounter("mtmc_jobs_finished_total", "Jobs that have ended.",
+                   {{"outcome", Word(v1::Job::State_Name(state), "STATE_")}})
+      .Increment();
+}
+
+void CoordinatorMetrics::CountGrant(absl::Duration waited) {
+  queue_wait_.Observe(absl::ToDoubleSeconds(waited));
+}
+
+void CoordinatorMetrics::CountLostWorker(const std::string& cause) {
+  registry_
+      .MakeCounter("mtmc_worker_lost_total", "Workers that were lost while they had a lease.",
+                   {{"cause", cause}})
+      .Increment();
+}
+
+void CoordinatorMetrics::CountExpiredLease() { expired_leases_.Increment(); }
+
+void CoordinatorMetrics::CountRetry(const std::string& cause) {
+  registry_
+      .MakeCounter("mtmc_task_retries_total", "Work that was queued again.", {{"cause", cause}})
+      .Increment();
+}
+
+void CoordinatorMetrics::ObservePolicy(absl::Duration duration) {
+  policy_seconds_.Observe(absl::ToDoubleSeconds(duration));
+}
+
+void CoordinatorMetrics::ShowJobs(const std::map<std::string, int>& jobs_by_state) {
+  for (auto& [state, count] : shown_jobs_) count = 0;
+  for (const auto& [state, count] : jobs_by_state) shown_jobs_[state] = count;
+  for (const auto& [state, count] : shown_jobs_) {
+    registry_.MakeGauge("mtmc_jobs", "Jobs that have not ended.", {{"state", state}}).Set(count);
+  }
+}
+
+void CoordinatorMetrics::ShowQueue(const Counts& counts) {
+  Show("mtmc_queue_depth", "Work that waits for a worker.", "queue", counts, shown_queue_);
+}
+
+void CoordinatorMetrics::ShowWorkers(const Counts& counts) {
+  Show("mtmc_workers", "Workers by state.", "state", counts, shown_workers_);
+}
+
+void CoordinatorMetrics::Show(const char* name, const char* help, const char* first_label,
+                              const Counts& counts, Counts& shown) {
+  // A combination that is gone shows 0: Prometheus would keep its last value.
+  for (auto& [key, count] : shown) count = 0;
+  for (const auto& [key, count] : counts) shown[key] = count;
+  for (const auto& [key, count] : shown) {
+    registry_.MakeGauge(name, help, {{first_label, key.first}, {"gpu_product", key.second}})
+        .Set(count);
+  }
+}
+
+}  // namespace mtmc::coordinator

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/time/time.h"
+
+#include "common/metrics/metrics.h"
+#include "mtmc/v1/action.pb.h"
+#include "mtmc/v1/evaluation.pb.h"
+#include "mtmc/v1/job.pb.h"
+
+namespace mtmc::coordinator {
+
+// Every metric that the coordinator serves, by event. No label holds a name of
+// a job, candidate or user. Thread-safe, but for Show*, which the event loop
+// alone calls.
+class CoordinatorMetrics {
+ public:
+  // Numbers of the fleet by {state, product}, or of the queue by {queue, product}.
+  using Counts = std::map<std::pair<std::string, std::string>, int>;
+
+  explicit CoordinatorMetrics(metrics::Registry& registry);
+
+  void CountDecision(const std::string& policy, v1::Action::Type type);
+  void CountFallback(const std::string& cause);
+  void CountCacheLookup(const std::string& cache, bool is_hit);
+  void CountEvaluation(const v1::Evaluation& evaluation);
+  void CountEnd(v1::Job::State state);
+  void CountGrant(absl::Duration waited);
+  // `cause`: `expired`, `restarted`, `worker_failure`.
+  void CountLostWorker(const std::string& cause);
+  void CountExpiredLease();
+  // `cause`: `worker_lost`, `candidate_failed`.
+  void CountRetry(const std::string& cause);
+  void ObservePolicy(absl::Duration duration);
+
+  // Replace what the gauges showed before.
+  void ShowJobs(const std::map<std::string, int>& jobs_by_state);
+  void ShowQueue(const Counts& counts);
+  void ShowWorkers(const Counts& counts);
+
+ private:
+  void Show(const char* name, const char* help, const char* first_label, const Counts& counts,
+            Counts& shown);
+
+  metrics::Registry& registry_;
+  const metrics::Histogram queue_wait_;
+  const metrics::Histogram policy_seconds_;
+  const metrics::Counter expired_leases_;
+  std::map<std::string, int> shown_jobs_;
+  Counts shown_queue_;
+  Counts shown_workers_;
+};
+
+}  // namespace mtmc::coordinator

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <grpcpp/grpcpp.h>
+
+#include "absl/time/clock.h"
+
+#include "common/base/status_macros.h"
+#include "common/rpc/error.h"
+#include "common/rpc/server_stream.h"
+#include "common/rpc/unary.h"
+#include "mtmc/v1/job.grpc.pb.h"
+#include "server/coordinator/coordinator.h"
+#include "server/coordinator/resource_name.h"
+#include "server/coordinator/services.h"
+#include "server/store/job_store.h"
+
+namespace mtmc::coordinator {
+namespace {
+
+// How long a watcher that reads slowly may hold up the thread that serves it.
+constexpr absl::Duration kMaxWriteWait = absl::Seconds(5);
+
+class JobService final : public v1::JobService::CallbackService {
+ public:
+  JobService(Coordinator& coordinator, base::Executor& executor)
+      : coordinator_(coordinator), executor_(executor) {}
+
+  grpc::ServerUnaryReactor* CreateJob(grpc::CallbackServerContext* context,
+                                      const v1::CreateJobRequest* request,
+                                      v1::CreateJobResponse* response) override {
+    return rpc::ServeUnary(context, *request, *response, executor_,
+                           [this](const v1::CreateJobRequest& create, const rpc::Call&) {
+                             return coordinator_.CreateJob(create);
+                           });
+  }
+
+  grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* context,
+                                   const v1::GetJobRequest* request,
+                                   v1::GetJobResponse* response) override {
+    return rpc::ServeUnary(
+        context, *request, *response, executor_,
+        [this](const v1::GetJobRequest& get,
+               const rpc::Call&) -> absl::StatusOr<v1::GetJobResponse> {
+          MTMC_RETURN_IF_ERROR(CheckJobName(get.name()));
+          v1::GetJobResponse found;
+          MTMC_ASSIGN_OR_RETURN(*found.mutable_job(), coordinator_.store().LookupJob(get.name()));
+          return found;
+        });
+  }
+
+  grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* context,
+                                     const v1::ListJobsRequest* request,
+                                     v1::ListJobsResponse* response) override {
+    return rpc::ServeUnary(context, *request, *response, executor_,
+                           [this](const v1::ListJobsRequest& list, const rpc::Call&) {
+                             return List(list);
+                           });
+  }
+
+  grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* context,
+                                      const v1::CancelJobRequest* request,
+                                      v1::CancelJobResponse* response) override {
+    return rpc::ServeUnary(
+        context, *request, *response, executor_,
+        [this](const v1::CancelJobRequest& cancel,
+               const rpc::Call&) -> absl::StatusOr<v1::CancelJobResponse> {
+          // Cancelling twice is cancelling once, with or without a request id.
+          MTMC_RETURN_IF_ERROR(CheckRequestId(cancel.request_id()));
+          v1::CancelJobResponse cancelled;
+          MTMC_ASSIGN_OR_RETURN(*cancelled.mutable_job(), coordinator_.CancelJob(cancel.name()));
+          return cancelled;
+        });
+  }
+
+  grpc::ServerWriteReactor<v1::WatchJobResponse>* WatchJob(
+      grpc::CallbackServerContext* /*context*/, const v1::WatchJobRequest* request) override {
+    auto stream = rpc::ServerStream<v1::WatchJobResponse>::Create({});
+    const absl::Status status = executor_.Submit([this, stream, watch = *request] {
+      const absl::Status checked = CheckWatch(watch);
+      if (!checked.ok()) return stream->Close(checked);
+      coordinator_.WatchJob(
+          watch.name(), watch.cursor(),
+          {.write =
+               [stream](const v1::JobEvent& event) {
+                 v1::WatchJobResponse response;
+                 *response.mutable_event() = event;
+                 return stream->Write(std::move(response), absl::Now() + kMaxWriteWait);
+               },
+           .close = [stream](const absl::Status& end) { stream->Close(end); }});
+    });
+    if (!status.ok()) stream->Close(status);
+    return stream->reactor();
+  }
+
+ private:
+  absl::StatusOr<v1::ListJobsResponse> List(const v1::ListJobsRequest& request) {
+    MTMC_RETURN_IF_ERROR(CheckProjectName(request.parent()));
+    store::JobQuery query{.project = request.parent(),
+                          .page_size = request.page_size(),
+                          .page_token = request.page_token()};
+    for (const int state : request.states()) {
+      if (!v1::Job::State_IsValid(state) || state == v1::Job::STATE_UNSPECIFIED) {
+        return rpc::MakeError(absl::StatusCode::kInvalidArgument, "INVALID_STATE",
+                              "states has a value that is no state of a job");
+      }
+      query.states.push_back(static_cast<v1::Job::State>(state));
+    }
+    MTMC_ASSIGN_OR_RETURN(store::JobPage page, coordinator_.store().ListJobs(query));
+    v1::ListJobsResponse response;
+    for (v1::Job& job : page.jobs) *response.add_jobs() = std::move(job);
+    response.set_next_page_token(page.next_page_token);
+    return response;
+  }
+
+  absl::Status CheckWatch(const v1::WatchJobRequest& request) {
+    MTMC_RETURN_IF_ERROR(CheckJobName(request.name()));
+    if (request.cursor() < 0) {
+      return rpc::MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CURSOR",
+                            "cursor must be at least 0");
+    }
+    return coordinator_.store().LookupJob(request.name()).status();
+  }
+
+  Coordinator& coordinator_;
+  base::Executor& executor_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeJobService(Coordinator& coordinator, base::Executor& executor) {
+  return std::make_unique<JobService>(coordinator, executor);
+}
+
+}  // namespace mtmc::coordinator

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+
+#include "common/base/status_macros.h"
+#include "common/rpc/unary.h"
+#include "mtmc/v1/worker.grpc.pb.h"
+#include "server/coordinator/coordinator.h"
+#include "server/coordinator/resource_name.h"
+#include "server/coordinator/services.h"
+#include "server/store/page_token.h"
+
+namespace mtmc::coordinator {
+namespace {
+
+class WorkerService final : public v1::WorkerService::CallbackService {
+ public:
+  WorkerService(Coordinator& coordinator, base::Executor& executor)
+      : coordinator_(coordinator), executor_(executor) {}
+
+  grpc::ServerUnaryReactor* GetWorker(grpc::CallbackServerContext* context,
+                                      const v1::GetWorkerRequest* request,
+                                      v1::GetWorkerResponse* response) override {
+    return rpc::ServeUnary(
+        context, *request, *response, executor_,
+        [this](const v1::GetWorkerRequest& get,
+               const rpc::Call&) -> absl::StatusOr<v1::GetWorkerResponse> {
+          MTMC_RETURN_IF_ERROR(CheckWorkerName(get.name()));
+          v1::GetWorkerResponse found;
+          MTMC_ASSIGN_OR_RETURN(*found.mutable_worker(), coordinator_.LookupWorker(get.name()));
+          return found;
+        });
+  }
+
+  grpc::ServerUnaryReactor* ListWorkers(grpc::CallbackServerContext* context,
+                                        const v1::ListWorkersRequest* request,
+                                        v1::ListWorkersResponse* response) override {
+    return rpc::ServeUnary(context, *request, *response, executor_,
+                           [this](const v1::ListWorkersRequest& list, const rpc::Call&) {
+                             return List(list);
+                           });
+  }
+
+  grpc::ServerUnaryReactor* DrainWorker(grpc::CallbackServerContext* context,
+                                        const v1::DrainWorkerRequest* request,
+                                        v1::DrainWorkerResponse* response) override {
+    return rpc::ServeUnary(context, *request, *response, executor_,
+                           [this](const v1::DrainWorkerRequest& drain, const rpc::Call&) {
+                             return SetDraining<v1::DrainWorkerResponse>(drain, true);
+                           });
+  }
+
+  grpc::ServerUnaryReactor* UndrainWorker(grpc::CallbackServerContext* context,
+                                          const v1::UndrainWorkerRequest* request,
+                                          v1::UndrainWorkerResponse* response) override {
+    return rpc::ServeUnary(context, *request, *response, executor_,
+                           [this](const v1::UndrainWorkerRequest& undrain, const rpc::Call&) {
+                             return SetDraining<v1::UndrainWorkerResponse>(undrain, false);
+                           });
+  }
+
+ private:
+  absl::StatusOr<v1::ListWorkersResponse> List(const v1::ListWorkersRequest& request) {
+    MTMC_ASSIGN_OR_RETURN(const int page_size, store::EffectivePageSize(request.page_size()));
+    MTMC_ASSIGN_OR_RETURN(const int64_t begin,
+                          store::ParsePageToken("workers", request.page_token(), 0));
+    MTMC_ASSIGN_OR_RETURN(const std::vector<v1::Worker> workers, coordinator_.ListWorkers());
+    const auto count = static_cast<int64_t>(workers.size());
+    const int64_t end = std::min(count, begin + page_size);
+    v1::ListWorkersResponse response;
+    for (int64_t i = begin; i < end; ++i) {
+      *response.add_workers() = workers[static_cast<size_t>(i)];
+    }
+    if (end < count) response.set_next_page_token(store::MakePageToken("workers", end));
+    return response;
+  }
+
+  // Doing it twice is doing it once, with or without a request id.
+  template <class Response, class Request>
+  absl::StatusOr<Response> SetDraining(const Request& request, bool is_draining) {
+    MTMC_RETURN_IF_ERROR(CheckWorkerName(request.name()));
+    MTMC_RETURN_IF_ERROR(CheckRequestId(request.request_id()));
+    Response response;
+    MTMC_ASSIGN_OR_RETURN(*response.mutable_worker(),
+                          coordinator_.SetDraining(request.name(), is_draining));
+    return response;
+  }
+
+  Coordinator& coordinator_;
+  base::Executor& executor_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeWorkerService(Coordinator& coordinator,
+                                                 base::Executor& executor) {
+  return std::make_unique<WorkerService>(coordinator, executor);
+}
+
+}  // namespace mtmc::coordinator
