@@ -5,14 +5,19 @@ The daemon talks to `python -m mtmc_reference` in lines of protobuf JSON
 (`proto/mtmc/v1/reference.proto`). The package needs PyTorch, NumPy and the
 standard library; on CUDA also `cuda.bindings`.
 
-    protocol   lines in, lines out; no exception of the user ends the process
-    session    what stays loaded between requests
-    problem    imports the file and builds its model
-    workload   draws inputs from a seed
-    trace      model to mtmc.v1.Graph (naming: values)
-    oracle     fp64 run and the error bounds of the precision classes
-    probes     zeros, mean, input and replay, which must not pass
-    compare    one tensor against another, in chunks
-    share      tensors in files or CUDA IPC memory
-    baseline   times eager and torch.compile
+    protocol        lines in, lines out; no exception of the user ends the process
+    session         one method per request
+    loaded_problem  the problem that stays loaded between requests
+    deadline        limits the time of the user's Python
+    problem         imports the file and builds its model
+    workload        draws inputs from a seed
+    execution       runs the model in a given precision, its state left unchanged
+    trace           model to mtmc.v1.Graph (naming: values)
+    oracle          fp64 run and the error bounds of the precision classes
+    expectation     what each workload's outputs must be
+    probes          zeros, mean, input and replay, which must not pass
+    compare         one tensor against another, in chunks
+    share           tensors in files or CUDA IPC memory
+    cost            bytes and FLOPs that no implementation can avoid
+    baseline        times eager and torch.compile
 """

@@ -45,7 +45,7 @@ class Baselines:
         buffers have their initial values again afterwards.
         """
         if baseline not in _ARITHMETIC:
-            raise ProblemFailure("BASELINE_FAILED", f"there is no baseline {baseline!r}; choose one")
+            raise ProblemFailure("BASELINE_FAILED", f"{baseline!r} is no baseline; choose one")
         timed = self._timed_cuda if self._device.type == "cuda" else self._timed_cpu
         try:
             model = self._model(baseline)

@@ -52,6 +52,7 @@ class Expectations:
     def _evict(self):
         """Forgets the workloads that were used longest ago, the current one never."""
         kept = sum(entry.byte_count() for entry in self._by_workload.values())
-        while len(self._by_workload) > 1 and kept > _CACHE_RATIO * (free_bytes(self._device) + kept):
+        most = _CACHE_RATIO * (free_bytes(self._device) + kept)
+        while len(self._by_workload) > 1 and kept > most:
             _, forgotten = self._by_workload.popitem(last=False)
             kept -= forgotten.byte_count()

@@ -101,7 +101,9 @@ def _output_bounds(own, reference, dtype):
         return max([_FACTOR * own[k] for k in kinds if own.get(k) is not None], default=0.0)
 
     zeros = error(torch.zeros((), device=reference.device).expand(reference.shape), reference)
-    strict = max(_STRICT_FACTOR * own[Arithmetic.STRICT], _ROUNDING[dtype] * min(zeros.tolerance, 1))
+    # Proportional to the outputs: an output of 1e-6 rounds to 1e-13.
+    rounding = _ROUNDING[dtype] * min(zeros.tolerance, 1.0)
+    strict = max(_STRICT_FACTOR * own[Arithmetic.STRICT], rounding)
     base = kernelbench_tolerance(dtype)
     eager = Arithmetic.DEFAULT if own.get(Arithmetic.DEFAULT) is not None else Arithmetic.STRICT
     classes = [

@@ -31,7 +31,7 @@ class ProblemFile:
         self.source = _read_source(self.path)
         self._module = self._import()
         self._require("Model", "NO_MODEL", "a class `Model` (a torch.nn.Module)")
-        self._require("get_inputs", "NO_GET_INPUTS", "a function `get_inputs()` that returns a list")
+        self._require("get_inputs", "NO_GET_INPUTS", "a function `get_inputs` returning a list")
 
     def build_model(self, seed, device, randomize_identity=False):
         """Returns the model in training mode on `device`.

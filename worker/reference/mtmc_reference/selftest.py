@@ -127,7 +127,8 @@ def _step(name, is_right, detail=""):
 
 def _run(device, scratch, include_compile):
     reference = _Child(["mtmc_reference", "--scratch", scratch])
-    runner = _Child(["mtmc_reference.selftest", "--child", "--device", device, "--scratch", scratch])
+    arguments = ["--child", "--device", device, "--scratch", scratch]
+    runner = _Child(["mtmc_reference.selftest", *arguments])
     baselines = ["BASELINE_EAGER", "BASELINE_EAGER_TF32"]
     if include_compile:
         baselines.append("BASELINE_COMPILE")
@@ -148,7 +149,8 @@ def _run(device, scratch, include_compile):
             is_right = answer.get("isCorrect") and answer.get("kernelbenchAllclose")
             errors = [f"{e['output']} {e['toleranceNeeded']:.2g}" for e in answer.get("errors", [])]
             _step(f"{name}: compare {workload}", is_right, errors or answer)
-        wrong = runner.ask({"inputs": inputs, "formula": f"{{k: v * 0 for k, v in {formula}.items()}}"})
+        zeros = f"{{name: value * 0 for name, value in {formula}.items()}}"
+        wrong = runner.ask({"inputs": inputs, "formula": zeros})
         answer = reference.ask({"compare": {"outputs": wrong}}).get("compared", {})
         _step(f"{name}: refuse zeros", answer.get("isCorrect") is False, answer.get("message"))
         for baseline in baselines:

@@ -16,7 +16,7 @@ import os
 
 import torch
 
-from . import types
+from . import tensor_type
 
 # Start of each tensor within a file or allocation; SharedFile asks for 64, and
 # 256 is what a CUDA allocation itself has.
@@ -108,7 +108,7 @@ def _described(message):
     kind = message.get("type", {})
     try:
         shape = [int(extent) for extent in kind.get("shape", [])]
-        dtype = types.torch_dtype(kind["dataType"])
+        dtype = tensor_type.torch_dtype(kind["dataType"])
     except (KeyError, ValueError) as error:
         raise ValueError(f"tensor {message.get('name')!r} has no type ({error})") from error
     return math.prod(shape) * dtype.itemsize, shape, dtype
@@ -141,7 +141,7 @@ def _layout(tensors):
     offsets, end = [], 0
     for _, tensor in tensors:
         offsets.append(end)
-        end += -(-types.byte_count(tensor) // _ALIGNMENT) * _ALIGNMENT
+        end += -(-tensor_type.byte_count(tensor) // _ALIGNMENT) * _ALIGNMENT
     return offsets, max(end, _ALIGNMENT)
 
 
@@ -150,4 +150,4 @@ def _bytes_of(tensor):
 
 
 def _message(name, tensor, **location):
-    return {"name": name, "type": types.tensor_type(tensor, keep_strides=False), **location}
+    return {"name": name, "type": tensor_type.describe(tensor, keep_strides=False), **location}

@@ -18,7 +18,7 @@ import operator
 import torch
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
 
-from . import types
+from . import tensor_type
 from .failure import ProblemFailure, is_out_of_memory, summary, user_line
 from .values import Names, operator_stem
 
@@ -35,11 +35,22 @@ _MUTATION_KINDS = {
 }
 
 # Operators that hand their first argument on unchanged.
-_IDENTITIES = frozenset({"aten::alias", "aten::detach", "aten::lift_fresh", "aten::lift_fresh_copy"})
+_IDENTITIES = frozenset(
+    {"aten::alias", "aten::detach", "aten::lift_fresh", "aten::lift_fresh_copy"}
+)
 # Operators that copy; identities of a value where the layout stays the same.
 _COPIES = frozenset({"aten::clone", "aten::contiguous"})
 # Operators that only check, and are not part of the computation.
 _CHECKS = frozenset({"aten::_assert_tensor_metadata", "aten::sym_constrain_range_for_size"})
+
+# Operators that draw from a generator, besides those named `rand...`.
+_RANDOM = frozenset(
+    """
+    alpha_dropout bernoulli cauchy dropout exponential feature_alpha_dropout feature_dropout
+    geometric log_normal multinomial native_dropout normal normal_functional poisson
+    rrelu_with_noise rrelu_with_noise_functional uniform
+    """.split()
+)
 
 # Largest integer that every JSON reader keeps exactly.
 _MAX_EXACT_INTEGER = 2**53
@@ -60,6 +71,12 @@ def trace(problem, model, inputs):
     return graph, dict(program.constants)
 
 
+def draws_random(graph):
+    """Whether an operator of the graph draws random numbers."""
+    names = {node["op"].split("::")[1].split(".")[0] for node in graph["nodes"]}
+    return any(name in _RANDOM or name.startswith("rand") for name in names)
+
+
 def _argument_names(model):
     return list(inspect.signature(model.forward).parameters)
 
@@ -69,7 +86,7 @@ def _export(problem, model, inputs):
         with torch.no_grad():
             exported = torch.export.export(model, tuple(inputs), strict=False)
             return exported.run_decompositions({})
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, ProblemFailure):
         raise
     except BaseException as error:
         if is_out_of_memory(error):
@@ -135,7 +152,7 @@ class _Writer:
             entry = {
                 "name": name,
                 "kind": _INPUT_KINDS[spec.kind],
-                "type": types.tensor_type(node.meta["val"], keep_strides=False),
+                "type": tensor_type.describe(node.meta["val"], keep_strides=False),
             }
             if is_user:
                 entry["argumentIndex"] = argument_index
@@ -185,7 +202,7 @@ class _Writer:
             "name": name,
             "kind": _MUTATION_KINDS.get(spec.kind, "KIND_USER_OUTPUT"),
             "value": self._values[node],
-            "type": types.tensor_type(node.meta["val"]),
+            "type": tensor_type.describe(node.meta["val"]),
         }
         if spec.kind == OutputKind.USER_INPUT_MUTATION:
             entry["target"] = self._values[nodes[spec.target]]
@@ -247,7 +264,7 @@ class _Writer:
             "arguments": arguments,
             "argumentNames": argument_names,
             "results": values,
-            "resultTypes": [types.tensor_type(tensor) for tensor in tensors],
+            "resultTypes": [tensor_type.describe(tensor) for tensor in tensors],
             "line": line,
             "modulePath": _module_path(node),
         }
@@ -287,7 +304,7 @@ class _Writer:
         if isinstance(value, str):
             return {"stringValue": value}
         if isinstance(value, torch.dtype):
-            return {"dataType": types.data_type(value)}
+            return {"dataType": tensor_type.data_type(value)}
         if isinstance(value, (torch.memory_format, torch.layout)):
             return {"stringValue": str(value).removeprefix("torch.")}
         if isinstance(value, (list, tuple)):
@@ -300,7 +317,7 @@ class _Writer:
 
 def _dtype_argument(value):
     if isinstance(value, torch.dtype):
-        return {"dataType": types.data_type(value)}
+        return {"dataType": tensor_type.data_type(value)}
     return _integer(value)
 
 
@@ -324,7 +341,7 @@ def _keeps_layout(node):
 def _require_supported(node, reason, line=0):
     values = node.meta["val"]
     for tensor in [values] if isinstance(values, torch.Tensor) else values:
-        if not isinstance(tensor, torch.Tensor) or not types.is_supported(tensor.dtype):
+        if not isinstance(tensor, torch.Tensor) or not tensor_type.is_supported(tensor.dtype):
             kind = getattr(tensor, "dtype", type(tensor).__name__)
             raise ProblemFailure(
                 reason,

@@ -8,7 +8,7 @@ import os
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from . import types
+from . import tensor_type
 from .failure import ProblemFailure
 from .problem import seed_everything
 
@@ -53,7 +53,7 @@ def predict_bytes(problem):
 
 def total_bytes(values):
     """Bytes of the tensors among `values`."""
-    return sum(types.byte_count(value) for value in values if isinstance(value, torch.Tensor))
+    return sum(tensor_type.byte_count(value) for value in values if isinstance(value, torch.Tensor))
 
 
 def form(inputs):
@@ -85,6 +85,12 @@ def free_bytes(device):
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
+def return_cached_memory():
+    """Gives the device memory that PyTorch keeps for later to other processes."""
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+
+
 def require_memory(need, limit, device, what):
     """Raises INPUTS_TOO_LARGE when `need` bytes exceed `limit` (0: none) or free memory."""
     usable = int(free_bytes(device) * _USABLE_RATIO)
@@ -99,7 +105,7 @@ def require_memory(need, limit, device, what):
 
 def _placed(value, index, device):
     if isinstance(value, torch.Tensor):
-        if not types.is_supported(value.dtype):
+        if not tensor_type.is_supported(value.dtype):
             raise ProblemFailure(
                 "INPUTS_WRONG_TYPE",
                 f"input {index} is a tensor of {value.dtype}; use a real type such as float32",

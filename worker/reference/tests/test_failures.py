@@ -61,7 +61,8 @@ def test_missing_file(process, tmp_path):
 
 
 def test_model_that_differs_from_run_to_run(process, write_problem):
-    path = write_problem("return x + next(self.n)", init="import itertools\nself.n = itertools.count()")
+    init = "import itertools\nself.n = itertools.count()"
+    path = write_problem("return x + next(self.n)", init=init)
 
     assert process.load(path)["failure"]["reason"] == "NOT_DETERMINISTIC"
 
@@ -70,6 +71,14 @@ def test_limit_of_the_request_is_kept(process, write_problem):
     request = {"path": str(write_problem("return x")), "limits": {"memoryBytes": "1000"}}
 
     assert process.ask(load=request)["failure"]["reason"] == "INPUTS_TOO_LARGE"
+
+
+def test_forward_that_never_ends_is_interrupted(process, write_problem):
+    path = str(write_problem("while True:\n    x = x + 1"))
+
+    failure = process.ask(load={"path": path, "limits": {"traceTimeout": "1.5s"}})["failure"]
+
+    assert (failure["reason"], failure["line"] in (11, 12)) == ("TRACE_TIMEOUT", True)
 
 
 def test_requests_out_of_order_are_answered(process, tmp_path):

@@ -165,7 +165,8 @@ def test_returned_buffer_has_its_new_content(process, write_problem, tmp_path):
 
 def test_selftest_passes_on_the_host():
     command = [sys.executable, "-m", "mtmc_reference.selftest", "--device", "cpu"]
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE)}
 
-    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(PACKAGE)}, capture_output=True)
+    done = subprocess.run(command, env=environment, capture_output=True)
 
     assert done.returncode == 0, done.stdout.decode()

@@ -52,7 +52,7 @@ def is_dense(shape, strides):
     )
 
 
-def tensor_type(tensor, keep_strides=True):
+def describe(tensor, keep_strides=True):
     """TensorType of a real or fake tensor; strides only where not row-major."""
     shape = [int(extent) for extent in tensor.shape]
     answer = {"dataType": data_type(tensor.dtype), "shape": shape}
