@@ -21,6 +21,7 @@
 #include "common/config/version.h"
 #include "common/metrics/http_endpoint.h"
 #include "common/metrics/metrics.h"
+#include "common/rpc/error.h"
 #include "common/rpc/server.h"
 #include "server/coordinator/clients.h"
 #include "server/coordinator/coordinator.h"
@@ -87,7 +88,9 @@ void Declare(CLI::App& app, Flags& flags) {
 }
 
 int Fail(const absl::Status& status, std::string_view what) {
-  Log(LogLevel::kError, what, {{"reason", status}});
+  Log(LogLevel::kError, what,
+      {{"reason", rpc::ErrorReason(status)},
+       {"message", std::string_view(status.message().data(), status.message().size())}});
   return absl::IsUnavailable(status) ? kExitUnavailable : kExitOther;
 }
 

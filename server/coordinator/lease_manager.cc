@@ -438,7 +438,7 @@ absl::Status LeaseManager::Retry(store::LeaseRecord& record, Task* task,
   return store_.Commit({.leases = {record}});
 }
 
-absl::Status LeaseManager::Conclude(const std::string& key, const v1::LeaseResult& result) {
+absl::Status LeaseManager::Conclude(std::string key, const v1::LeaseResult& result) {
   std::string candidate;
   for (const auto& [id, record] : leases_) {
     if (record.work == key) candidate = record.candidate;
@@ -454,7 +454,7 @@ absl::Status LeaseManager::Conclude(const std::string& key, const v1::LeaseResul
   return absl::OkStatus();
 }
 
-absl::Status LeaseManager::GiveUp(const std::string& key) {
+absl::Status LeaseManager::GiveUp(std::string key) {
   const Task& task = tasks_.at(key);
   return Conclude(key, GivenUp(task.work, task.losses, task.last_failure));
 }

@@ -146,14 +146,14 @@ class LeaseManager final : public search::Evaluator {
   void Answer(WorkerState& state, bool is_executing, Reply reply);
   void Remember(WorkerState& state);
 
-  // The life of a lease.
+  // The life of a lease. Keys by value: what holds the original is erased here.
   void Dispatch();
   Task* NextTaskFor(const WorkerState& state);
   bool Grant(WorkerState& state, Task& task);
   void Lose(const std::string& lease, const std::string& cause);
   absl::Status Retry(store::LeaseRecord& record, Task* task, const std::string& cause);
-  absl::Status Conclude(const std::string& key, const v1::LeaseResult& result);
-  absl::Status GiveUp(const std::string& key);
+  absl::Status Conclude(std::string key, const v1::LeaseResult& result);
+  absl::Status GiveUp(std::string key);
   absl::Status CommitEnd(const std::string& key, const v1::LeaseResult& result,
                          const std::string& candidate);
   void ForgetLeases(const std::string& key);

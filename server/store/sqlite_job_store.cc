@@ -235,7 +235,7 @@ absl::StatusOr<std::unique_ptr<SqliteJobStore>> SqliteJobStore::Open(const std::
   absl::MutexLock lock(&connection->mu);
   MTMC_RETURN_IF_ERROR(Guard([&]() -> absl::Status {
     soci::session& sql = connection->sql;
-    sql.open(soci::sqlite3, absl::StrCat("dbname='", path, "' timeout=", kBusyTimeoutMs / 1000));
+    sql.open(soci::sqlite3, absl::StrCat("dbname=\"", path, "\" timeout=", kBusyTimeoutMs / 1000));
     // These four are SQLite's own; PostgreSQL has them on its server.
     std::string mode;
     sql << "PRAGMA journal_mode = WAL", into(mode);
