@@ -198,12 +198,9 @@ absl::Status WeightFiles::AddFile(const std::string& path) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<WeightFiles::Tensor> WeightFiles::Lookup(const std::string& name) const {
+const WeightFiles::Tensor* WeightFiles::Find(const std::string& name) const {
   const auto found = tensors_.find(name);
-  if (found == tensors_.end()) {
-    return absl::NotFoundError(absl::StrCat("the weights have no F32, F16 or BF16 tensor '", name, "'"));
-  }
-  return found->second;
+  return found == tensors_.end() ? nullptr : &found->second;
 }
 
 std::vector<std::string_view> WeightFiles::contents() const {

@@ -57,10 +57,9 @@ class WeightFiles {
   WeightFiles& operator=(WeightFiles&&) noexcept;
   ~WeightFiles();
 
-  bool Contains(const std::string& name) const { return tensors_.contains(name); }
-
-  // NOT_FOUND when there is no such tensor of a supported type.
-  absl::StatusOr<Tensor> Lookup(const std::string& name) const;
+  // Null when there is no such tensor of a supported type. Valid while the
+  // WeightFiles lives.
+  const Tensor* Find(const std::string& name) const;
 
   // Contents of each file in the order of their names, for a digest.
   std::vector<std::string_view> contents() const;

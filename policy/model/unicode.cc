@@ -42,9 +42,14 @@ bool IsWhiteSpace(utf8proc_int32_t c) {
 }
 
 bool IsWord(utf8proc_int32_t c) {
+  constexpr utf8proc_int32_t kNonJoiner = 0x200c;
+  constexpr utf8proc_int32_t kJoiner = 0x200d;
   if (c < 0) return false;
+  if (c == kNonJoiner || c == kJoiner) return true;
   const utf8proc_category_t category = utf8proc_category(c);
-  return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NO) ||
+  const bool is_letter_mark_or_number =
+      category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NO;
+  return (is_letter_mark_or_number && category != UTF8PROC_CATEGORY_NO) ||
          category == UTF8PROC_CATEGORY_PC;
 }
 

@@ -18,8 +18,8 @@ absl::StatusOr<std::string> ToNfc(std::string_view text);
 size_t LeadingWhiteSpace(std::string_view text);
 size_t TrailingWhiteSpace(std::string_view text);
 
-// Whether valid UTF-8 text begins or ends with a letter, mark, number or
-// connector (`\w`).
+// Whether valid UTF-8 text begins or ends with a word character (`\w`): a
+// letter, mark, digit, connector or joiner, but not a superscript or fraction.
 bool BeginsWithWord(std::string_view text);
 bool EndsWithWord(std::string_view text);
 
