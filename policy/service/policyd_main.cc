@@ -23,7 +23,7 @@
 #include "common/metrics/http_endpoint.h"
 #include "common/metrics/metrics.h"
 #include "common/rpc/server.h"
-#include "policy/model/lm_plugin.h"
+#include "policy/model/model_scorer.h"
 #include "policy/rules/rules_policy.h"
 #include "policy/service/lm_policy.h"
 #include "policy/service/policy_service.h"
@@ -102,10 +102,9 @@ absl::StatusOr<std::unique_ptr<Policy>> LoadModel(const Flags& flags) {
   const absl::StatusOr<config::PythonEnvironment> python =
       config::PythonEnvironment::Probe(flags.python);
   if (!python.ok()) return python.status();
-  absl::StatusOr<std::unique_ptr<ActionScorer>> scorer =
-      OpenLmPlugin({.plugin_path = config::InstalledFile("lib/mtmc_lm.so"),
+  absl::StatusOr<std::unique_ptr<ActionScorer>> scorer = LoadModelScorer(
+      flags.model, {.plugin_path = config::InstalledFile("lib/mtmc_lm.so"),
                     .torch_folder = python->torch_lib_dir,
-                    .model_folder = flags.model,
                     .device = flags.device,
                     .keeps_bfloat16 = flags.weights == "bfloat16"});
   if (!scorer.ok()) return scorer.status();
