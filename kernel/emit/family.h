@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,8 @@ struct GroupView {
   const Graph* graph = nullptr;
   const LoopNest* nest = nullptr;
   const KernelGroup* group = nullptr;
-  // The group's loops in definition order.
+  // Loops of the group's nodes, and of the free movement nodes (`group_view.h`) that they read
+  // through, in definition order.
   std::vector<const Loop*> loops;
   // Values read from outside, in order of first use.
   std::vector<std::string> inputs;
@@ -42,6 +44,8 @@ struct EmittedStep {
   Step step;
   // Device source of the kernel with its comment; empty for a library call.
   std::string source;
+  // Helper functions it needs, by the names of `device_functions.h`.
+  std::set<std::string> functions;
 };
 
 struct Emission {
@@ -79,7 +83,8 @@ class Family {
   virtual std::vector<KnobMove> Moves(const GroupView& view, const EmitTarget& target) const = 0;
   // Knobs worth sweeping, present value first. At most 32 combinations.
   virtual std::vector<KnobSweep> Sweeps(const GroupView& view, const EmitTarget& target) const = 0;
-  // REQUIRES: Accepts(view). A knob `k` listed in `tuned` is printed as the macro GROUP_K
+  // REQUIRES: Accepts(view), and the group's knobs are complete: DefaultKnobs for the target
+  // overlaid with the schedule's. A knob `k` listed in `tuned` is printed as the macro GROUP_K
   // instead of its value.
   virtual absl::StatusOr<Emission> Emit(const GroupView& view, const EmitTarget& target,
                                         const std::vector<std::string>& tuned) const = 0;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,10 @@ enum class FamilyKind {
   kLibrary,        // one vendor call
 };
 
+// `pointwise` and so on; FindFamilyKind is its inverse.
+std::string_view ToText(FamilyKind kind);
+std::optional<FamilyKind> FindFamilyKind(std::string_view text);
+
 using Knobs = std::map<std::string, int64_t, std::less<>>;
 
 // Graph nodes that one family computes together, in one kernel or few.
@@ -37,6 +42,8 @@ struct KernelGroup {
   Knobs knobs;
   // For kLibrary.
   LibraryCall::Precision precision = LibraryCall::Precision::kDefault;
+
+  bool operator==(const KernelGroup&) const = default;
 };
 
 // The built-in engine's structured form of a program: a partition of the graph
@@ -50,11 +57,23 @@ struct Schedule {
   std::map<std::string, std::vector<int64_t>, std::less<>> tune;
 
   const KernelGroup* FindGroup(std::string_view name) const;
+
+  bool operator==(const Schedule&) const = default;
 };
 
-// Text form; ParseSchedule(ToText(s)) equals s. One line per group:
-// `group softmax_1 family=normalization nodes=mul,softmax block=256 vector=4`.
+// Text form; ParseSchedule(ToText(s)) equals s. One line per group, then the
+// swept knobs, then `capture`:
+//
+//   group softmax_1 family=normalization nodes=mul,softmax block=256 vector=4
+//   tune softmax_1.block=128,256
+//
+// ParseSchedule gives INVALID_ARGUMENT for anything else, for a node or group
+// that stands twice and for a tune line without its group; it does not know the
+// graph.
 std::string ToText(const Schedule& schedule);
 absl::StatusOr<Schedule> ParseSchedule(std::string_view text);
+
+// SHA-256 of the text form, in hex.
+std::string DigestOf(const Schedule& schedule);
 
 }  // namespace mtmc::kernel

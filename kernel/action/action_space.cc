@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/action/action_space.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "kernel/emit/contraction_space.h"
+#include "kernel/emit/kernel_writer.h"
+#include "kernel/emit/program_writer.h"
+#include "kernel/emit/source_comment.h"
+#include "kernel/graph/text.h"
+
+namespace mtmc::kernel {
+namespace {
+
+// What `tune` may sweep over all groups together: each variant is a build.
+constexpr size_t kMaxVariants = 64;
+// Names that an action's text spells out.
+constexpr size_t kMaxNames = 4;
+
+// Builds the list. Lives for one call.
+class Enumerator {
+ public:
+  Enumerator(const ScheduleContext& context, const Schedule& schedule,
+             const ActionSpaceOptions& options)
+      : context_(context), schedule_(schedule), options_(options), graph_(context, schedule) {}
+
+  std::vector<LegalAction> Run() {
+    AddChains();
+    AddPairs();
+    AddLibraryCalls();
+    AddMoves();
+    AddCapture();
+    AddTune();
+    Add({.type = "stop", .text = "stop"}, [this] { return schedule_; });
+    return std::move(actions_);
+  }
+
+ private:
+  const KernelGroup& GroupAt(int group) const {
+    return schedule_.groups[static_cast<size_t>(group)];
+  }
+  int GroupCount() const { return static_cast<int>(schedule_.groups.size()); }
+
+  // Adds the action unless one with the same text is there: texts are identities.
+  void Add(EngineAction action, std::function<Schedule()> apply) {
+    if (!texts_.insert(action.text).second) return;
+    actions_.push_back({std::move(action), std::move(apply)});
+  }
+
+  // An action on these groups, with its region; the lines end the text.
+  EngineAction MakeAction(std::string type, const std::set<int>& groups, std::string text) const {
+    EngineAction action{.type = std::move(type)};
+    for (int group : groups) {
+      action.kernels.push_back(GroupAt(group).name);
+      action.nodes.insert(action.nodes.end(), GroupAt(group).nodes.begin(),
+                          GroupAt(group).nodes.end());
+    }
+    const SourceLines lines = LinesOf(context_.graph, action.nodes);
+    action.first_line = lines.first;
+    action.last_line = lines.last;
+    const std::string where = ToText(lines);
+    action.text = where.empty() ? std::move(text) : Concat(text, " ", where);
+    return action;
+  }
+
+  // `a, b, c and d`, or `a, b, ... and z`.
+  std::string NamesOf(const std::set<int>& groups) const {
+    std::vector<std::string> names;
+    for (int group : groups) names.push_back(GroupAt(group).name);
+    if (names.size() > kMaxNames) {
+      const std::string last = names.back();
+      names.resize(kMaxNames - 2);
+      names.push_back("...");
+      names.push_back(last);
+    }
+    const std::string last = names.back();
+    names.pop_back();
+    return names.empty() ? last : Concat(kernel::Join(names, ", "), " and ", last);
+  }
+
+  void AddFuse(const std::set<int>& members, const KernelGroup& joined, const std::string& text) {
+    Add(MakeAction("fuse", members, text), [this, members, joined] {
+      return ReplaceGroups(context_, schedule_, members, {joined});
+    });
+  }
+
+  // Neighbours by data flow, and readers of the same input for several reductions of one tensor.
+  std::set<int> NeighboursOf(const std::set<int>& members) const {
+    std::set<int> neighbours;
+    for (int member : members) {
+      neighbours.insert(graph_.ProducersOf(member).begin(), graph_.ProducersOf(member).end());
+      neighbours.insert(graph_.ConsumersOf(member).begin(), graph_.ConsumersOf(member).end());
+    }
+    for (int member : members) neighbours.erase(member);
+    return neighbours;
+  }
+
+  // The largest union reached by adding one legal neighbour after the other.
+  std::set<int> Grow(int seed, bool only_pointwise) const {
+    std::set<int> members = {seed};
+    for (bool has_grown = true; has_grown;) {
+      has_grown = false;
+      for (int neighbour : NeighboursOf(members)) {
+        if (only_pointwise && GroupAt(neighbour).family != FamilyKind::kPointwise) continue;
+        std::set<int> larger = members;
+        larger.insert(neighbour);
+        if (!JoinGroups(context_, schedule_, graph_, larger)) continue;
+        members = std::move(larger);
+        has_grown = true;
+      }
+    }
+    return members;
+  }
+
+  // Unions of three or more groups, which otherwise take a step per pair.
+  void AddChains() {
+    std::set<std::set<int>> seen;
+    for (bool only_pointwise : {true, false}) {
+      std::set<int> covered;
+      for (int group = 0; group < GroupCount(); ++group) {
+        const bool is_pointwise = GroupAt(group).family == FamilyKind::kPointwise;
+        if (GroupAt(group).family == FamilyKind::kLibrary || covered.contains(group)) continue;
+        if (only_pointwise != is_pointwise) continue;
+        const std::set<int> members = Grow(group, only_pointwise);
+        covered.insert(members.begin(), members.end());
+        if (members.size() < 3 || !seen.insert(members).second) continue;
+        const std::optional<KernelGroup> joined =
+            JoinGroups(context_, schedule_, graph_, members);
+        const std::string text =
+            only_pointwise ? Concat("fuse ", NamesOf(members))
+                           : Concat("fuse everything around ", GroupAt(group).name, ": ",
+                                    NamesOf(members));
+        AddFuse(members, *joined, text);
+      }
+    }
+  }
+
+  void AddPairs() {
+    for (int group = 0; group < GroupCount(); ++group) {
+      for (int consumer : graph_.ConsumersOf(group)) {
+        const std::set<int> members = {group, consumer};
+        const std::optional<KernelGroup> joined =
+            JoinGroups(context_, schedule_, graph_, members);
+        if (!joined) continue;
+        const bool is_epilogue = GroupAt(group).family != FamilyKind::kPointwise;
+        const std::string& host = GroupAt(is_epilogue ? group : consumer).name;
+        const std::string& guest = GroupAt(is_epilogue ? consumer : group).name;
+        AddFuse(members, *joined, Concat("fuse ", guest, " into ", host));
+      }
+    }
+    AddSiblings();
+  }
+
+  // Reductions of one input without data flow between them.
+  void AddSiblings() {
+    std::map<std::string, std::vector<int>> readers;
+    for (int group = 0; group < GroupCount(); ++group) {
+      if (GroupAt(group).family != FamilyKind::kReduction) continue;
+      const GroupView view =
+          MakeGroupView(context_.graph, context_.nest, context_.index, GroupAt(group));
+      for (const std::string& value : view.inputs) readers[value].push_back(group);
+    }
+    for (const auto& [value, groups] : readers) {
+      for (size_t i = 1; i < groups.size(); ++i) {
+        const std::set<int> members = {groups[i - 1], groups[i]};
+        const std::optional<KernelGroup> joined =
+            JoinGroups(context_, schedule_, graph_, members);
+        if (joined) AddFuse(members, *joined, Concat("fuse ", NamesOf(members)));
+      }
+    }
+  }
+
+  // The node that gave the group its family: the one a vendor has a call for.
+  const GraphNode* FindAnchor(const KernelGroup& group) const {
+    const GraphNode* anchor = nullptr;
+    for (const GraphNode& node : context_.graph.nodes) {
+      if (std::find(group.nodes.begin(), group.nodes.end(), node.name) == group.nodes.end()) {
+        continue;
+      }
+      const std::vector<const Loop*>& loops = context_.index.LoopsOf(node.name);
+      const bool is_plain = std::all_of(loops.begin(), loops.end(), [](const Loop* loop) {
+        return loop->form == Loop::Form::kMap;
+      });
+      if (is_plain) continue;
+      if (anchor != nullptr) return nullptr;
+      anchor = &node;
+    }
+    return anchor;
+  }
+
+  void AddLibraryCalls() {
+    if (!options_.allow_library) return;
+    for (int group = 0; group < GroupCount(); ++group) {
+      const KernelGroup& now = GroupAt(group);
+      const GraphNode* anchor = FindAnchor(now);
+      if (anchor == nullptr) continue;
+      std::vector<KernelGroup> groups = SplitOff(group, *anchor);
+      if (groups.empty()) continue;
+      const bool has_tensor_cores = IsProduct(*anchor);
+      for (auto precision : {LibraryCall::Precision::kDefault, LibraryCall::Precision::kTf32}) {
+        const bool is_tf32 = precision == LibraryCall::Precision::kTf32;
+        if (is_tf32 && (!options_.allow_tf32 || !has_tensor_cores ||
+                        context_.target.dialect != Dialect::kCuda)) {
+          continue;
+        }
+        if (now.family == FamilyKind::kLibrary && now.precision == precision) continue;
+        for (KernelGroup& part : groups) {
+          if (part.family == FamilyKind::kLibrary) part.precision = precision;
+        }
+        const std::string call = anchor->op.substr(0, anchor->op.find('.'));
+        EngineAction action = MakeAction("library", {group},
+                                         Concat("library ", now.name, " as ", call,
+                                                is_tf32 ? " with tf32" : "",
+                                                groups.size() > 1 ? " and the rest apart" : ""));
+        action.arguments = {{"op", call}, {"precision", is_tf32 ? "tf32" : "default"}};
+        Add(std::move(action), [this, group, groups] {
+          return ReplaceGroups(context_, schedule_, {group}, groups);
+        });
+      }
+    }
+  }
+
+  bool IsProduct(const GraphNode& node) const {
+    const std::vector<const Loop*>& loops = context_.index.LoopsOf(node.name);
+    return std::any_of(loops.begin(), loops.end(), [](const Loop* loop) {
+      return loop->form == Loop::Form::kContract || loop->form == Loop::Form::kOpaque;
+    });
+  }
+
+  // The group as a library call of the anchor and pointwise groups for what stands before and
+  // after it; empty when there is no such call.
+  std::vector<KernelGroup> SplitOff(int group, const GraphNode& anchor) const {
+    const KernelGroup& now = GroupAt(group);
+    std::vector<KernelGroup> parts;
+    parts.push_back({.name = now.nodes.size() == 1 ? now.name : anchor.name,
+                     .nodes = {anchor.name},
+                     .family = FamilyKind::kLibrary});
+    const GroupView view =
+        MakeGroupView(context_.graph, context_.nest, context_.index, parts[0]);
+    if (!FamilyOf(FamilyKind::kLibrary).Accepts(view)) return {};
+    const int position = context_.index.PositionOf(anchor.name);
+    for (bool is_after : {false, true}) {
+      KernelGroup part;
+      for (const std::string& node : now.nodes) {
+        const int at = context_.index.PositionOf(node);
+        if (at != position && (at > position) == is_after) part.nodes.push_back(node);
+      }
+      if (part.nodes.empty()) continue;
+      const std::optional<FamilyKind> family = FindFamily(context_, part.nodes);
+      if (!family) return {};
+      part.family = *family;
+      part.name = Concat(parts[0].name, is_after ? "_after" : "_before");
+      parts.push_back(std::move(part));
+    }
+    return parts;
+  }
+
+  struct Move {
+    int group = 0;
+    KnobMove move;
+  };
+
+  void AddMoves() {
+    // Same move on all groups of one family, then group by group.
+    std::vector<Move> moves;
+    for (int group = 0; group < GroupCount(); ++group) {
+      GroupView view =
+          MakeGroupView(context_.graph, context_.nest, context_.index, GroupAt(group));
+      const KernelGroup complete = WithAllKnobs(view, context_.target);
+      view.group = &complete;
+      for (KnobMove& move : FamilyOf(complete.family).Moves(view, context_.target)) {
+        moves.push_back({group, std::move(move)});
+      }
+    }
+    std::map<std::string, std::vector<const Move*>> alike;
+    std::vector<std::string> order;
+    for (const Move& move : moves) {
+      const std::string key = Concat(move.move.action, " all ", ToText(GroupAt(move.group).family),
+                                     " kernels ", move.move.text);
+      if (alike[key].empty()) order.push_back(key);
+      alike[key].push_back(&move);
+    }
+    for (const std::string& key : order) {
+      if (alike[key].size() > 1) AddMove(key, alike[key]);
+    }
+    for (const Move& move : moves) {
+      AddMove(Concat(move.move.action, " ", GroupAt(move.group).name, " ", move.move.text), {&move});
+    }
+  }
+
+  void AddMove(const std::string& text, const std::vector<const Move*>& moves) {
+    std::set<int> groups;
+    std::map<int, Knobs> knobs;
+    for (const Move* move : moves) {
+      groups.insert(move->group);
+      knobs[move->group] = move->move.knobs;
+    }
+    EngineAction action = MakeAction(moves[0]->move.action, groups, text);
+    for (const auto& [knob, value] : moves[0]->move.knobs) {
+      if (moves.size() == 1) action.arguments[knob] = std::to_string(value);
+    }
+    Add(std::move(action), [this, knobs] {
+      Schedule result = schedule_;
+      for (const auto& [group, values] : knobs) {
+        KernelGroup& changed = result.groups[static_cast<size_t>(group)];
+        changed.knobs = values;
+        // What was swept before the move was another kernel.
+        std::erase_if(result.tune, [&changed](const auto& entry) {
+          return entry.first.substr(0, entry.first.find('.')) == changed.name;
+        });
+      }
+      return result;
+    });
+  }
+
+  void AddCapture() {
+    const bool is_useful = context_.target.dialect == Dialect::kCuda && !schedule_.has_capture &&
+                           !schedule_.groups.empty();
+    if (!is_useful) return;
+    Add({.type = "capture", .text = "capture the whole plan"}, [this] {
+      Schedule result = schedule_;
+      result.has_capture = true;
+      return result;
+    });
+  }
+
+  void AddTune() {
+    std::vector<std::map<std::string, std::vector<int64_t>>> sweeps;
+    std::set<int> groups;
+    size_t variants = 1;
+    for (int group = 0; group < GroupCount(); ++group) {
+      GroupView view =
+          MakeGroupView(context_.graph, context_.nest, context_.index, GroupAt(group));
+      const KernelGroup complete = WithAllKnobs(view, context_.target);
+      view.group = &complete;
+      std::map<std::string, std::vector<int64_t>> knobs;
+      size_t combinations = 1;
+      std::vector<std::string> names;
+      for (const KnobSweep& sweep : FamilyOf(complete.family).Sweeps(view, context_.target)) {
+        const std::string name = Concat(complete.name, ".", sweep.knob);
+        if (sweep.values.size() < 2 || schedule_.tune.contains(name)) continue;
+        knobs[name] = sweep.values;
+        combinations *= sweep.values.size();
+        names.push_back(sweep.knob);
+      }
+      if (knobs.empty()) continue;
+      Add(MakeAction("tune", {group},
+                     Concat("tune ", complete.name, " over ", kernel::Join(names, " and "))),
+          [this, knobs] { return WithTune(knobs); });
+      sweeps.push_back(knobs);
+      groups.insert(group);
+      variants = std::min(variants * combinations, kMaxVariants + 1);
+    }
+    if (sweeps.size() < 2 || variants > kMaxVariants) return;
+    std::map<std::string, std::vector<int64_t>> all;
+    for (const auto& knobs : sweeps) all.insert(knobs.begin(), knobs.end());
+    Add(MakeAction("tune", groups, "tune all kernels"), [this, all] { return WithTune(all); });
+  }
+
+  Schedule WithTune(const std::map<std::string, std::vector<int64_t>>& knobs) const {
+    Schedule result = schedule_;
+    result.tune.insert(knobs.begin(), knobs.end());
+    return result;
+  }
+
+  const ScheduleContext& context_;
+  const Schedule& schedule_;
+  const ActionSpaceOptions options_;
+  const GroupGraph graph_;
+  std::set<std::string> texts_;
+  std::vector<LegalAction> actions_;
+};
+
+}  // namespace
+
+std::vector<LegalAction> EnumerateActions(const ScheduleContext& context, const Schedule& schedule,
+                                          const ActionSpaceOptions& options) {
+  // The lambdas refer to the enumerator's copies of nothing but its references, so it is kept
+  // alive by each of them.
+  auto enumerator = std::make_shared<Enumerator>(context, schedule, options);
+  std::vector<LegalAction> actions = enumerator->Run();
+  for (LegalAction& legal : actions) {
+    legal.apply = [enumerator, apply = std::move(legal.apply)] { return apply(); };
+  }
+  return actions;
+}
+
+}  // namespace mtmc::kernel

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernel/emit/family.h"
+#include "kernel/emit/group_view.h"
+#include "kernel/schedule/schedule.h"
+
+namespace mtmc::kernel {
+
+// What a schedule is about: a graph in both its forms, and the device. The
+// referenced objects must outlive it.
+struct ScheduleContext {
+  const Graph& graph;
+  const LoopNest& nest;
+  const NestIndex& index;
+  EmitTarget target;
+  bool allow_library = true;
+};
+
+// One group per node that is neither free nor unused, in graph order; a library
+// group where no family accepts the node. UNIMPLEMENTED when that is needed and
+// not allowed, or there is no such call.
+absl::StatusOr<Schedule> MakeNaiveSchedule(const ScheduleContext& context);
+
+// INVALID_ARGUMENT unless the groups are in an order in which every value is
+// computed before it is read, their nodes exist and their families accept them.
+absl::Status CheckSchedule(const ScheduleContext& context, const Schedule& schedule);
+
+// First own family, in order of specialization, that accepts these nodes as one
+// group; absent when none does.
+std::optional<FamilyKind> FindFamily(const ScheduleContext& context,
+                                     const std::vector<std::string>& nodes);
+
+// Who reads whom among the groups of one schedule, through free nodes too.
+class GroupGraph {
+ public:
+  GroupGraph(const ScheduleContext& context, const Schedule& schedule);
+
+  // Group indices, sorted.
+  const std::set<int>& ProducersOf(int group) const { return producers_[static_cast<size_t>(group)]; }
+  const std::set<int>& ConsumersOf(int group) const { return consumers_[static_cast<size_t>(group)]; }
+  // True when a path between two members leaves the set: joining would make a
+  // cycle.
+  bool HasPathOutside(const std::set<int>& members) const;
+
+ private:
+  std::vector<std::set<int>> producers_;
+  std::vector<std::set<int>> consumers_;
+};
+
+// The groups as one, when that is legal: no cycle, no library call among them,
+// a family that accepts the union, and less work added by computing inlined
+// maps again than memory traffic saved. The name comes from the group that
+// gives the family, or from all for a pointwise union.
+std::optional<KernelGroup> JoinGroups(const ScheduleContext& context, const Schedule& schedule,
+                                const GroupGraph& graph, const std::set<int>& members);
+
+// `schedule` with the members replaced by `joined`, in a legal order; tune
+// lines of the members are dropped.
+Schedule ReplaceGroups(const ScheduleContext& context, const Schedule& schedule,
+                 const std::set<int>& members, const std::vector<KernelGroup>& groups);
+
+}  // namespace mtmc::kernel

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/emit/contraction_family.h"
+
+#include <algorithm>
+
+#include "common/base/status_macros.h"
+#include "kernel/emit/contraction_space.h"
+#include "kernel/emit/group_view.h"
+#include "kernel/emit/kernel_writer.h"
+#include "kernel/emit/scalar_key.h"
+#include "kernel/graph/text.h"
+
+namespace mtmc::kernel {
+namespace {
+
+const TensorType& TypeOf(const GroupView& view, const std::string& value) {
+  return view.nest->types.find(value)->second;
+}
+
+// One thread per element of the result: a loop for every summation axis.
+absl::StatusOr<EmittedStep> PrintNaive(const GroupView& view, const EmitTarget& target,
+                                       const std::vector<std::string>& tuned) {
+  const Loop& loop = *FindContraction(view);
+  const std::string& result = loop.results[0];
+  const TensorType& type = loop.types[0];
+  KernelWriter writer(view, target, tuned, view.group->name);
+  const DialectText& text = writer.text();
+  for (const std::string& value : view.inputs) writer.AddParameter(value, /*is_written=*/false);
+  for (const std::string& value : view.outputs) writer.AddParameter(value, /*is_written=*/true);
+
+  const std::string block = writer.Knob("block");
+  const std::string wide =
+      type.elements() > INT32_MAX ? "(" + text.ComputeType(DataType::kI64) + ")" : "";
+  const ScalarPtr i =
+      writer.Declare("i", type.elements(),
+                     Concat(wide, text.BlockId(0), " * ", block, " + ", text.ThreadId(0)));
+  writer.Open(Concat("if (i < ", text.IntegerLiteral(type.elements(), DataType::kI64), ")"));
+  std::vector<ScalarPtr> axes = IndicesOf(type, i, writer.extents());
+  const std::string sum = writer.Fresh("sum");
+  writer.Line(Concat(text.ComputeType(type.data_type), " ", sum, " = 0;"));
+  size_t opened = 0;
+  for (size_t axis = axes.size(); axis < loop.extents.size(); ++axis) {
+    const int64_t extent = loop.extents[axis];
+    if (extent == 1) {
+      axes.push_back(kernel::Index(0));
+      continue;
+    }
+    const std::string name = writer.Fresh(opened == 0 ? "k" : Concat("k", opened));
+    axes.push_back(writer.Axis(name, extent));
+    writer.Open(Concat("for (int ", name, " = 0; ", name, " < ", extent, "; ++", name, ")"));
+    ++opened;
+  }
+  if (opened == 0) writer.Open("");
+  const std::string lhs = writer.Body(loop.lhs, axes);
+  const std::string rhs = writer.Body(loop.rhs, axes);
+  writer.Line(Concat(sum, " += ", lhs, " * ", rhs, ";"));
+  for (size_t level = 0; level < std::max<size_t>(opened, 1); ++level) writer.Close();
+  axes.resize(static_cast<size_t>(loop.output_axes()));
+  writer.Bind(result, axes, sum);
+  for (const std::string& value : view.outputs) {
+    const std::vector<ScalarPtr> indices = IndicesOf(TypeOf(view, value), i, writer.extents());
+    const std::string element = writer.Value(value, indices);
+    writer.Store(value, indices, element);
+  }
+  writer.Close();
+  return writer.Finish(
+      {.grid = {Concat("ceil_div(", type.elements(), ", ", block, ")")}, .block = {block}});
+}
+
+// Whether element i of the output, in row-major order, needs exactly element i of the result.
+bool IsElementwiseEpilogue(const GroupView& view, const Loop& contraction,
+                           const std::string& output) {
+  if (output == contraction.results[0]) return true;
+  const TensorType& type = TypeOf(view, output);
+  const int64_t elements = contraction.types[0].elements();
+  if (!IsInlineMap(view, output) || type.elements() != elements) return false;
+  const std::vector<int64_t> extents = {elements};
+  const ScalarPtr i = Axis(0);
+  const ScalarPtr root = Read(output, IndicesOf(type, i, extents), type.data_type);
+  bool reads_result = false;
+  for (const ElementRead& read : ElementReads(view, root, extents)) {
+    if (read.tensor != contraction.results[0]) continue;
+    if (read.is_guarded || KeyOf(read.offset) != KeyOf(SimplifyIndex(i, extents))) return false;
+    reads_result = true;
+  }
+  return reads_result;
+}
+
+class ContractionFamilyImplementation final : public Family {
+ public:
+  FamilyKind kind() const override { return FamilyKind::kContraction; }
+
+  bool Accepts(const GroupView& view) const override {
+    const Loop* contraction = FindContraction(view);
+    if (contraction == nullptr || view.outputs.empty()) return false;
+    if (contraction->types[0].elements() == 0) return false;
+    for (const Loop* loop : view.loops) {
+      if (loop != contraction && loop->form != Loop::Form::kMap) return false;
+    }
+    return std::all_of(view.outputs.begin(), view.outputs.end(), [&](const std::string& output) {
+      return IsElementwiseEpilogue(view, *contraction, output);
+    });
+  }
+
+  Knobs DefaultKnobs(const GroupView&, const EmitTarget& target) const override {
+    return {{"tiled", 0}, {"block", std::min<int64_t>(target.max_threads_per_block, 256)}};
+  }
+
+  std::vector<KnobMove> Moves(const GroupView&, const EmitTarget&) const override { return {}; }
+
+  std::vector<KnobSweep> Sweeps(const GroupView& view, const EmitTarget& target) const override {
+    KnobSweep blocks{.knob = "block", .values = {view.group->knobs.find("block")->second}};
+    for (int64_t block : {64, 128, 256, 512}) {
+      if (block <= target.max_threads_per_block && block != blocks.values[0]) {
+        blocks.values.push_back(block);
+      }
+    }
+    return {blocks};
+  }
+
+  absl::StatusOr<Emission> Emit(const GroupView& view, const EmitTarget& target,
+                                const std::vector<std::string>& tuned) const override {
+    Emission emission;
+    MTMC_ASSIGN_OR_RETURN(EmittedStep step, PrintNaive(view, target, tuned));
+    emission.steps.push_back(std::move(step));
+    return emission;
+  }
+};
+
+}  // namespace
+
+const Family& ContractionFamily() {
+  static const auto* const family = new ContractionFamilyImplementation();
+  return *family;
+}
+
+}  // namespace mtmc::kernel

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// mtmc-engine: the built-in coder on the command line, to see what it prints for a traced graph.
+//
+//   mtmc-engine print GRAPH.json --dialect cuda
+//   mtmc-engine actions GRAPH.json --apply "fuse gelu into linear (line 19)"
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "google/protobuf/util/json_util.h"
+#include "mtmc/v1/graph.pb.h"
+
+#include "common/base/file.h"
+#include "common/base/status_macros.h"
+#include "kernel/engine/engine.h"
+#include "kernel/graph/graph_proto.h"
+
+namespace mtmc::kernel {
+namespace {
+
+struct Arguments {
+  std::string graph_path;
+  std::string dialect = "opencl";
+  // Applied one after the other to the naive program.
+  std::vector<std::string> actions;
+  bool allow_tf32 = false;
+};
+
+absl::StatusOr<Graph> ReadGraph(const std::string& path) {
+  MTMC_ASSIGN_OR_RETURN(const std::string json, base::ReadFile(path));
+  v1::Graph proto;
+  const auto status = google::protobuf::util::JsonStringToMessage(json, &proto);
+  if (!status.ok()) return absl::InvalidArgumentError(status.ToString());
+  return FromProto(proto);
+}
+
+EngineOptions OptionsFor(const Arguments& arguments) {
+  EngineOptions options{.allow_tf32 = arguments.allow_tf32};
+  if (arguments.dialect == "cuda") {
+    options.target = {.dialect = Dialect::kCuda,
+                      .shared_bytes_per_block = 227 * 1024,
+                      .compute_units = 132,
+                      .cache_bytes = 50 * 1024 * 1024};
+  } else {
+    options.target = {.dialect = Dialect::kOpenCl,
+                      .max_threads_per_block = 4096,
+                      .compute_units = 2,
+                      .warp_size = 1,
+                      .vector_bytes = 32,
+                      .cache_bytes = 32 * 1024 * 1024};
+  }
+  return options;
+}
+
+absl::StatusOr<EngineProgram> MakeProgram(const Graph& graph, const Arguments& arguments) {
+  const EngineOptions options = OptionsFor(arguments);
+  MTMC_ASSIGN_OR_RETURN(EngineProgram program, CreateProgram(graph, options));
+  for (const std::string& action : arguments.actions) {
+    MTMC_ASSIGN_OR_RETURN(program, ApplyAction(graph, program.schedule, action, options));
+  }
+  return program;
+}
+
+absl::Status Print(const Arguments& arguments) {
+  MTMC_ASSIGN_OR_RETURN(const Graph graph, ReadGraph(arguments.graph_path));
+  MTMC_ASSIGN_OR_RETURN(const EngineProgram program, MakeProgram(graph, arguments));
+  std::cout << program.text;
+  return absl::OkStatus();
+}
+
+absl::Status PrintActions(const Arguments& arguments) {
+  MTMC_ASSIGN_OR_RETURN(const Graph graph, ReadGraph(arguments.graph_path));
+  MTMC_ASSIGN_OR_RETURN(const EngineProgram program, MakeProgram(graph, arguments));
+  MTMC_ASSIGN_OR_RETURN(const std::vector<EngineAction> actions,
+                        ListActions(graph, program.schedule, OptionsFor(arguments)));
+  std::cout << program.schedule << "\n";
+  for (const EngineAction& action : actions) std::cout << action.text << "\n";
+  return absl::OkStatus();
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app{"Prints what the built-in engine makes of a traced graph."};
+  Arguments arguments;
+  CLI::App* print = app.add_subcommand("print", "Print the program.");
+  CLI::App* actions = app.add_subcommand("actions", "Print the schedule and its legal actions.");
+  for (CLI::App* command : {print, actions}) {
+    command->add_option("graph", arguments.graph_path, "Graph as JSON (mtmc.v1.Graph).")->required();
+    command->add_option("--dialect", arguments.dialect, "cuda or opencl (default opencl).");
+    command->add_option("--apply", arguments.actions, "Text of an action to apply; may be repeated.");
+    command->add_flag("--tf32", arguments.allow_tf32, "Offer TF32 library calls.");
+  }
+  app.require_subcommand(1);
+  CLI11_PARSE(app, argc, argv);
+  const absl::Status status = *print ? Print(arguments) : PrintActions(arguments);
+  if (status.ok()) return 0;
+  std::cerr << "mtmc-engine: " << status << "\n";
+  return 1;
+}
+
+}  // namespace
+}  // namespace mtmc::kernel
+
+int main(int argc, char** argv) { return mtmc::kernel::Main(argc, argv); }

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/schedule/schedule.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <set>
+
+#include "absl/status/status.h"
+#include "common/base/digest.h"
+#include "common/base/status_macros.h"
+#include "kernel/graph/identifier.h"
+#include "kernel/graph/text.h"
+
+namespace mtmc::kernel {
+namespace {
+
+// As many as a program may have directives.
+constexpr size_t kMaxGroups = 4096;
+
+constexpr std::string_view kFamilyNames[] = {"pointwise",   "reduction", "normalization",
+                                             "contraction", "window",    "scan",
+                                             "library"};
+
+constexpr std::string_view kPrecisionNames[] = {"default", "tf32", "ieee"};
+
+absl::Status Malformed(std::string_view what, std::string_view text) {
+  return absl::InvalidArgumentError(
+      Concat("schedule has ", what, " \"", text.substr(0, 80), "\""));
+}
+
+struct KeyValue {
+  std::string_view key;
+  std::string_view value;
+};
+
+// `key=value`; absent without `=`.
+std::optional<KeyValue> FindKeyValue(std::string_view text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string_view::npos) return std::nullopt;
+  return KeyValue{.key = text.substr(0, equals), .value = text.substr(equals + 1)};
+}
+
+absl::StatusOr<std::vector<std::string>> ParseNodes(std::string_view text) {
+  std::vector<std::string> nodes;
+  for (std::string_view node : Split(text, ',')) {
+    if (!IsIdentifier(node)) return Malformed("a node that is no identifier,", node);
+    nodes.emplace_back(node);
+  }
+  return nodes;
+}
+
+absl::Status ParseField(std::string_view key, std::string_view value, KernelGroup& group) {
+  if (key == "family") {
+    const std::optional<FamilyKind> family = FindFamilyKind(value);
+    if (!family) return Malformed("the unknown family", value);
+    group.family = *family;
+    return absl::OkStatus();
+  }
+  if (key == "nodes") {
+    MTMC_ASSIGN_OR_RETURN(group.nodes, ParseNodes(value));
+    return absl::OkStatus();
+  }
+  if (key == "precision") {
+    const auto* found = std::find(std::begin(kPrecisionNames), std::end(kPrecisionNames), value);
+    if (found == std::end(kPrecisionNames)) return Malformed("the unknown precision", value);
+    group.precision =
+        static_cast<LibraryCall::Precision>(std::distance(std::begin(kPrecisionNames), found));
+    return absl::OkStatus();
+  }
+  const std::optional<int64_t> number = FindInteger(value);
+  if (!IsIdentifier(key)) return Malformed("a knob that is no identifier,", key);
+  if (!number) return Malformed("a knob value that is no integer,", value);
+  if (!group.knobs.emplace(std::string(key), *number).second) return Malformed("twice the knob", key);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<KernelGroup> ParseGroup(const std::vector<std::string_view>& words) {
+  if (words.size() < 2 || !IsIdentifier(words[1])) return Malformed("a group without a name,", "");
+  KernelGroup group{.name = std::string(words[1])};
+  for (size_t i = 2; i < words.size(); ++i) {
+    const std::optional<KeyValue> field = FindKeyValue(words[i]);
+    if (!field) return Malformed("a field without a value,", words[i]);
+    MTMC_RETURN_IF_ERROR(ParseField(field->key, field->value, group));
+  }
+  if (group.nodes.empty()) return Malformed("a group without nodes,", group.name);
+  return group;
+}
+
+absl::Status ParseTune(const std::vector<std::string_view>& words, Schedule& schedule) {
+  const std::optional<KeyValue> sides =
+      words.size() == 2 ? FindKeyValue(words[1]) : std::nullopt;
+  if (!sides) return Malformed("a tune line that is not `tune group.knob=1,2`:", "");
+  std::vector<int64_t> values;
+  for (std::string_view text : Split(sides->value, ',')) {
+    const std::optional<int64_t> value = FindInteger(text);
+    if (!value) return Malformed("a tune value that is no integer,", text);
+    values.push_back(*value);
+  }
+  if (!schedule.tune.emplace(std::string(sides->key), std::move(values)).second) {
+    return Malformed("twice the tune knob", sides->key);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNames(const Schedule& schedule) {
+  std::set<std::string, std::less<>> groups;
+  std::set<std::string, std::less<>> nodes;
+  for (const KernelGroup& group : schedule.groups) {
+    if (!groups.insert(group.name).second) return Malformed("twice the group", group.name);
+    for (const std::string& node : group.nodes) {
+      if (!nodes.insert(node).second) return Malformed("twice the node", node);
+    }
+  }
+  for (const auto& [knob, values] : schedule.tune) {
+    if (!groups.contains(knob.substr(0, knob.find('.')))) {
+      return Malformed("a tune line without its group,", knob);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string_view ToText(FamilyKind kind) { return kFamilyNames[static_cast<size_t>(kind)]; }
+
+std::optional<FamilyKind> FindFamilyKind(std::string_view text) {
+  const auto* found = std::find(std::begin(kFamilyNames), std::end(kFamilyNames), text);
+  if (found == std::end(kFamilyNames)) return std::nullopt;
+  return static_cast<FamilyKind>(std::distance(std::begin(kFamilyNames), found));
+}
+
+const KernelGroup* Schedule::FindGroup(std::string_view name) const {
+  for (const KernelGroup& group : groups) {
+    if (group.name == name) return &group;
+  }
+  return nullptr;
+}
+
+std::string ToText(const Schedule& schedule) {
+  std::string text;
+  for (const KernelGroup& group : schedule.groups) {
+    text += Concat("group ", group.name, " family=", ToText(group.family),
+                    " nodes=", Join(group.nodes, ","));
+    if (group.precision != LibraryCall::Precision::kDefault) {
+      Append(text,
+                      " precision=", kPrecisionNames[static_cast<size_t>(group.precision)]);
+    }
+    for (const auto& [knob, value] : group.knobs) text += Concat(" ", knob, "=", value);
+    text += Concat("\n");
+  }
+  for (const auto& [knob, values] : schedule.tune) {
+    text += Concat("tune ", knob, "=", Join(values, ","), "\n");
+  }
+  if (schedule.has_capture) text += Concat("capture\n");
+  return text;
+}
+
+absl::StatusOr<Schedule> ParseSchedule(std::string_view text) {
+  Schedule schedule;
+  for (std::string_view line : Split(text, '\n')) {
+    const std::vector<std::string_view> words = SplitWords(line);
+    if (words.empty()) continue;
+    if (words[0] == "group") {
+      if (schedule.groups.size() == kMaxGroups) return Malformed("too many groups at", words[1]);
+      MTMC_ASSIGN_OR_RETURN(KernelGroup group, ParseGroup(words));
+      schedule.groups.push_back(std::move(group));
+    } else if (words[0] == "tune") {
+      MTMC_RETURN_IF_ERROR(ParseTune(words, schedule));
+    } else if (words[0] == "capture" && words.size() == 1) {
+      schedule.has_capture = true;
+    } else {
+      return Malformed("the unknown line", line);
+    }
+  }
+  MTMC_RETURN_IF_ERROR(CheckNames(schedule));
+  return schedule;
+}
+
+std::string DigestOf(const Schedule& schedule) { return base::Sha256(ToText(schedule)).sha256_hex; }
+
+}  // namespace mtmc::kernel

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/schedule/schedule.h"
+
+#include <catch2/catch.hpp>
+
+namespace mtmc::kernel {
+namespace {
+
+Schedule MakeSchedule() {
+  Schedule schedule;
+  schedule.groups.push_back({.name = "linear_1",
+                             .nodes = {"linear"},
+                             .family = FamilyKind::kLibrary,
+                             .precision = LibraryCall::Precision::kTf32});
+  schedule.groups.push_back({.name = "softmax",
+                             .nodes = {"mul", "softmax"},
+                             .family = FamilyKind::kNormalization,
+                             .knobs = {{"block", 256}, {"vector", 4}}});
+  schedule.has_capture = true;
+  schedule.tune["softmax.block"] = {128, 256};
+  return schedule;
+}
+
+TEST_CASE("ParseSchedule reads what ToText wrote", "[schedule]") {
+  const Schedule schedule = MakeSchedule();
+
+  const absl::StatusOr<Schedule> parsed = ParseSchedule(ToText(schedule));
+
+  REQUIRE(parsed.ok());
+  CHECK(*parsed == schedule);
+  CHECK(DigestOf(*parsed) == DigestOf(schedule));
+}
+
+TEST_CASE("Schedule text has one readable line per group", "[schedule]") {
+  CHECK(ToText(MakeSchedule()) ==
+        "group linear_1 family=library nodes=linear precision=tf32\n"
+        "group softmax family=normalization nodes=mul,softmax block=256 vector=4\n"
+        "tune softmax.block=128,256\n"
+        "capture\n");
+}
+
+TEST_CASE("ParseSchedule refuses a malformed text", "[schedule]") {
+  const std::string text = GENERATE(as<std::string>{}, "grup a nodes=b", "group a", "group a nodes=",
+                                    "group a family=none nodes=b", "group a nodes=b block=x",
+                                    "group a nodes=b block=1 block=2",
+                                    "group a nodes=b\ngroup a nodes=c",
+                                    "group a nodes=b\ngroup c nodes=b", "tune a.block=1",
+                                    "group a nodes=b\ntune a.block=", "capture now");
+  CAPTURE(text);
+
+  CHECK(ParseSchedule(text).status().code() == absl::StatusCode::kInvalidArgument);
+}
+
+TEST_CASE("Schedules that differ in one knob have different digests", "[schedule]") {
+  Schedule other = MakeSchedule();
+  other.groups[1].knobs["vector"] = 2;
+
+  CHECK(DigestOf(other) != DigestOf(MakeSchedule()));
+}
+
+}  // namespace
+}  // namespace mtmc::kernel
