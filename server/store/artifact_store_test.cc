@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "common/base/digest.h"
+#include "common/base/temp_dir.h"
+#include "common/rpc/error.h"
+#include "common/testing/status_matchers.h"
+#include "server/store/data_directory.h"
+#include "server/store/file_artifact_store.h"
+
+namespace mtmc::store {
+namespace {
+
+using testing::IsOk;
+using testing::StatusIs;
+
+v1::Digest DigestOf(const std::string& bytes) {
+  v1::Digest digest;
+  digest.set_sha256(base::Sha256(bytes).sha256_hex);
+  digest.set_size_bytes(static_cast<int64_t>(bytes.size()));
+  return digest;
+}
+
+std::unique_ptr<FileArtifactStore> OpenIn(const base::TempDir& folder, int64_t max_bytes = 0) {
+  auto store = FileArtifactStore::Open(folder.path().string(), {.max_bytes = max_bytes});
+  REQUIRE_THAT(store.status(), IsOk());
+  return *std::move(store);
+}
+
+}  // namespace
+
+TEST_CASE("ArtifactStore returns the bytes that were put", "[store]") {
+  const auto folder = *base::TempDir::Create("artifacts");
+  const auto store = OpenIn(folder);
+
+  const auto digest = store->Put("hello");
+
+  REQUIRE_THAT(digest.status(), IsOk());
+  CHECK(*store->Read(*digest, 0, 100) == "hello");
+  CHECK(*store->Read(*digest, 2, 2) == "ll");
+  CHECK(*store->Contains(*digest));
+}
+
+TEST_CASE("ArtifactStore stores nothing when the bytes do not hash to the digest", "[store]") {
+  const auto folder = *base::TempDir::Create("artifacts");
+  const auto store = OpenIn(folder);
+  auto writer = *store->CreateWriter(DigestOf("hello"));
+
+  REQUIRE_THAT(writer->Append("hullo"), IsOk());
+  const absl::Status status = writer->Finish();
+  writer.reset();
+
+  CHECK(rpc::ErrorReason(status) == "DIGEST_MISMATCH");
+  CHECK_FALSE(*store->Contains(DigestOf("hello")));
+  CHECK(std::filesystem::is_empty(folder.path() / "tmp"));
+}
+
+TEST_CASE("ArtifactStore refuses more bytes than were promised", "[store]") {
+  const auto folder = *base::TempDir::Create("artifacts");
+  const auto store = OpenIn(folder);
+  const auto writer = *store->CreateWriter(DigestOf("hello"));
+
+  CHECK(rpc::ErrorReason(writer->Append("hello, world")) == "DIGEST_MISMATCH");
+}
+
+TEST_CASE("ArtifactStore says DISK_FULL at its limit and recovers", "[store]") {
+  const auto folder = *base::TempDir::Create("artifacts");
+  const auto store = OpenIn(folder, /*max_bytes=*/10);
+
+  const auto too_much = store->Put("twelve bytes");
+
+  CHECK_THAT(too_much.status(), StatusIs(absl::StatusCode::kResourceExhausted));
+  CHECK(rpc::ErrorReason(too_much.status()) == "DISK_FULL");
+  CHECK_THAT(store->Put("ten bytes.").status(), IsOk());
+}
+
+TEST_CASE("ArtifactStore says which artifact is not stored", "[store]") {
+  const auto folder = *base::TempDir::Create("artifacts");
+  const auto store = OpenIn(folder);
+  v1::Digest malformed;
+  malformed.set_sha256("../../etc/passwd");
+
+  CHECK(rpc::ErrorReason(store->Read(DigestOf("absent"), 0, 1).status()) == "ARTIFACT_NOT_FOUND");
+  CHECK(rpc::ErrorReason(store->Read(malformed, 0, 1).status()) == "INVALID_DIGEST");
+}
+
+TEST_CASE("ArtifactStore removes what a killed process left behind", "[store]") {
+  const auto folder = *base::TempDir::Create("artifacts");
+  std::filesystem::create_directories(folder.path() / "tmp");
+  std::ofstream(folder.path() / "tmp" / "half") << "half a blob";
+
+  const auto store = OpenIn(folder);
+
+  CHECK(std::filesystem::is_empty(folder.path() / "tmp"));
+}
+
+TEST_CASE("DataDirectory is refused to a second coordinator until the first is gone", "[store]") {
+  const auto folder = *base::TempDir::Create("data");
+  const std::string path = (folder.path() / "data").string();
+  auto first = DataDirectory::Open(path);
+  REQUIRE_THAT(first.status(), IsOk());
+
+  const absl::Status refused = DataDirectory::Open(path).status();
+  first->reset();
+
+  CHECK_THAT(refused, StatusIs(absl::StatusCode::kFailedPrecondition, "--data-dir"));
+  CHECK(rpc::ErrorReason(refused) == "STORE_LOCKED");
+  CHECK_THAT(DataDirectory::Open(path).status(), IsOk());
+}
+
+}  // namespace mtmc::store

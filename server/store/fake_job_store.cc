@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/store/fake_job_store.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/base/status_macros.h"
+#include "common/rpc/error.h"
+#include "server/store/page_token.h"
+
+namespace mtmc::store {
+namespace {
+
+absl::Status NotFound(const std::string& kind, const std::string& name) {
+  return rpc::MakeError(absl::StatusCode::kNotFound, kind + "_NOT_FOUND",
+                        absl::StrCat("\"", name, "\" does not exist"));
+}
+
+absl::Status AlreadyExists(const std::string& what) {
+  return rpc::MakeError(absl::StatusCode::kAlreadyExists, "ALREADY_EXISTS", what + " exists");
+}
+
+bool Matches(const JobQuery& query, const v1::Job& job, const std::string& request_id) {
+  const bool is_in_project =
+      query.project.empty() || job.name().rfind(query.project + "/jobs/", 0) == 0;
+  const bool has_state = query.states.empty() || std::find(query.states.begin(), query.states.end(),
+                                                           job.state()) != query.states.end();
+  return is_in_project && has_state &&
+         (query.request_id.empty() || query.request_id == request_id);
+}
+
+std::string Listing(const JobQuery& query) {
+  std::string listing = "jobs " + query.project;
+  for (const v1::Job::State state : query.states) absl::StrAppend(&listing, ",", state);
+  return listing;
+}
+
+}  // namespace
+
+absl::Status FakeJobStore::CheckJob(const Write& write) {
+  if (write.new_job && jobs_.contains(write.job_name)) return AlreadyExists(write.job_name);
+  for (const auto& [name, record] : jobs_) {
+    const bool is_same_project = name.substr(0, name.rfind('/')) ==
+                                 write.job_name.substr(0, write.job_name.rfind('/'));
+    if (write.new_job && is_same_project && !write.request_id.empty() &&
+        record.request_id == write.request_id) {
+      return AlreadyExists(write.request_id);
+    }
+  }
+  const bool touches_job = write.job || !write.candidates.empty() || !write.events.empty();
+  if (touches_job && !write.new_job && !jobs_.contains(write.job_name)) {
+    return NotFound("JOB", write.job_name);
+  }
+  return absl::OkStatus();
+}
+
+void FakeJobStore::ApplyJob(const Write& write) {
+  if (write.new_job) {
+    const auto position = static_cast<int64_t>(jobs_.size()) + 1;
+    jobs_[write.job_name] = {
+        .job = *write.new_job, .position = position, .request_id = write.request_id};
+  }
+  if (write.job_name.empty()) return;
+  JobRecord& record = jobs_[write.job_name];
+  if (write.job) record.job = *write.job;
+  record.job.clear_inspection();
+  if (!write.inspection_key.empty()) record.inspection_key = write.inspection_key;
+  for (const v1::Candidate& candidate : write.candidates) {
+    record.candidates[candidate.trial()] = candidate;
+  }
+  for (const v1::JobEvent& event : write.events) {
+    record.events.push_back(event);
+    record.events.back().set_sequence(static_cast<int64_t>(record.events.size()));
+  }
+}
+
+absl::Status FakeJobStore::Commit(const Write& write) {
+  absl::MutexLock lock(&mu_);
+  MTMC_RETURN_IF_ERROR(CheckJob(write));
+  ApplyJob(write);
+  if (write.evaluation) evaluations_.emplace(write.evaluation->fingerprint, *write.evaluation);
+  if (write.inspection) inspections_.emplace(write.inspection->key, write.inspection->inspection);
+  for (const LeaseRecord& lease : write.leases) leases_[lease.id] = lease;
+  if (!write.finished_work.empty()) {
+    std::erase_if(leases_, [&](const auto& lease) { return lease.second.work == write.finished_work; });
+  }
+  for (const WorkerRecord& worker : write.workers) workers_[worker.worker.name()] = worker;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::Job> FakeJobStore::LookupJob(const std::string& name) {
+  absl::MutexLock lock(&mu_);
+  const auto found = jobs_.find(name);
+  if (found == jobs_.end()) return NotFound("JOB", name);
+  v1::Job job = found->second.job;
+  const auto inspection = inspections_.find(found->second.inspection_key);
+  if (inspection != inspections_.end()) *job.mutable_inspection() = inspection->second;
+  return job;
+}
+
+absl::StatusOr<JobPage> FakeJobStore::ListJobs(const JobQuery& query) {
+  absl::MutexLock lock(&mu_);
+  MTMC_ASSIGN_OR_RETURN(const int page_size, EffectivePageSize(query.page_size));
+  MTMC_ASSIGN_OR_RETURN(const int64_t before,
+                        ParsePageToken(Listing(query), query.page_token,
+                                       std::numeric_limits<int64_t>::max()));
+  std::map<int64_t, const JobRecord*, std::greater<>> newest_first;
+  for (const auto& [name, record] : jobs_) newest_first[record.position] = &record;
+  JobPage page;
+  int64_t last = 0;
+  for (const auto& [position, record] : newest_first) {
+    if (position >= before || !Matches(query, record->job, record->request_id)) continue;
+    if (page.jobs.size() == static_cast<size_t>(page_size)) {
+      page.next_page_token = MakePageToken(Listing(query), last);
+      break;
+    }
+    last = position;
+    page.jobs.push_back(record->job);
+  }
+  return page;
+}
+
+absl::StatusOr<v1::Candidate> FakeJobStore::LookupCandidate(const std::string& name) {
+  absl::MutexLock lock(&mu_);
+  for (const auto& [job, record] : jobs_) {
+    for (const auto& [trial, candidate] : record.candidates) {
+      if (candidate.name() == name) return candidate;
+    }
+  }
+  return NotFound("CANDIDATE", name);
+}
+
+absl::StatusOr<CandidatePage> FakeJobStore::ListCandidates(const CandidateQuery& query) {
+  absl::MutexLock lock(&mu_);
+  const std::string listing = "candidates " + query.job;
+  MTMC_ASSIGN_OR_RETURN(const int page_size, EffectivePageSize(query.page_size));
+  MTMC_ASSIGN_OR_RETURN(const int64_t after, ParsePageToken(listing, query.page_token, -1));
+  CandidatePage page;
+  const auto found = jobs_.find(query.job);
+  if (found == jobs_.end()) return page;
+  for (const auto& [trial, candidate] : found->second.candidates) {
+    if (trial <= after) continue;
+    if (page.candidates.size() == static_cast<size_t>(page_size)) {
+      page.next_page_token = MakePageToken(listing, page.candidates.back().trial());
+      break;
+    }
+    page.candidates.push_back(candidate);
+  }
+  return page;
+}
+
+absl::StatusOr<std::vector<v1::JobEvent>> FakeJobStore::ReadEvents(const std::string& job,
+                                                                   int64_t after, int limit) {
+  absl::MutexLock lock(&mu_);
+  std::vector<v1::JobEvent> events;
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) return events;
+  for (const v1::JobEvent& event : found->second.events) {
+    if (event.sequence() > after && static_cast<int>(events.size()) < limit) events.push_back(event);
+  }
+  return events;
+}
+
+absl::StatusOr<std::optional<EvaluationRecord>> FakeJobStore::FindEvaluation(
+    const std::string& fingerprint) {
+  absl::MutexLock lock(&mu_);
+  const auto found = evaluations_.find(fingerprint);
+  if (found == evaluations_.end()) return std::nullopt;
+  return found->second;
+}
+
+absl::StatusOr<std::optional<v1::Inspection>> FakeJobStore::FindInspection(const std::string& key) {
+  absl::MutexLock lock(&mu_);
+  const auto found = inspections_.find(key);
+  if (found == inspections_.end()) return std::nullopt;
+  return found->second;
+}
+
+absl::StatusOr<Fleet> FakeJobStore::ReadFleet() {
+  absl::MutexLock lock(&mu_);
+  Fleet fleet;
+  for (const auto& [name, worker] : workers_) fleet.workers.push_back(worker);
+  for (const auto& [id, lease] : leases_) fleet.leases.push_back(lease);
+  return fleet;
+}
+
+}  // namespace mtmc::store

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+#include "server/store/job_store.h"
+
+namespace mtmc::store {
+
+// A JobStore in memory, for tests: everything that the interface promises but
+// to survive the process.
+class FakeJobStore final : public JobStore {
+ public:
+  absl::Status Commit(const Write& write) override;
+  absl::StatusOr<v1::Job> LookupJob(const std::string& name) override;
+  absl::StatusOr<JobPage> ListJobs(const JobQuery& query) override;
+  absl::StatusOr<v1::Candidate> LookupCandidate(const std::string& name) override;
+  absl::StatusOr<CandidatePage> ListCandidates(const CandidateQuery& query) override;
+  absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(const std::string& job, int64_t after,
+                                                       int limit) override;
+  absl::StatusOr<std::optional<EvaluationRecord>> FindEvaluation(
+      const std::string& fingerprint) override;
+  absl::StatusOr<std::optional<v1::Inspection>> FindInspection(const std::string& key) override;
+  absl::StatusOr<Fleet> ReadFleet() override;
+
+ private:
+  struct JobRecord {
+    v1::Job job;
+    int64_t position = 0;
+    std::string request_id;
+    std::string inspection_key;
+    std::vector<v1::JobEvent> events;
+    std::map<int, v1::Candidate> candidates;
+  };
+
+  absl::Status CheckJob(const Write& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ApplyJob(const Write& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  absl::Mutex mu_;
+  std::map<std::string, JobRecord> jobs_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, EvaluationRecord> evaluations_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, v1::Inspection> inspections_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, LeaseRecord> leases_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, WorkerRecord> workers_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace mtmc::store

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The contract of JobStore, run on every implementation.
+#include "server/store/job_store.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "common/base/temp_dir.h"
+#include "common/rpc/error.h"
+#include "common/testing/status_matchers.h"
+#include "server/store/fake_job_store.h"
+#include "server/store/sqlite_job_store.h"
+
+namespace mtmc::store {
+namespace {
+
+using testing::IsOk;
+using testing::StatusIs;
+
+constexpr char kJob[] = "projects/p/jobs/a";
+
+struct SqliteMaker {
+  base::TempDir folder = *base::TempDir::Create("store");
+
+  std::unique_ptr<JobStore> Open(SqliteJobStore::Options options = {.survives_power_loss = false}) {
+    auto store = SqliteJobStore::Open((folder.path() / "mtmc.db").string(), options);
+    REQUIRE_THAT(store.status(), IsOk());
+    return *std::move(store);
+  }
+};
+
+struct FakeMaker {
+  std::unique_ptr<JobStore> Open() { return std::make_unique<FakeJobStore>(); }
+};
+
+v1::Job MakeJob(const std::string& name) {
+  v1::Job job;
+  job.set_name(name);
+  job.set_state(v1::Job::STATE_PENDING);
+  return job;
+}
+
+v1::Candidate MakeCandidate(const std::string& job, int trial) {
+  v1::Candidate candidate;
+  candidate.set_name(job + "/candidates/c" + std::to_string(trial));
+  candidate.set_trial(trial);
+  return candidate;
+}
+
+v1::JobEvent Notice(const std::string& text) {
+  v1::JobEvent event;
+  event.set_notice(text);
+  return event;
+}
+
+absl::Status Insert(JobStore& store, const std::string& name, const std::string& request_id = "") {
+  return store.Commit({.job_name = name, .new_job = MakeJob(name), .request_id = request_id});
+}
+
+std::string ErrorReason(const absl::Status& status) { return rpc::ErrorReason(status); }
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("JobStore numbers the events of a job from 1 without gaps", "[store]",
+                   SqliteMaker, FakeMaker) {
+  TestType maker;
+  auto store = maker.Open();
+  REQUIRE_THAT(Insert(*store, kJob), IsOk());
+  REQUIRE_THAT(Insert(*store, "projects/p/jobs/b"), IsOk());
+
+  REQUIRE_THAT(store->Commit({.job_name = kJob, .events = {Notice("x"), Notice("y")}}), IsOk());
+  REQUIRE_THAT(store->Commit({.job_name = "projects/p/jobs/b", .events = {Notice("z")}}), IsOk());
+  REQUIRE_THAT(store->Commit({.job_name = kJob, .events = {Notice("w")}}), IsOk());
+
+  const auto events = *store->ReadEvents(kJob, 1, 10);
+  REQUIRE(events.size() == 2);
+  CHECK(events[0].sequence() == 2);
+  CHECK(events[1].sequence() == 3);
+  CHECK(events[1].notice() == "w");
+}
+
+TEMPLATE_TEST_CASE("JobStore refuses a change of a job that does not exist", "[store]", SqliteMaker,
+                   FakeMaker) {
+  TestType maker;
+  auto store = maker.Open();
+
+  const absl::Status status = store->Commit({.job_name = kJob, .events = {Notice("x")}});
+
+  CHECK_THAT(status, StatusIs(absl::StatusCode::kNotFound));
+  CHECK(ErrorReason(status) == "JOB_NOT_FOUND");
+  CHECK(store->ReadEvents(kJob, 0, 10)->empty());
+}
+
+TEMPLATE_TEST_CASE("JobStore writes nothing of a refused Write", "[store]", SqliteMaker,
+                   FakeMaker) {
+  TestType maker;
+  auto store = maker.Open();
+  REQUIRE_THAT(Insert(*store, kJob), IsOk());
+
+  const absl::Status status = store->Commit({.job_name = kJob,
+                                             .new_job = MakeJob(kJob),
+                                             .events = {Notice("x")},
+                                             .leases = {{.id = "l", .work = "w"}}});
+
+  CHECK_THAT(status, StatusIs(absl::StatusCode::kAlreadyExists));
+  CHECK(store->ReadEvents(kJob, 0, 10)->empty());
+  CHECK(store->ReadFleet()->leases.empty());
+}
+
+TEMPLATE_TEST_CASE("JobStore finds a job by its request id and takes no second one", "[store]",
+                   SqliteMaker, FakeMaker) {
+  TestType maker;
+  auto store = maker.Open();
+  REQUIRE_THAT(Insert(*store, kJob, "r1"), IsOk());
+
+  CHECK_THAT(Insert(*store, "projects/p/jobs/b", "r1"), StatusIs(absl::StatusCode::kAlreadyExists));
+  CHECK_THAT(Insert(*store, "projects/q/jobs/b", "r1"), IsOk());
+
+  const auto page = *store->ListJobs({.project = "projects/p", .request_id = "r1"});
+  REQUIRE(page.jobs.size() == 1);
+  CHECK(page.jobs[0].name() == kJob);
+}
+
+TEMPLATE_TEST_CASE("JobStore shows a job with the inspection that was named for it", "[store]",
+                   SqliteMaker, FakeMaker) {
+  TestType maker;
+  auto store = maker.Open();
+  REQUIRE_THAT(Insert(*store, kJob), IsOk());
+  v1::Inspection inspection;
+  inspection.set_minimum_bytes(7);
+
+  REQUIRE_THAT(store->Commit({.job_name = kJob,
+                              .job = MakeJob(kJob),
+                              .inspection_key = "k",
+                              .inspection = InspectionRecord{"k", inspection}}),
+               IsOk());
+
+  CHECK(store->LookupJob(kJob)->inspection().minimum_bytes() == 7);
+  CHECK_FALSE(store->ListJobs({})->jobs[0].has_inspection());
+}
+
+TEMPLATE_TEST_CASE("JobStore pages jobs newest first", "[store]", SqliteMaker, FakeMaker) {
+  TestType maker;
+  auto store = maker.Open();
+  for (const char* name : {"projects/p/jobs/a", "projects/p/jobs/b", "projects/p/jobs/c"}) {
+    REQUIRE_THAT(Insert(*store, name), IsOk());
+  }
+  REQUIRE_THAT(Insert(*store, "projects/other/jobs/d"), IsOk());
+
+  const auto first = *store->ListJobs({.project = "projects/p", .page_size = 2});
+  const auto second = *store->ListJobs(
+      {.project = "projects/p", .page_size = 2, .page_token = first.next_page_token});
+
+  REQUIRE(first.jobs.size() == 2);
+  CHECK(first.jobs[0].name() == "projects/p/jobs/c");
+  REQUIRE(second.jobs.size() == 1);
+  CHECK(second.jobs[0].name() == "projects/p/jobs/a");
+  CHECK(second.next_page_token.empty());
+}
+
+TEMPLATE_TEST_CASE("JobStore refuses the page token of another listing", "[store]", SqliteMaker,
+                   FakeMaker) {
+  TestType maker;
+  auto store = maker.Open();
+  REQUIRE_THAT(Insert(*store, "projects/p/jobs/a"), IsOk());
+  REQUIRE_THAT(Insert(*store, "projects/p/jobs/b"), IsOk());
+  const std::string token = store->ListJobs({.project = "projects/p", .page_size = 1})->next_page_token;
+
+  const auto jobs = store->ListJobs({.project = "projects/q", .page_token = token});
+  const auto candidates = store->ListCandidates({.job = kJob, .page_token = "rubbish"});
+
+  CHECK(ErrorReason(jobs.status()) == "INVALID_PAGE_TOKEN");
+  CHECK(ErrorReason(candidates.status()) == "INVALID_PAGE_TOKEN");
+  CHECK(ErrorReason(store->ListJobs({.page_size = -1}).status()) == "INVALID_PAGE_SIZE");
+}
+
+TEMPLATE_TEST_CASE("JobStore lists candidates by trial and keeps the last version", "[store]",
+                   SqliteMaker, FakeMaker) {
+  TestType maker;
+  auto store = maker.Open();
+  REQUIRE_THAT(Insert(*store, kJob), IsOk());
+  v1::Candidate changed = MakeCandidate(kJob, 2);
+  changed.set_coder("builtin");
+
+  REQUIRE_THAT(store->Commit({.job_name = kJob,
+                              .candidates = {MakeCandidate(kJob, 10), MakeCandidate(kJob, 2)}}),
+               IsOk());
+  REQUIRE_THAT(store->Commit({.job_name = kJob, .candidates = {changed}}), IsOk());
+
+  const auto page = *store->ListCandidates({.job = kJob, .page_size = 1});
+  REQUIRE(page.candidates.size() == 1);
+  CHECK(page.candidates[0].coder() == "builtin");
+  const auto rest = *store->ListCandidates({.job = kJob, .page_token = page.next_page_token});
+  CHECK(rest.candidates[0].trial() == 10);
+  CHECK(store->LookupCandidate(changed.name())->coder() == "builtin");
+  CHECK(ErrorReason(store->LookupCandidate("x").status()) == "CANDIDATE_NOT_FOUND");
+}
+
+TEMPLATE_TEST_CASE("JobStore keeps the first evaluation of a fingerprint", "[store]", SqliteMaker,
+                   FakeMaker) {
+  TestType maker;
+  auto store = maker.Open();
+
+  REQUIRE_THAT(store->Commit({.evaluation = EvaluationRecord{"f", "first", {}}}), IsOk());
+  REQUIRE_THAT(store->Commit({.evaluation = EvaluationRecord{"f", "second", {}}}), IsOk());
+
+  CHECK((*store->FindEvaluation("f"))->candidate == "first");
+  CHECK_FALSE(store->FindEvaluation("g")->has_value());
+}
+
+TEMPLATE_TEST_CASE("JobStore drops every lease of finished work", "[store]", SqliteMaker,
+                   FakeMaker) {
+  TestType maker;
+  auto store = maker.Open();
+  const LeaseRecord kept{.id = "c", .work = "w2", .losses = 2, .crashes = 1, .is_lost = true};
+  REQUIRE_THAT(store->Commit({.leases = {{.id = "a", .work = "w1"}, {.id = "b", .work = "w1"}, kept}}),
+               IsOk());
+
+  REQUIRE_THAT(store->Commit({.finished_work = "w1"}), IsOk());
+
+  const Fleet fleet = *store->ReadFleet();
+  REQUIRE(fleet.leases.size() == 1);
+  CHECK(fleet.leases[0].losses == 2);
+  CHECK(fleet.leases[0].is_lost);
+}
+
+TEST_CASE("SqliteJobStore has everything again after it was opened again", "[store]") {
+  SqliteMaker maker;
+  v1::Worker worker;
+  worker.set_name("workers/w");
+  {
+    auto store = maker.Open();
+    REQUIRE_THAT(Insert(*store, kJob), IsOk());
+    REQUIRE_THAT(store->Commit({.job_name = kJob,
+                                .candidates = {MakeCandidate(kJob, 0)},
+                                .events = {Notice(std::string("nul \0 byte", 10))},
+                                .workers = {{.worker = worker, .is_draining = true}}}),
+                 IsOk());
+  }
+
+  auto store = maker.Open();
+
+  CHECK(store->LookupJob(kJob)->state() == v1::Job::STATE_PENDING);
+  CHECK(store->ListCandidates({.job = kJob})->candidates.size() == 1);
+  CHECK(store->ReadEvents(kJob, 0, 10)->front().notice().size() == 10);
+  CHECK(store->ReadFleet()->workers.front().is_draining);
+}
+
+TEST_CASE("SqliteJobStore says DISK_FULL and keeps what it had", "[store]") {
+  SqliteMaker maker;
+  auto store = maker.Open({.survives_power_loss = false, .max_bytes = 300'000});
+  REQUIRE_THAT(Insert(*store, kJob), IsOk());
+
+  absl::Status status;
+  int written = 0;
+  while (status.ok() && written < 100) {
+    status = store->Commit({.job_name = kJob, .events = {Notice(std::string(20'000, 'x'))}});
+    if (status.ok()) ++written;
+  }
+
+  CHECK_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted));
+  CHECK(ErrorReason(status) == "DISK_FULL");
+  CHECK(store->ReadEvents(kJob, 0, 1000)->size() == static_cast<size_t>(written));
+}
+
+TEST_CASE("SqliteJobStore takes a path with spaces and quotes", "[store]") {
+  const auto folder = *base::TempDir::Create("store");
+
+  const auto store = SqliteJobStore::Open((folder.path() / "it's a db").string(), {});
+
+  CHECK_THAT(store.status(), IsOk());
+}
+
+}  // namespace mtmc::store
