@@ -294,7 +294,8 @@ void LeaseManager::Answer(WorkerState& state, bool is_executing, Reply reply) {
   const absl::Time now = clock_.Now();
   if (!state.lease.empty() && !leases_.contains(state.lease)) state.lease.clear();
   if (!state.lease.empty() && (is_executing || HasTask(state))) return reply(LeaseResponse(state));
-  const bool takes_work = !state.is_draining && !state.is_leaving &&
+  // One that works on what nobody wants is told to stop at once, not held.
+  const bool takes_work = !is_executing && !state.is_draining && !state.is_leaving &&
                           state.worker.state() != v1::Worker::STATE_QUARANTINED;
   if (!takes_work) {
     reply(IdleResponse(state));

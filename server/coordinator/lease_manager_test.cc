@@ -1,0 +1,579 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/coordinator/lease_manager.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "common/config/version.h"
+#include "common/metrics/metrics.h"
+#include "common/rpc/error.h"
+#include "common/testing/fake_clock.h"
+#include "common/testing/status_matchers.h"
+#include "server/coordinator/coordinator_metrics.h"
+#include "server/search/fingerprint.h"
+#include "server/store/fake_job_store.h"
+
+namespace mtmc::coordinator {
+namespace {
+
+using testing::IsOk;
+using testing::StatusIs;
+
+v1::DeviceFacts Device(const std::string& product = "cpu") {
+  v1::DeviceFacts device;
+  device.set_product(product);
+  device.add_dialects(v1::DIALECT_OPENCL);
+  return device;
+}
+
+// A store that can be told to fail.
+class FailingStore final : public store::JobStore {
+ public:
+  bool is_full = false;
+
+  absl::Status Commit(const store::Write& write) override {
+    if (is_full) return absl::ResourceExhaustedError("full");
+    return store_.Commit(write);
+  }
+  absl::StatusOr<v1::Job> LookupJob(const std::string& n) override { return store_.LookupJob(n); }
+  absl::StatusOr<store::JobPage> ListJobs(const store::JobQuery& q) override {
+    return store_.ListJobs(q);
+  }
+  absl::StatusOr<v1::Candidate> LookupCandidate(const std::string& n) override {
+    return store_.LookupCandidate(n);
+  }
+  absl::StatusOr<store::CandidatePage> ListCandidates(const store::CandidateQuery& q) override {
+    return store_.ListCandidates(q);
+  }
+  absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(const std::string& job, int64_t after,
+                                                       int limit) override {
+    return store_.ReadEvents(job, after, limit);
+  }
+  absl::StatusOr<std::optional<store::EvaluationRecord>> FindEvaluation(
+      const std::string& f) override {
+    return store_.FindEvaluation(f);
+  }
+  absl::StatusOr<std::optional<v1::Inspection>> FindInspection(const std::string& k) override {
+    return store_.FindInspection(k);
+  }
+  absl::StatusOr<store::Fleet> ReadFleet() override { return store_.ReadFleet(); }
+
+ private:
+  store::FakeJobStore store_;
+};
+
+// One call of a worker; `response` is there once it was answered.
+struct Call {
+  std::optional<absl::StatusOr<v1::SynchronizeResponse>> response;
+
+  bool is_held() const { return !response; }
+  const v1::SynchronizeResponse& value() const { return response->value(); }
+  std::string lease() const { return response && response->ok() ? value().lease().id() : ""; }
+};
+
+v1::LeaseResult Measured(double seconds = 1) {
+  v1::LeaseResult result;
+  result.mutable_evaluation()->mutable_measurement()->set_median_seconds(seconds);
+  return result;
+}
+
+v1::LeaseResult Crashed() {
+  v1::LeaseResult result;
+  result.mutable_evaluation()->mutable_failure()->set_kind(v1::Failure::KIND_CRASH);
+  return result;
+}
+
+v1::LeaseResult CannotWork() {
+  v1::LeaseResult result;
+  result.mutable_worker_failure()->set_message("no PyTorch");
+  return result;
+}
+
+// The language of these tests: a farm of workers and searches over one store.
+struct Farm {
+  testing::FakeClock clock;
+  FailingStore store;
+  metrics::Registry registry{"test"};
+  CoordinatorMetrics metrics{registry};
+  std::unique_ptr<LeaseManager> leases;
+  // Results by key of the work.
+  std::map<std::string, std::vector<v1::LeaseResult>> results;
+  int granted = 0;
+
+  Farm() { Restart(); }
+
+  // A new coordinator over the same store.
+  void Restart() {
+    auto created = LeaseManager::Create({}, clock, store, metrics);
+    REQUIRE_THAT(created.status(), IsOk());
+    leases = *std::move(created);
+  }
+
+  void Submit(const std::string& key, const std::string& job = "j") {
+    search::Work work;
+    work.key = key;
+    work.lease.set_job(job);
+    work.lease.set_candidate(job + "/candidates/" + key);
+    work.lease.mutable_evaluation();
+    work.dialect = v1::DIALECT_OPENCL;
+    work.device_class = search::DeviceClass(Device());
+    work.granted = [this] { ++granted; };
+    leases->Submit(work, [this, key](absl::StatusOr<v1::LeaseResult> result) {
+      results[key].push_back(*std::move(result));
+    });
+  }
+
+  v1::SynchronizeRequest Request(const std::string& worker, const std::string& instance) {
+    v1::SynchronizeRequest request;
+    request.mutable_worker()->set_name("workers/" + worker);
+    request.mutable_worker()->set_version(std::string(config::Version()));
+    *request.mutable_worker()->mutable_device() = Device();
+    request.set_instance_id(instance.empty() ? worker + "-1" : instance);
+    request.mutable_idle();
+    return request;
+  }
+
+  std::shared_ptr<Call> Send(const v1::SynchronizeRequest& request) {
+    auto call = std::make_shared<Call>();
+    leases->Synchronize(request, [call](absl::StatusOr<v1::SynchronizeResponse> response) {
+      REQUIRE(call->is_held());
+      call->response = std::move(response);
+    });
+    return call;
+  }
+
+  std::shared_ptr<Call> Idle(const std::string& worker, const std::string& instance = "") {
+    return Send(Request(worker, instance));
+  }
+
+  std::shared_ptr<Call> Executing(const std::string& worker, const std::string& lease) {
+    v1::SynchronizeRequest request = Request(worker, "");
+    request.mutable_executing()->set_lease_id(lease);
+    return Send(request);
+  }
+
+  std::shared_ptr<Call> Completed(const std::string& worker, const std::string& lease,
+                                  v1::LeaseResult result = Measured()) {
+    v1::SynchronizeRequest request = Request(worker, "");
+    request.mutable_completed()->set_lease_id(lease);
+    *request.mutable_completed()->mutable_result() = std::move(result);
+    return Send(request);
+  }
+
+  // Time in which a silent worker is lost.
+  void LoseSilentWorkers() {
+    clock.Advance(absl::Seconds(16));
+    leases->Tick();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("LeaseManager answers a waiting worker at once when work comes", "[coordinator]") {
+  Farm farm;
+  const auto call = farm.Idle("w");
+  REQUIRE(call->is_held());
+
+  farm.Submit("f");
+
+  CHECK_FALSE(call->is_held());
+  CHECK(call->value().lease().candidate() == "j/candidates/f");
+  CHECK(farm.granted == 1);
+}
+
+TEST_CASE("LeaseManager answers a waiting worker after the hold", "[coordinator]") {
+  Farm farm;
+  const auto call = farm.Idle("w");
+
+  farm.clock.Advance(absl::Seconds(5));
+  farm.leases->Tick();
+
+  REQUIRE_FALSE(call->is_held());
+  CHECK(call->value().has_idle());
+}
+
+TEST_CASE("LeaseManager records a result before it tells the search", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  const std::string lease = farm.Idle("w")->lease();
+
+  const auto call = farm.Completed("w", lease);
+
+  CHECK(call->value().has_idle());
+  REQUIRE(farm.results["f"].size() == 1);
+  CHECK((*farm.store.FindEvaluation("f"))->evaluation.worker() == "workers/w");
+  CHECK(farm.store.ReadFleet()->leases.empty());
+}
+
+TEST_CASE("LeaseManager takes a repeated result once", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  const std::string lease = farm.Idle("w")->lease();
+
+  farm.Completed("w", lease);
+  const auto again = farm.Completed("w", lease);
+
+  CHECK(again->value().has_idle());
+  CHECK(farm.results["f"].size() == 1);
+}
+
+TEST_CASE("LeaseManager does not acknowledge a result that the store refused", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  const std::string lease = farm.Idle("w")->lease();
+
+  farm.store.is_full = true;
+  const auto refused = farm.Completed("w", lease);
+  farm.store.is_full = false;
+  const auto accepted = farm.Completed("w", lease);
+
+  CHECK_THAT(refused->response->status(), StatusIs(absl::StatusCode::kResourceExhausted));
+  CHECK_THAT(accepted->response->status(), IsOk());
+  CHECK(farm.results["f"].size() == 1);
+}
+
+TEST_CASE("LeaseManager does not grant what it cannot record", "[coordinator]") {
+  Farm farm;
+  farm.store.is_full = true;
+  const auto call = farm.Idle("w");
+  farm.Submit("f");
+  REQUIRE(call->is_held());
+
+  farm.store.is_full = false;
+  farm.leases->Tick();
+
+  CHECK_FALSE(call->lease().empty());
+}
+
+TEST_CASE("LeaseManager gives the work of a silent worker to another", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  const std::string first = farm.Idle("w1")->lease();
+  farm.LoseSilentWorkers();
+
+  const auto call = farm.Idle("w2");
+
+  CHECK(call->lease() != first);
+  CHECK(call->value().lease().attempt() == 1);
+  CHECK(farm.leases->LookupWorker("workers/w1")->state() == v1::Worker::STATE_LOST);
+}
+
+TEST_CASE("LeaseManager keeps a worker that reports progress", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  const std::string lease = farm.Idle("w")->lease();
+
+  for (int i = 0; i < 5; ++i) {
+    farm.clock.Advance(absl::Seconds(9));
+    CHECK(farm.Executing("w", lease)->lease() == lease);
+    farm.leases->Tick();
+  }
+
+  CHECK(farm.leases->LookupWorker("workers/w")->state() == v1::Worker::STATE_RUNNING);
+}
+
+TEST_CASE("LeaseManager calls it a crash of the candidate when three workers were lost",
+          "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  for (const char* worker : {"w1", "w2", "w3"}) {
+    REQUIRE_FALSE(farm.Idle(worker)->lease().empty());
+    farm.LoseSilentWorkers();
+  }
+
+  REQUIRE(farm.results["f"].size() == 1);
+  const auto& failure = farm.results["f"][0].evaluation().failure();
+  CHECK(failure.kind() == v1::Failure::KIND_CRASH);
+  CHECK(failure.message() == "worker lost 3 times");
+  CHECK(farm.Idle("w4")->is_held());
+}
+
+TEST_CASE("LeaseManager counts lost workers over a restart", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  for (const char* worker : {"w1", "w2", "w3"}) {
+    farm.Idle(worker);
+    farm.LoseSilentWorkers();
+    if (!farm.results["f"].empty()) break;
+    farm.Restart();
+    farm.Submit("f");
+  }
+
+  REQUIRE(farm.results["f"].size() == 1);
+  CHECK(farm.results["f"][0].evaluation().failure().kind() == v1::Failure::KIND_CRASH);
+}
+
+TEST_CASE("LeaseManager counts crashes of the runner apart from lost workers", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  farm.Completed("w", farm.Idle("w")->lease(), Crashed());
+  CHECK(farm.results["f"].empty());
+  const auto second = farm.Idle("w");
+  CHECK(second->value().lease().attempt() == 0);
+
+  farm.Completed("w", second->lease(), Crashed());
+
+  REQUIRE(farm.results["f"].size() == 1);
+  CHECK(farm.results["f"][0].evaluation().failure().kind() == v1::Failure::KIND_CRASH);
+}
+
+TEST_CASE("LeaseManager asks another worker when one cannot do the work", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  const std::string lease = farm.Idle("w1")->lease();
+  const auto other = farm.Idle("w2");
+
+  farm.Completed("w1", lease, CannotWork());
+
+  CHECK_FALSE(other->lease().empty());
+  CHECK(farm.results["f"].empty());
+}
+
+TEST_CASE("LeaseManager accepts a late result that nobody else has finished", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  const std::string late = farm.Idle("w1")->lease();
+  farm.LoseSilentWorkers();
+  const std::string current = farm.Idle("w2")->lease();
+
+  farm.Completed("w1", late, Measured(1));
+  const auto stopped = farm.Executing("w2", current);
+  farm.Completed("w2", current, Measured(2));
+
+  CHECK(stopped->value().has_idle());
+  REQUIRE(farm.results["f"].size() == 1);
+  CHECK(farm.results["f"][0].evaluation().measurement().median_seconds() == 1);
+}
+
+TEST_CASE("LeaseManager lets a worker that was silent go on when nobody took over",
+          "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  const std::string lease = farm.Idle("w")->lease();
+  farm.LoseSilentWorkers();
+
+  const auto call = farm.Executing("w", lease);
+
+  CHECK(call->lease() == lease);
+  CHECK(farm.Idle("w2")->is_held());
+}
+
+TEST_CASE("LeaseManager repeats a grant whose answer was lost", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  const std::string lease = farm.Idle("w")->lease();
+
+  const auto again = farm.Idle("w");
+
+  CHECK(again->lease() == lease);
+  CHECK(again->value().lease().has_evaluation());
+}
+
+TEST_CASE("LeaseManager goes on with a lease after a restart", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  const std::string lease = farm.Idle("w")->lease();
+
+  farm.Restart();
+  CHECK(farm.Executing("w", lease)->lease() == lease);
+  farm.Submit("f");
+  farm.Completed("w", lease);
+
+  CHECK(farm.results["f"].size() == 1);
+}
+
+TEST_CASE("LeaseManager takes a result after a restart before the search is back",
+          "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  const std::string lease = farm.Idle("w")->lease();
+
+  farm.Restart();
+  const auto call = farm.Completed("w", lease);
+
+  CHECK(call->value().has_idle());
+  CHECK((*farm.store.FindEvaluation("f"))->candidate == "j/candidates/f");
+}
+
+TEST_CASE("LeaseManager sends a lost grant again after a restart once its search is back",
+          "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  const std::string lease = farm.Idle("w")->lease();
+
+  farm.Restart();
+  const auto call = farm.Idle("w");
+  REQUIRE(call->is_held());
+  farm.Submit("f");
+
+  CHECK(call->lease() == lease);
+  CHECK(call->value().lease().has_evaluation());
+}
+
+TEST_CASE("LeaseManager drops leases that no search wants after a restart", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  farm.Idle("w");
+
+  farm.Restart();
+  farm.LoseSilentWorkers();
+
+  CHECK(farm.store.ReadFleet()->leases.empty());
+}
+
+TEST_CASE("LeaseManager takes the work of a restarted worker away at once", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  const std::string lease = farm.Idle("w", "first")->lease();
+
+  const auto restarted = farm.Idle("w", "second");
+
+  CHECK(restarted->lease() != lease);
+  CHECK(restarted->value().lease().attempt() == 1);
+}
+
+TEST_CASE("LeaseManager turns away the older of two workers with one name", "[coordinator]") {
+  Farm farm;
+  const auto first = farm.Idle("w", "first");
+
+  farm.Idle("w", "second");
+  const auto again = farm.Idle("w", "first");
+
+  REQUIRE_FALSE(first->is_held());
+  CHECK(rpc::ErrorReason(first->response->status()) == "WORKER_REPLACED");
+  CHECK(rpc::ErrorReason(again->response->status()) == "WORKER_REPLACED");
+}
+
+TEST_CASE("LeaseManager refuses a worker of another version", "[coordinator]") {
+  Farm farm;
+  v1::SynchronizeRequest request = farm.Request("w", "");
+  request.mutable_worker()->set_version("99.0.0");
+
+  const auto call = farm.Send(request);
+
+  CHECK_THAT(call->response->status(), StatusIs(absl::StatusCode::kFailedPrecondition, "99.0.0"));
+  CHECK(rpc::ErrorReason(call->response->status()) == "VERSION_MISMATCH");
+}
+
+TEST_CASE("LeaseManager serves jobs in turn", "[coordinator]") {
+  Farm farm;
+  for (const char* key : {"a1", "a2"}) farm.Submit(key, "a");
+  farm.Submit("b1", "b");
+
+  std::vector<std::string> order;
+  for (int i = 0; i < 3; ++i) {
+    const auto call = farm.Idle("w");
+    order.push_back(call->value().lease().candidate());
+    farm.Completed("w", call->lease());
+  }
+
+  CHECK(order == std::vector<std::string>{"a/candidates/a1", "b/candidates/b1", "a/candidates/a2"});
+}
+
+TEST_CASE("LeaseManager does equal work once for two jobs", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f", "a");
+  farm.Submit("f", "b");
+
+  farm.Completed("w", farm.Idle("w")->lease());
+
+  CHECK(farm.results["f"].size() == 2);
+  CHECK(farm.Idle("w")->is_held());
+}
+
+TEST_CASE("LeaseManager stops the worker of abandoned work", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  const std::string lease = farm.Idle("w")->lease();
+
+  farm.leases->Abandon("f", "j");
+  const auto executing = farm.Executing("w", lease);
+
+  REQUIRE_FALSE(executing->is_held());
+  CHECK(executing->value().has_idle());
+  CHECK(farm.store.ReadFleet()->leases.empty());
+}
+
+TEST_CASE("LeaseManager goes on with work that another job still waits for", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f", "a");
+  farm.Submit("f", "b");
+  const std::string lease = farm.Idle("w")->lease();
+
+  farm.leases->Abandon("f", "a");
+  farm.Completed("w", lease);
+
+  CHECK(farm.results["f"].size() == 1);
+}
+
+TEST_CASE("LeaseManager gives a draining worker nothing new", "[coordinator]") {
+  Farm farm;
+  const auto waiting = farm.Idle("w");
+
+  const auto drained = farm.leases->SetDraining("workers/w", true);
+  farm.Submit("f");
+
+  CHECK(drained->state() == v1::Worker::STATE_DRAINING);
+  REQUIRE_FALSE(waiting->is_held());
+  CHECK(waiting->value().is_draining());
+  CHECK(farm.Idle("w")->lease().empty());
+  CHECK_THAT(farm.leases->SetDraining("workers/w", false).status(), IsOk());
+  CHECK_FALSE(farm.Idle("w")->lease().empty());
+}
+
+TEST_CASE("LeaseManager remembers a drain over a restart", "[coordinator]") {
+  Farm farm;
+  farm.Idle("w");
+  REQUIRE_THAT(farm.leases->SetDraining("workers/w", true).status(), IsOk());
+
+  farm.Restart();
+  farm.Submit("f");
+
+  CHECK(farm.Idle("w")->lease().empty());
+}
+
+TEST_CASE("LeaseManager does not grant through a call whose client is gone", "[coordinator]") {
+  Farm farm;
+  const auto call = farm.Idle("w");
+
+  farm.leases->Disconnect("workers/w", "w-1");
+  farm.Submit("f");
+
+  CHECK(call->is_held());
+  CHECK_FALSE(farm.Idle("w")->lease().empty());
+}
+
+TEST_CASE("LeaseManager gives work only to the device class it is for", "[coordinator]") {
+  Farm farm;
+  v1::SynchronizeRequest request = farm.Request("other", "");
+  *request.mutable_worker()->mutable_device() = Device("another product");
+
+  farm.Submit("f");
+
+  CHECK(farm.Send(request)->is_held());
+}
+
+TEST_CASE("LeaseManager chooses a CUDA device for a job without a dialect", "[coordinator]") {
+  Farm farm;
+  v1::Job job;
+  CHECK_FALSE(farm.leases->FindDevice(job));
+  farm.Idle("w");
+  CHECK(farm.leases->FindDevice(job)->dialect == v1::DIALECT_OPENCL);
+
+  v1::SynchronizeRequest request = farm.Request("gpu", "");
+  request.mutable_worker()->mutable_device()->set_product("NVIDIA H200");
+  request.mutable_worker()->mutable_device()->add_dialects(v1::DIALECT_CUDA);
+  farm.Send(request);
+
+  CHECK(farm.leases->FindDevice(job)->dialect == v1::DIALECT_CUDA);
+  job.mutable_worker_selector()->set_product("cpu");
+  CHECK(farm.leases->FindDevice(job)->dialect == v1::DIALECT_OPENCL);
+}
+
+}  // namespace mtmc::coordinator
