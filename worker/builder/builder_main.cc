@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include <CLI/CLI.hpp>
-
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/config/version.h"

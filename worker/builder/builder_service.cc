@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-
 #include "common/base/status_macros.h"
 #include "kernel/program/parser.h"
 #include "worker/cuda/nvrtc_compiler.h"

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-
 #include "mtmc/v1/builder.pb.h"
 #include "worker/builder/tool_paths.h"
 #include "worker/device/compiler.h"

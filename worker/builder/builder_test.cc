@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
 #include <iostream>
 #include <optional>
 #include <string>
-
-#include <catch2/catch.hpp>
 
 #include "common/base/temp_dir.h"
 #include "common/config/python_environment.h"

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-
 #include "common/base/message_channel.h"
 #include "common/base/status_macros.h"
 #include "common/base/unique_fd.h"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/builder/child_process.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include <unistd.h>
-
 #include "common/base/file.h"
 #include "common/base/proto_channel.h"
 #include "common/base/status_macros.h"

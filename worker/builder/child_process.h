@@ -8,7 +8,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-
 #include "common/base/message_channel.h"
 #include "common/base/subprocess.h"
 

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "absl/time/time.h"
-
 #include "worker/builder/child_process.h"
 #include "worker/verify/party.h"
 

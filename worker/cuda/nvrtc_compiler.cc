@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/cuda/nvrtc_compiler.h"
 
+#include <dlfcn.h>
+#include <nvrtc.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -8,9 +11,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include <dlfcn.h>
-#include <nvrtc.h>
-
 #include "common/base/status_macros.h"
 
 #define MTMC_NVRTC_FUNCTIONS(F) \

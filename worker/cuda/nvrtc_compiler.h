@@ -5,7 +5,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-
 #include "worker/device/compiler.h"
 
 namespace mtmc::worker {

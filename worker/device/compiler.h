@@ -4,7 +4,6 @@
 #include <string>
 
 #include "absl/time/time.h"
-
 #include "kernel/program/program.h"
 #include "worker/device/failure.h"
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-
 #include "common/base/check.h"
 #include "kernel/program/signature.h"
 #include "worker/device/scalar_argument.h"

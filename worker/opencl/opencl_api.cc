@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/opencl/opencl_api.h"
 
+#include <dlfcn.h>
+
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include <dlfcn.h>
-
 #include "common/base/status_macros.h"
 
 namespace mtmc::worker {

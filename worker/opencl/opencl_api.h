@@ -4,11 +4,11 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 
+#include <CL/cl.h>
+
 #include <string>
 
 #include "absl/status/statusor.h"
-#include <CL/cl.h>
-
 #include "worker/device/failure.h"
 
 // Every OpenCL function that is used; all are of version 1.2.

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-
 #include "common/base/check.h"
 #include "worker/device/checksum.h"
 

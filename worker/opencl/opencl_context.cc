@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/opencl/opencl_context.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include <unistd.h>
-
 #include "common/base/digest.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"

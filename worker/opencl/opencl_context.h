@@ -5,7 +5,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-
 #include "worker/device/device_facts.h"
 #include "worker/opencl/opencl_api.h"
 

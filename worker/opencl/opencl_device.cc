@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-
 #include "worker/opencl/opencl_buffer.h"
 #include "worker/opencl/opencl_compiler.h"
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/opencl/opencl_device.h"
 
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <iostream>
 #include <numeric>
 #include <span>
 #include <vector>
-
-#include <catch2/catch.hpp>
 
 #include "kernel/program/parser.h"
 #include "worker/device/plan_runner.h"

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-
 #include "kernel/program/program.h"
 #include "worker/builder/tool_paths.h"
 #include "worker/device/compiler.h"

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-
 #include "common/base/log.h"
 #include "mtmc/v1/runner.pb.h"
 #include "worker/builder/party_exchange.h"

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include <CLI/CLI.hpp>
-
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/config/version.h"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/runner/runner_service.h"
 
+#include <unistd.h>
+
 #include <map>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include <unistd.h>
-
 #include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "kernel/graph/graph_proto.h"

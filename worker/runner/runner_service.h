@@ -5,7 +5,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-
 #include "mtmc/v1/runner.pb.h"
 #include "worker/builder/tool_paths.h"
 #include "worker/device/plan_runner.h"

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
 #include <cstring>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include <catch2/catch.hpp>
 
 #include "common/base/temp_dir.h"
 #include "mtmc/v1/builder.pb.h"

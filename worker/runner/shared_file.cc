@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/runner/shared_file.h"
 
-#include <cerrno>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "common/base/annotate.h"
 #include "common/base/unique_fd.h"
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/runner/shared_file.h"
 
-#include <cstring>
-
 #include <catch2/catch.hpp>
+#include <cstring>
 
 #include "common/base/temp_dir.h"
 #include "common/testing/status_matchers.h"

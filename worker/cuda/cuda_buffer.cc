@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/cuda/cuda_buffer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+
+namespace mtmc::worker {
+namespace {
+
+// The driver hands out pages of this size; smaller requests share one, and with
+// it what another process can see.
+constexpr int64_t kPageBytes = int64_t{2} << 20;
+
+CUdeviceptr ToPointer(const void* address) { return reinterpret_cast<CUdeviceptr>(address); }
+
+}  // namespace
+
+CudaBuffer::CudaBuffer(std::shared_ptr<const CudaContext> context,
+                       std::shared_ptr<const CudaChecksum> checksum, CUdeviceptr address,
+                       int64_t bytes)
+    : Buffer(bytes),
+      context_(std::move(context)),
+      checksum_(std::move(checksum)),
+      tensor_(address) {}
+
+CudaBuffer::~CudaBuffer() {
+  if (allocation_) context_->api().cuMemFree(allocation_);
+}
+
+Outcome<std::unique_ptr<Buffer>> CudaBuffer::Allocate(std::shared_ptr<const CudaContext> context,
+                                                      std::shared_ptr<const CudaChecksum> checksum,
+                                                      int64_t bytes) {
+  const int64_t total = (bytes + 2 * kRedzoneBytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  CUdeviceptr allocation = 0;
+  const CUresult error = context->api().cuMemAlloc(&allocation, static_cast<size_t>(total));
+  if (error != CUDA_SUCCESS) {
+    return CudaFailure(context->api(), error, absl::StrCat("an allocation of ", bytes, " bytes"));
+  }
+  auto buffer =
+      std::make_unique<CudaBuffer>(std::move(context), std::move(checksum),
+                                   allocation + static_cast<CUdeviceptr>(kRedzoneBytes), bytes);
+  buffer->allocation_ = allocation;
+  return std::unique_ptr<Buffer>(std::move(buffer));
+}
+
+MaybeFailure CudaBuffer::Finish(CUresult error, const char* call) const {
+  if (error != CUDA_SUCCESS) return CudaFailure(context_->api(), error, call);
+  return context_->Synchronize();
+}
+
+void* CudaBuffer::address() const { return reinterpret_cast<void*>(tensor_); }
+
+MaybeFailure CudaBuffer::Fill(uint8_t value) {
+  const CUdeviceptr start = allocation_ ? allocation_ : tensor_;
+  const int64_t total = bytes() + (allocation_ ? 2 * kRedzoneBytes : 0);
+  if (total == 0) return std::nullopt;
+  return Finish(
+      context_->api().cuMemsetD8Async(start, value, static_cast<size_t>(total), context_->stream()),
+      "cuMemsetD8Async");
+}
+
+MaybeFailure CudaBuffer::Upload(std::span<const std::byte> data) {
+  MTMC_CHECK(data.size() == static_cast<size_t>(bytes()));
+  if (data.empty()) return std::nullopt;
+  return Finish(
+      context_->api().cuMemcpyHtoDAsync(tensor_, data.data(), data.size(), context_->stream()),
+      "cuMemcpyHtoDAsync");
+}
+
+MaybeFailure CudaBuffer::Download(std::span<std::byte> data) const {
+  MTMC_CHECK(data.size() == static_cast<size_t>(bytes()));
+  if (data.empty()) return std::nullopt;
+  return Finish(
+      context_->api().cuMemcpyDtoHAsync(data.data(), tensor_, data.size(), context_->stream()),
+      "cuMemcpyDtoHAsync");
+}
+
+MaybeFailure CudaBuffer::CopyFrom(const Buffer& source) {
+  MTMC_CHECK(source.bytes() == bytes());
+  if (bytes() == 0) return std::nullopt;
+  return Finish(context_->api().cuMemcpyDtoDAsync(tensor_, ToPointer(source.address()),
+                                                  static_cast<size_t>(bytes()), context_->stream()),
+                "cuMemcpyDtoDAsync");
+}
+
+MaybeFailure CudaBuffer::CopyFrom(const PeerMemory& source) {
+  const CudaApi& api = context_->api();
+  CUipcMemHandle handle{};
+  if (source.handle.size() != sizeof handle) {
+    return Failure{.kind = Failure::Kind::kCheck,
+                   .message = absl::StrCat("a memory handle has ", source.handle.size(),
+                                           " bytes, not ", sizeof handle)};
+  }
+  if (bytes() == 0) return std::nullopt;
+  std::memcpy(&handle, source.handle.data(), sizeof handle);
+  CUdeviceptr peer = 0;
+  CUresult error = api.cuIpcOpenMemHandle(&peer, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+  if (error != CUDA_SUCCESS) return CudaFailure(api, error, "cuIpcOpenMemHandle");
+  const MaybeFailure failure =
+      Finish(api.cuMemcpyDtoDAsync(tensor_, peer + static_cast<CUdeviceptr>(source.offset_bytes),
+                                   static_cast<size_t>(bytes()), context_->stream()),
+             "a copy from another process");
+  error = api.cuIpcCloseMemHandle(peer);
+  if (failure) return failure;
+  if (error != CUDA_SUCCESS) return CudaFailure(api, error, "cuIpcCloseMemHandle");
+  return std::nullopt;
+}
+
+std::optional<PeerMemory> CudaBuffer::Share() const {
+  if (!allocation_) return std::nullopt;
+  CUipcMemHandle handle{};
+  // Refused on hosts whose containers forbid it; files are used there.
+  if (context_->api().cuIpcGetMemHandle(&handle, allocation_) != CUDA_SUCCESS) return std::nullopt;
+  return PeerMemory{.handle = std::string(handle.reserved, sizeof handle.reserved),
+                    .offset_bytes = static_cast<int64_t>(tensor_ - allocation_)};
+}
+
+Outcome<bool> CudaBuffer::HasRedzones(uint8_t value) const {
+  if (!allocation_) return true;
+  std::vector<uint8_t> zones(static_cast<size_t>(2 * kRedzoneBytes));
+  const auto half = static_cast<size_t>(kRedzoneBytes);
+  const CudaApi& api = context_->api();
+  CUresult error = api.cuMemcpyDtoHAsync(zones.data(), allocation_, half, context_->stream());
+  if (error == CUDA_SUCCESS) {
+    error = api.cuMemcpyDtoHAsync(zones.data() + half, tensor_ + static_cast<CUdeviceptr>(bytes()),
+                                  half, context_->stream());
+  }
+  if (MaybeFailure failure = Finish(error, "cuMemcpyDtoHAsync")) return *std::move(failure);
+  return std::all_of(zones.begin(), zones.end(), [value](uint8_t byte) { return byte == value; });
+}
+
+Outcome<uint64_t> CudaBuffer::Checksum() const { return checksum_->Of(tensor_, bytes()); }
+
+}  // namespace mtmc::worker

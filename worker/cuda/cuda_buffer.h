@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "worker/cuda/cuda_checksum.h"
+#include "worker/cuda/cuda_context.h"
+#include "worker/device/buffer.h"
+
+namespace mtmc::worker {
+
+// A tensor in GPU memory. Its allocation holds nothing else, so that sharing it
+// with another process shares this tensor alone.
+class CudaBuffer final : public Buffer {
+ public:
+  static Outcome<std::unique_ptr<Buffer>> Allocate(std::shared_ptr<const CudaContext> context,
+                                                   std::shared_ptr<const CudaChecksum> checksum,
+                                                   int64_t bytes);
+
+  // A view of memory that is not owned.
+  CudaBuffer(std::shared_ptr<const CudaContext> context,
+             std::shared_ptr<const CudaChecksum> checksum, CUdeviceptr address, int64_t bytes);
+  ~CudaBuffer() override;
+
+  void* address() const override;
+  MaybeFailure Fill(uint8_t value) override;
+  MaybeFailure Upload(std::span<const std::byte> data) override;
+  MaybeFailure Download(std::span<std::byte> data) const override;
+  MaybeFailure CopyFrom(const Buffer& source) override;
+  MaybeFailure CopyFrom(const PeerMemory& source) override;
+  std::optional<PeerMemory> Share() const override;
+  Outcome<bool> HasRedzones(uint8_t value) const override;
+  Outcome<uint64_t> Checksum() const override;
+
+ private:
+  // Finishes what was enqueued; `error` is that of the last call.
+  MaybeFailure Finish(CUresult error, const char* call) const;
+
+  const std::shared_ptr<const CudaContext> context_;
+  const std::shared_ptr<const CudaChecksum> checksum_;
+  // Start of the allocation with its redzones; 0 for a view.
+  CUdeviceptr allocation_ = 0;
+  const CUdeviceptr tensor_;
+};
+
+}  // namespace mtmc::worker

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "worker/cuda/cuda_api.h"
+#include "worker/device/device_facts.h"
+
+namespace mtmc::worker {
+
+// A GPU, its primary context (which libtorch shares) and the one stream that
+// everything runs on. Current on the thread that created it, which must be the
+// one that uses it. Immovable: it owns handles.
+class CudaContext {
+ public:
+  // NOT_FOUND when there is no such device, UNAVAILABLE when it cannot be used.
+  static absl::StatusOr<std::shared_ptr<const CudaContext>> Create(int device_index);
+
+  ~CudaContext();
+  CudaContext(const CudaContext&) = delete;
+  CudaContext& operator=(const CudaContext&) = delete;
+
+  const CudaApi& api() const { return api_; }
+
+  CUstream stream() const { return stream_; }
+
+  int device_index() const { return device_index_; }
+
+  // Facts that need no measurement.
+  absl::StatusOr<DeviceFacts> ReadFacts() const;
+
+  // Waits for the stream; a fault of any earlier launch shows here.
+  MaybeFailure Synchronize() const;
+
+ private:
+  CudaContext(const CudaApi& api, int device_index);
+
+  int ReadAttribute(CUdevice_attribute attribute) const;
+
+  const CudaApi& api_;
+  const int device_index_;
+  CUdevice device_ = 0;
+  CUcontext context_ = nullptr;
+  CUstream stream_ = nullptr;
+};
+
+}  // namespace mtmc::worker
