@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/rules/distribution.h"
 
-#include <numeric>
-
 #include <catch2/catch.hpp>
+#include <numeric>
 
 namespace mtmc::policy {
 namespace {

@@ -30,6 +30,7 @@ void ForEachDirective(std::string_view program, Visitor visit) {
 }  // namespace
 
 Facts::Facts(const SearchState& search_state) : search_state_(search_state) {
+  ReadPlan();
   std::set<std::string> read_values;
   for (const GraphOp& op : search_state_.ops) {
     op_by_name_[op.name] = &op;
@@ -39,16 +40,26 @@ Facts::Facts(const SearchState& search_state) : search_state_(search_state) {
   for (const GraphOp& op : search_state_.ops) {
     const bool is_read = std::any_of(op.results.begin(), op.results.end(),
                                      [&](const auto& name) { return read_values.contains(name); });
-    if (is_read && ClassifyOp(op.op) != OpKind::kMovement) {
+    if (is_read && IsInMemory(op)) {
       intermediate_bytes_ += 2.0 * static_cast<double>(op.result_bytes);
     }
   }
-  ReadPlan();
   EstimateRoofline();
+}
+
+bool Facts::IsInMemory(const GraphOp& op) const {
+  if (dispatches_ == 0) return ClassifyOp(op.op) != OpKind::kMovement;
+  return std::any_of(op.results.begin(), op.results.end(),
+                     [&](const auto& name) { return buffers_.contains(name); });
 }
 
 void Facts::ReadPlan() {
   ForEachDirective(search_state_.program, [this](std::string_view directive) {
+    if (directive.starts_with("buffer ")) {
+      directive.remove_prefix(7);
+      directive.remove_prefix(std::min(directive.find_first_not_of(' '), directive.size()));
+      buffers_.emplace(directive.substr(0, directive.find_first_of(" \t")));
+    }
     if (directive.starts_with("launch ")) ++dispatches_;
     if (!directive.starts_with("call ")) return;
     ++dispatches_;
@@ -63,8 +74,9 @@ void Facts::EstimateRoofline() {
   const EvaluationSummary& evaluation = search_state_.evaluation;
   const bool allows_tf32 = search_state_.precision == PrecisionClass::kTf32 ||
                            search_state_.precision == PrecisionClass::kHalf;
-  contraction_rate_ = allows_tf32 ? std::max(device.tf32_flops_per_second, device.fp32_flops_per_second)
-                                  : device.fp32_flops_per_second;
+  contraction_rate_ = allows_tf32
+                          ? std::max(device.tf32_flops_per_second, device.fp32_flops_per_second)
+                          : device.fp32_flops_per_second;
   double memory_seconds = 0;
   double compute_seconds = 0;
   if (device.bytes_per_second > 0) {
@@ -111,11 +123,20 @@ RegionFacts Facts::Describe(const Action& action) const {
     if (found == op_by_name_.end()) continue;
     const GraphOp& op = *found->second;
     switch (ClassifyOp(op.op)) {
-      case OpKind::kContraction: ++facts.contractions; break;
-      case OpKind::kReduction: ++facts.reductions; break;
-      case OpKind::kWindow: ++facts.windows; break;
-      case OpKind::kPointwise: ++facts.pointwise; break;
-      case OpKind::kMovement: break;
+      case OpKind::kContraction:
+        ++facts.contractions;
+        break;
+      case OpKind::kReduction:
+        ++facts.reductions;
+        break;
+      case OpKind::kWindow:
+        ++facts.windows;
+        break;
+      case OpKind::kPointwise:
+        ++facts.pointwise;
+        break;
+      case OpKind::kMovement:
+        break;
     }
     made_inside.insert(op.results.begin(), op.results.end());
   }
@@ -124,7 +145,9 @@ RegionFacts Facts::Describe(const Action& action) const {
     const auto found = op_by_name_.find(name);
     if (found == op_by_name_.end()) continue;
     for (const std::string& operand : found->second->operands) {
-      if (made_inside.contains(operand)) joined.insert(op_by_result_.at(operand));
+      if (!made_inside.contains(operand)) continue;
+      const GraphOp* maker = op_by_result_.at(operand);
+      if (IsInMemory(*maker)) joined.insert(maker);
     }
   }
   for (const GraphOp* op : joined) {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "policy/rules/op_kind.h"
@@ -19,8 +20,9 @@ struct RegionFacts {
   int reductions = 0;
   int windows = 0;
   int pointwise = 0;
-  // Bytes of values that one op of the region makes and another one reads: what
-  // joining them in one kernel keeps out of memory, read and write together.
+  // Bytes of values that the program keeps in memory, that one op of the region
+  // makes and another one reads: what joining them in one kernel saves, read and
+  // write together.
   double joined_bytes = 0;
   // Part of the device time spent in the region's kernels, 0 to 1. An even
   // share of all kernels when nothing was profiled.
@@ -62,19 +64,24 @@ class Facts {
   // Rate of products that the precision class certainly allows.
   double contraction_rate() const { return contraction_rate_; }
 
-  // Bytes that the naive program moves for intermediates: each written and read.
+  // Bytes that the program moves for intermediates, each written and read once.
   double intermediate_bytes() const { return intermediate_bytes_; }
 
   RegionFacts Describe(const Action& action) const;
 
  private:
   void ReadPlan();
+  // Whether the program keeps the op's result in a buffer. Buffers have the names
+  // of graph values; without a plan, everything but views is taken to be kept.
+  bool IsInMemory(const GraphOp& op) const;
   void EstimateRoofline();
   double ShareOf(const Action& action) const;
 
   const SearchState& search_state_;
   std::map<std::string, const GraphOp*> op_by_name_;
   std::map<std::string, const GraphOp*> op_by_result_;
+  // Names in the plan's `buffer` directives.
+  std::set<std::string> buffers_;
   Limit limit_ = Limit::kMemory;
   std::optional<double> ideal_seconds_;
   std::optional<double> speed_of_light_ratio_;

@@ -7,7 +7,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-
 #include "policy/rules/distribution.h"
 #include "policy/rules/search_state.h"
 

@@ -8,6 +8,10 @@
 namespace mtmc::policy {
 namespace {
 
+// Turns opinions into a distribution: a lead of one is a factor of 20, so that
+// dozens of mediocre actions together do not outweigh one good one.
+constexpr double kSharpness = 3.0;
+
 // A veto outweighs the sum of all favourable opinions, which is about 8.
 constexpr double kVeto = -16.0;
 
@@ -26,9 +30,7 @@ bool IsRepair(ActionType type) {
 }
 
 // Part of a whole, 0 to 1; 0 when there is no whole.
-double PartOf(double part, double whole) {
-  return whole <= 0 ? 0.0 : std::min(1.0, part / whole);
-}
+double PartOf(double part, double whole) { return whole <= 0 ? 0.0 : std::min(1.0, part / whole); }
 
 // At the roofline every action but `stop` is a risk without a prize.
 double NearSpeedOfLight(const Facts& facts, const Action& action, const RegionFacts&) {
@@ -104,21 +106,25 @@ double PrecisionTier(const Facts& facts, const Action& action, const RegionFacts
   const std::string tier = ArgumentOf(action, "precision");
   if (tier.empty()) return 0;
   const PrecisionClass precision = facts.search_state().precision;
-  if (tier == "exact" || tier == "fp32" || tier == "strict") return 0.25;
+  if (tier == "default" || tier == "exact") return 0.25;
   const bool is_half = tier == "bf16" || tier == "fp16" || tier == "half";
   if (is_half) return precision == PrecisionClass::kHalf ? 1.5 : -6.0;
   if (tier != "tf32") return 0;
   switch (precision) {
     case PrecisionClass::kHalf:
-    case PrecisionClass::kTf32: return 1.25;
-    case PrecisionClass::kStrict: return -6.0;
-    case PrecisionClass::kKernelBench: break;
+    case PrecisionClass::kTf32:
+      return 1.25;
+    case PrecisionClass::kStrict:
+      return -6.0;
+    case PrecisionClass::kKernelBench:
+      break;
   }
-  const bool is_convolution = std::any_of(
-      action.nodes.begin(), action.nodes.end(), [&](const std::string& node) {
+  const bool is_convolution =
+      std::any_of(action.nodes.begin(), action.nodes.end(), [&](const std::string& node) {
         const auto& ops = facts.search_state().ops;
-        const auto op = std::find_if(ops.begin(), ops.end(),
-                                     [&](const GraphOp& candidate) { return candidate.name == node; });
+        const auto op = std::find_if(ops.begin(), ops.end(), [&](const GraphOp& candidate) {
+          return candidate.name == node;
+        });
         return op != ops.end() && op->op.find("conv") != std::string::npos;
       });
   return is_convolution ? 0.75 : -1.5;
@@ -176,18 +182,23 @@ double CaptureShortKernels(const Facts& facts, const Action& action, const Regio
   if (action.type != ActionType::kCapture) return 0;
   if (!facts.search_state().device.is_cuda) return -2.0;
   const double seconds = facts.seconds_per_dispatch().value_or(20e-6);
-  double opinion = seconds < 20e-6 ? 2.0 : (seconds < 200e-6 ? 1.0 : 0.1);
+  double opinion = seconds < 20e-6 ? 3.0 : (seconds < 200e-6 ? 1.5 : 0.25);
   if (facts.dispatches() >= 3) opinion += 0.5;
+  if (facts.search_state().remaining_steps <= 2) opinion += 1.0;
   return opinion;
 }
 
-// A sweep costs many builds and finds the last third; it is worth most when
-// the steps run out and the structure is settled.
+// A sweep tries in one step what single moves try in many, but a later fusion
+// throws it away: it waits until little is left in memory to be fused, or until
+// the steps run out.
 double TuneLate(const Facts& facts, const Action& action, const RegionFacts& region) {
   if (action.type != ActionType::kTune) return 0;
-  const double structural = region.contractions > 0 ? 0.75 : 0.25;
+  const double unsettled =
+      PartOf(facts.intermediate_bytes(),
+             facts.intermediate_bytes() + static_cast<double>(facts.search_state().minimum_bytes));
   const double late = facts.search_state().remaining_steps <= 2 ? 1.0 : 0.0;
-  return 0.25 + structural + late + 0.5 * region.share_ratio;
+  const double searches_tiles = region.contractions > 0 ? 0.5 : 0.0;
+  return 1.25 + 2.0 * region.share_ratio + searches_tiles + late - 1.5 * unsettled;
 }
 
 // When earlier steps stopped helping, the next ones seldom do.
@@ -217,14 +228,13 @@ constexpr auto kRules = std::to_array<Rule>({
     {"tile_contractions", "blocking removes the reuse factor from memory traffic",
      TileContractions},
     {"tile_reductions", "rows in flight and threads in a row must fit the device", TileReductions},
-    {"vectorize_memory_bound", "wide accesses pay where memory is the limit",
-     VectorizeMemoryBound},
+    {"vectorize_memory_bound", "wide accesses pay where memory is the limit", VectorizeMemoryBound},
     {"reorder_windows", "layout decides how often a neighbourhood is read", ReorderWindows},
     {"fill_the_device", "split, pipeline and tensorize where the device is not full",
      FillTheDevice},
     {"simplify_first", "removed work beats fast work", SimplifyFirst},
     {"capture_short_kernels", "a captured graph removes launch gaps", CaptureShortKernels},
-    {"tune_late", "a sweep is worth most when the structure is settled", TuneLate},
+    {"tune_late", "a sweep replaces many moves, once the structure is settled", TuneLate},
     {"patience_runs_out", "after steps without gain the next ones seldom gain", PatienceRunsOut},
 });
 
@@ -236,7 +246,7 @@ double ScoreByRules(const Facts& facts, const Action& action) {
   const RegionFacts region = facts.Describe(action);
   double score = 0;
   for (const Rule& rule : kRules) score += rule.function(facts, action, region);
-  return score;
+  return kSharpness * score;
 }
 
 }  // namespace mtmc::policy

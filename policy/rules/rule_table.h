@@ -9,14 +9,12 @@
 
 namespace mtmc::policy {
 
-// One line of the expert table: an opinion about one action in one state, in
-// nats of preference over stopping. 0 is no opinion.
+// One line of the expert table: an opinion about one action in one state, as a
+// preference over stopping. 0 is no opinion, one rule alone seldom exceeds 5.
 //
-// Opinions of all rules are added. `stop` itself is never judged by a rule but
-// the first, so its score is near 0, and an action with a negative sum is worse than
-// stopping. The scale is meant as an estimate of log-odds: +2.3 is ten times
-// as likely as stopping to be the right move, and one rule alone should not
-// exceed 5.
+// The score of an action is the sum of all opinions times a constant. `stop`
+// is judged by the first rule alone, so its score is mostly 0, and an action of
+// negative score is worse than stopping.
 struct Rule {
   using Function = double (*)(const Facts&, const Action&, const RegionFacts&);
 
@@ -29,7 +27,7 @@ struct Rule {
 // Every rule, in the order in which the sum is built.
 std::span<const Rule> RuleTable();
 
-// Sum of all opinions about one action.
+// Score of one action, a log-preference: the scaled sum of all opinions.
 double ScoreByRules(const Facts& facts, const Action& action);
 
 }  // namespace mtmc::policy

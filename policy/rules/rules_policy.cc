@@ -2,7 +2,6 @@
 #include "policy/rules/rules_policy.h"
 
 #include "absl/strings/str_cat.h"
-
 #include "policy/rules/facts.h"
 #include "policy/rules/rule_table.h"
 

@@ -22,7 +22,9 @@ class RulesPolicy final : public Policy {
   void Decide(Query query, Done done) override;
 
   std::string name() const override { return "rules"; }
+
   std::string model_digest() const override { return ""; }
+
   std::string description() const override;
 };
 

@@ -2,9 +2,8 @@
 #include "policy/rules/rules_policy.h"
 
 #include <algorithm>
-#include <cmath>
-
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "policy/rules/facts.h"
 #include "policy/rules/op_kind.h"
@@ -40,7 +39,8 @@ SearchState LinearChain() {
   state.ops = {Op("linear", "linear", {"x", "w"}), Op("gelu", "gelu", {"linear"}),
                Op("mul", "mul.Tensor", {"gelu"}), Op("softmax", "softmax.int", {"mul"})};
   state.program =
-      "//@ mtmc 1 cuda\n//@ launch linear grid=1 block=256 args=(x, w, linear)\n"
+      "//@ mtmc 1 cuda\n//@ buffer linear f32[1]\n//@ buffer gelu f32[1]\n//@ buffer mul f32[1]\n"
+      "//@ launch linear grid=1 block=256 args=(x, w, linear)\n"
       "//@ launch gelu grid=1 block=256 args=(linear, gelu)\n"
       "//@ launch mul grid=1 block=256 args=(gelu, mul)\n"
       "//@ launch softmax grid=1 block=256 args=(mul, y)\n";
@@ -59,16 +59,16 @@ SearchState LinearChain() {
 }
 
 std::vector<Action> ChainActions() {
-  return {Act(ActionType::kStop, "stop"),
-          Act(ActionType::kFuse, "fuse gelu into linear", {"linear", "gelu"}, {"linear", "gelu"}),
-          Act(ActionType::kFuse, "fuse mul into gelu", {"gelu", "mul"}, {"gelu", "mul"}),
-          Act(ActionType::kLibrary, "library linear", {"linear"}, {"linear"},
-              {{"precision", "exact"}}),
-          Act(ActionType::kLibrary, "library linear tf32", {"linear"}, {"linear"},
-              {{"precision", "tf32"}}),
-          Act(ActionType::kVectorize, "vectorize gelu", {"gelu"}, {"gelu"}),
-          Act(ActionType::kCapture, "capture"),
-          Act(ActionType::kTune, "tune softmax", {"softmax"}, {"softmax"})};
+  return {
+      Act(ActionType::kStop, "stop"),
+      Act(ActionType::kFuse, "fuse gelu into linear", {"linear", "gelu"}, {"linear", "gelu"}),
+      Act(ActionType::kFuse, "fuse mul into gelu", {"gelu", "mul"}, {"gelu", "mul"}),
+      Act(ActionType::kLibrary, "library linear", {"linear"}, {"linear"}, {{"precision", "exact"}}),
+      Act(ActionType::kLibrary, "library linear tf32", {"linear"}, {"linear"},
+          {{"precision", "tf32"}}),
+      Act(ActionType::kVectorize, "vectorize gelu", {"gelu"}, {"gelu"}),
+      Act(ActionType::kCapture, "capture"),
+      Act(ActionType::kTune, "tune softmax", {"softmax"}, {"softmax"})};
 }
 
 std::string BestOf(const SearchState& state, const std::vector<Action>& actions) {
@@ -113,7 +113,8 @@ TEST_CASE("RulesPolicy takes the TF32 tier where the class allows it", "[policy]
 TEST_CASE("RulesPolicy fuses the pointwise chain once the product is a library call", "[policy]") {
   SearchState state = LinearChain();
   state.program =
-      "//@ mtmc 1 cuda\n//@ call aten::linear(x, w) -> linear\n//@ launch gelu grid=1 block=256\n"
+      "//@ mtmc 1 cuda\n//@ buffer linear f32[1]\n//@ buffer gelu f32[1]\n//@ buffer mul f32[1]\n"
+      "//@ call aten::linear(x, w) -> linear\n//@ launch gelu grid=1 block=256\n"
       "//@ launch mul grid=1 block=256\n//@ launch softmax grid=1 block=256\n";
   state.evaluation.median_seconds = 0.03;
   std::vector<Action> actions = ChainActions();
@@ -130,6 +131,30 @@ TEST_CASE("RulesPolicy prefers the fusion that saves more bytes", "[policy]") {
   state.ops[3].op = "aten::relu.default";
 
   CHECK(ScoreOf(state, large) > ScoreOf(state, small));
+}
+
+TEST_CASE("RulesPolicy sweeps once nothing is left to fuse", "[policy]") {
+  SearchState state = LinearChain();
+  state.contraction_flops = 0;
+  state.program = "//@ mtmc 1 cuda\n//@ launch softmax grid=1 block=256 args=(x, y)\n";
+  const std::vector<Action> actions = {
+      Act(ActionType::kStop, "stop"),
+      Act(ActionType::kVectorize, "vectorize softmax", {"softmax"}, {"mul", "softmax"}),
+      Act(ActionType::kTune, "tune softmax", {"softmax"}, {"mul", "softmax"})};
+
+  CHECK(BestOf(state, actions) == "tune softmax");
+}
+
+TEST_CASE("Facts counts only values that the program keeps in memory", "[policy]") {
+  SearchState state = LinearChain();
+  state.program = "//@ mtmc 1 cuda\n//@ buffer mul f32[1]\n//@ launch a grid=1\n";
+
+  const Facts facts(state);
+  const RegionFacts region =
+      facts.Describe(Act(ActionType::kFuse, "fuse", {}, {"linear", "gelu", "mul", "softmax"}));
+
+  CHECK(facts.intermediate_bytes() == 2.0 * 64 * kMegabyte);
+  CHECK(region.joined_bytes == 2.0 * 64 * kMegabyte);
 }
 
 TEST_CASE("RulesPolicy never repeats a failed action", "[policy]") {

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-
 #include "mtmc/v1/policy.pb.h"
 
 namespace mtmc::policy {
@@ -15,30 +14,45 @@ namespace {
 
 absl::string_view DataTypeName(v1::DataType type) {
   switch (type) {
-    case v1::DATA_TYPE_F64: return "f64";
-    case v1::DATA_TYPE_F32: return "f32";
-    case v1::DATA_TYPE_F16: return "f16";
-    case v1::DATA_TYPE_BF16: return "bf16";
-    case v1::DATA_TYPE_I64: return "i64";
-    case v1::DATA_TYPE_I32: return "i32";
-    case v1::DATA_TYPE_I16: return "i16";
-    case v1::DATA_TYPE_I8: return "i8";
-    case v1::DATA_TYPE_U8: return "u8";
-    case v1::DATA_TYPE_BOOL: return "bool";
-    default: return "?";
+    case v1::DATA_TYPE_F64:
+      return "f64";
+    case v1::DATA_TYPE_F32:
+      return "f32";
+    case v1::DATA_TYPE_F16:
+      return "f16";
+    case v1::DATA_TYPE_BF16:
+      return "bf16";
+    case v1::DATA_TYPE_I64:
+      return "i64";
+    case v1::DATA_TYPE_I32:
+      return "i32";
+    case v1::DATA_TYPE_I16:
+      return "i16";
+    case v1::DATA_TYPE_I8:
+      return "i8";
+    case v1::DATA_TYPE_U8:
+      return "u8";
+    case v1::DATA_TYPE_BOOL:
+      return "bool";
+    default:
+      return "?";
   }
 }
 
 int64_t ElementBytes(v1::DataType type) {
   switch (type) {
     case v1::DATA_TYPE_F64:
-    case v1::DATA_TYPE_I64: return 8;
+    case v1::DATA_TYPE_I64:
+      return 8;
     case v1::DATA_TYPE_F32:
-    case v1::DATA_TYPE_I32: return 4;
+    case v1::DATA_TYPE_I32:
+      return 4;
     case v1::DATA_TYPE_F16:
     case v1::DATA_TYPE_BF16:
-    case v1::DATA_TYPE_I16: return 2;
-    default: return 1;
+    case v1::DATA_TYPE_I16:
+      return 2;
+    default:
+      return 1;
   }
 }
 
@@ -47,7 +61,8 @@ int64_t ElementBytes(v1::DataType type) {
 int64_t TensorBytes(const v1::TensorType& type) {
   constexpr double kMost = 1e15;
   auto bytes = static_cast<double>(ElementBytes(type.data_type()));
-  for (const int64_t extent : type.shape()) bytes *= static_cast<double>(std::max<int64_t>(0, extent));
+  for (const int64_t extent : type.shape())
+    bytes *= static_cast<double>(std::max<int64_t>(0, extent));
   return static_cast<int64_t>(std::min(bytes, kMost));
 }
 
@@ -57,22 +72,30 @@ std::string TypeText(const v1::TensorType& type) {
 
 std::string ArgumentText(const v1::GraphArgument& argument) {
   switch (argument.kind_case()) {
-    case v1::GraphArgument::kValue: return argument.value();
-    case v1::GraphArgument::kIntValue: return absl::StrCat(argument.int_value());
-    case v1::GraphArgument::kFloatValue: return absl::StrCat(argument.float_value());
-    case v1::GraphArgument::kBoolValue: return argument.bool_value() ? "True" : "False";
-    case v1::GraphArgument::kStringValue: return absl::StrCat("'", argument.string_value(), "'");
-    case v1::GraphArgument::kDataType: return std::string(DataTypeName(argument.data_type()));
+    case v1::GraphArgument::kValue:
+      return argument.value();
+    case v1::GraphArgument::kIntValue:
+      return absl::StrCat(argument.int_value());
+    case v1::GraphArgument::kFloatValue:
+      return absl::StrCat(argument.float_value());
+    case v1::GraphArgument::kBoolValue:
+      return argument.bool_value() ? "True" : "False";
+    case v1::GraphArgument::kStringValue:
+      return absl::StrCat("'", argument.string_value(), "'");
+    case v1::GraphArgument::kDataType:
+      return std::string(DataTypeName(argument.data_type()));
     case v1::GraphArgument::kList:
       // One level: elements of a list are never lists.
-      return absl::StrCat("[", absl::StrJoin(argument.list().elements(), ",",
-                                             [](std::string* out, const v1::GraphArgument& element) {
-                                               if (element.has_list()) return;
-                                               out->append(ArgumentText(element));
-                                             }),
+      return absl::StrCat("[",
+                          absl::StrJoin(argument.list().elements(), ",",
+                                        [](std::string* out, const v1::GraphArgument& element) {
+                                          if (element.has_list()) return;
+                                          out->append(ArgumentText(element));
+                                        }),
                           "]");
     case v1::GraphArgument::kNone:
-    case v1::GraphArgument::KIND_NOT_SET: break;
+    case v1::GraphArgument::KIND_NOT_SET:
+      break;
   }
   return "None";
 }
@@ -97,9 +120,9 @@ GraphOp OpFromProto(const v1::GraphNode& node) {
   const auto append_type = [](std::string* out, const v1::TensorType& type) {
     out->append(TypeText(type));
   };
-  op.listing = absl::StrCat(op.name, ": ", absl::StrJoin(node.result_types(), ", ", append_type),
-                            " = ", op.op, "(",
-                            absl::StrJoin(node.arguments(), ", ", append_argument), ")");
+  op.listing =
+      absl::StrCat(op.name, ": ", absl::StrJoin(node.result_types(), ", ", append_type), " = ",
+                   op.op, "(", absl::StrJoin(node.arguments(), ", ", append_argument), ")");
   if (node.line() > 0) absl::StrAppend(&op.listing, "  # line ", node.line());
   return op;
 }
@@ -121,11 +144,14 @@ ActionType RepairOf(v1::Failure::Kind kind) {
   switch (kind) {
     case v1::Failure::KIND_PARSE:
     case v1::Failure::KIND_CHECK:
-    case v1::Failure::KIND_COMPILE: return ActionType::kFixBuild;
+    case v1::Failure::KIND_COMPILE:
+      return ActionType::kFixBuild;
     case v1::Failure::KIND_WRONG_RESULT:
     case v1::Failure::KIND_NONDETERMINISTIC:
-    case v1::Failure::KIND_CHEAT: return ActionType::kFixResult;
-    default: return ActionType::kFixLaunch;
+    case v1::Failure::KIND_CHEAT:
+      return ActionType::kFixResult;
+    default:
+      return ActionType::kFixLaunch;
   }
 }
 
@@ -157,10 +183,14 @@ EvaluationSummary EvaluationFromProto(const v1::Evaluation& evaluation) {
 
 PrecisionClass PrecisionFromProto(v1::Precision precision) {
   switch (precision) {
-    case v1::PRECISION_STRICT: return PrecisionClass::kStrict;
-    case v1::PRECISION_TF32: return PrecisionClass::kTf32;
-    case v1::PRECISION_HALF: return PrecisionClass::kHalf;
-    default: return PrecisionClass::kKernelBench;
+    case v1::PRECISION_STRICT:
+      return PrecisionClass::kStrict;
+    case v1::PRECISION_TF32:
+      return PrecisionClass::kTf32;
+    case v1::PRECISION_HALF:
+      return PrecisionClass::kHalf;
+    default:
+      return PrecisionClass::kKernelBench;
   }
 }
 
@@ -188,8 +218,8 @@ SearchState FromProto(const v1::SearchState& search_state) {
     result.signature.push_back(absl::StrCat("input ", input.name(), ": ", TypeText(input.type())));
   }
   for (const v1::GraphOutput& output : search_state.graph().outputs()) {
-    result.signature.push_back(
-        absl::StrCat("output ", output.name(), ": ", TypeText(output.type()), " = ", output.value()));
+    result.signature.push_back(absl::StrCat("output ", output.name(), ": ", TypeText(output.type()),
+                                            " = ", output.value()));
   }
   for (const v1::GraphNode& node : search_state.graph().nodes()) {
     result.ops.push_back(OpFromProto(node));
@@ -215,8 +245,8 @@ absl::StatusOr<Query> FromProto(const v1::ChooseActionRequest& request) {
     return absl::InvalidArgumentError("there is no legal action, must be at least one");
   }
   if (!std::isfinite(request.temperature()) || request.temperature() < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("temperature is ", request.temperature(), ", must be finite and not negative"));
+    return absl::InvalidArgumentError(absl::StrCat("temperature is ", request.temperature(),
+                                                   ", must be finite and not negative"));
   }
   Query query;
   for (const v1::Action& action : request.actions()) {
@@ -233,7 +263,8 @@ absl::StatusOr<Query> FromProto(const v1::ChooseActionRequest& request) {
     case v1::SCORE_NORMALIZATION_WORD_MEAN:
       query.normalization = ScoreNormalization::kWordMean;
       break;
-    default: query.normalization = ScoreNormalization::kSum;
+    default:
+      query.normalization = ScoreNormalization::kSum;
   }
   return query;
 }

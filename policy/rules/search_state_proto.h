@@ -2,7 +2,6 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-
 #include "policy/rules/interface.h"
 
 namespace mtmc::v1 {

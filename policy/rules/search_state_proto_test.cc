@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/rules/search_state_proto.h"
 
-#include <cmath>
-
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "google/protobuf/text_format.h"
 #include "mtmc/v1/policy.pb.h"
@@ -20,23 +19,43 @@ v1::ChooseActionRequest Request(const std::string& text) {
 constexpr char kRequest[] = R"pb(
   search_state {
     graph {
-      inputs { name: "x" type { data_type: DATA_TYPE_F32 shape: [ 8, 16 ] } }
+      inputs {
+        name: "x"
+        type {
+          data_type: DATA_TYPE_F32
+          shape: [ 8, 16 ]
+        }
+      }
       nodes {
         name: "gelu"
         op: "aten::gelu.default"
         arguments { value: "x" }
         arguments { string_value: "none" }
         results: "gelu"
-        result_types { data_type: DATA_TYPE_F32 shape: [ 8, 16 ] }
+        result_types {
+          data_type: DATA_TYPE_F32
+          shape: [ 8, 16 ]
+        }
         line: 21
       }
-      outputs { name: "y" value: "gelu" type { data_type: DATA_TYPE_F32 shape: [ 8, 16 ] } }
+      outputs {
+        name: "y"
+        value: "gelu"
+        type {
+          data_type: DATA_TYPE_F32
+          shape: [ 8, 16 ]
+        }
+      }
     }
     device { product: "NVIDIA H200" dialects: DIALECT_CUDA has_library_calls: true }
     history { action: "tile gelu" outcome: "failed" }
     precision: PRECISION_TF32
   }
-  actions { type: TYPE_VECTORIZE region { kernels: "gelu" nodes: "gelu" } text: "vectorize gelu" }
+  actions {
+    type: TYPE_VECTORIZE
+    region { kernels: "gelu" nodes: "gelu" }
+    text: "vectorize gelu"
+  }
   actions { type: TYPE_STOP text: "stop" }
   temperature: 0.5
 )pb";
@@ -65,10 +84,10 @@ TEST_CASE("FromProto keeps what the rules decide by", "[policy]") {
 }
 
 TEST_CASE("FromProto refuses a request that no policy can answer", "[policy]") {
-  const std::string text = GENERATE(
-      std::string(""), std::string("actions { text: 'x' }"), std::string("actions { type: 99 }"),
-      std::string("actions { type: TYPE_STOP } temperature: -1"),
-      std::string("actions { type: TYPE_STOP } temperature: nan"));
+  const std::string text = GENERATE(std::string(""), std::string("actions { text: 'x' }"),
+                                    std::string("actions { type: 99 }"),
+                                    std::string("actions { type: TYPE_STOP } temperature: -1"),
+                                    std::string("actions { type: TYPE_STOP } temperature: nan"));
   CAPTURE(text);
 
   CHECK(FromProto(Request(text)).status().code() == absl::StatusCode::kInvalidArgument);
