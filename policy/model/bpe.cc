@@ -7,7 +7,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-
 #include "common/base/string_view.h"
 #include "policy/model/unicode.h"
 
@@ -61,8 +60,9 @@ absl::StatusOr<Bpe> Bpe::Create(Options options) {
     const std::optional<int32_t> right_id = bpe.Find(right);
     const std::optional<int32_t> joined_id = bpe.Find(left + right);
     if (!left_id || !right_id || !joined_id) {
-      return absl::InvalidArgumentError(absl::StrCat("merge ", rank, " ('", left, "' and '", right,
-                                                     "') has a part that is not in the vocabulary"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("merge ", rank, " ('", left, "' and '", right,
+                       "') has a part that is not in the vocabulary"));
     }
     bpe.merges_[PairKey(*left_id, *right_id)] = {.rank = rank, .id = *joined_id};
     ++rank;

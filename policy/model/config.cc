@@ -7,9 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "nlohmann/json.hpp"
-
 #include "common/base/status_macros.h"
+#include "nlohmann/json.hpp"
 
 namespace mtmc::policy {
 namespace {
@@ -171,8 +170,8 @@ absl::StatusOr<ModelConfig> ParseModelConfig(std::string_view json) {
   ModelConfig config;
   MTMC_ASSIGN_OR_RETURN(config.family, top.Text("model_type", ""));
   if (config.family != "llama" && config.family != "qwen2") {
-    return absl::UnimplementedError(absl::StrCat("config.json: 'model_type' is '", config.family,
-                                                 "', must be llama or qwen2"));
+    return absl::UnimplementedError(
+        absl::StrCat("config.json: 'model_type' is '", config.family, "', must be llama or qwen2"));
   }
   MTMC_ASSIGN_OR_RETURN(config.vocab_size, top.Integer("vocab_size"));
   MTMC_ASSIGN_OR_RETURN(config.hidden_size, top.Integer("hidden_size"));
@@ -187,9 +186,9 @@ absl::StatusOr<ModelConfig> ParseModelConfig(std::string_view json) {
   MTMC_ASSIGN_OR_RETURN(config.max_positions, top.Integer("max_position_embeddings", 2048));
   MTMC_ASSIGN_OR_RETURN(config.rms_norm_epsilon, top.Positive("rms_norm_eps", 1e-6));
   if (config.attention_heads % config.key_value_heads != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("config.json: ", config.attention_heads, " attention heads are no multiple of ",
-                     config.key_value_heads, " key-value heads"));
+    return absl::InvalidArgumentError(absl::StrCat("config.json: ", config.attention_heads,
+                                                   " attention heads are no multiple of ",
+                                                   config.key_value_heads, " key-value heads"));
   }
   if (config.head_size % 2 != 0) {
     return absl::InvalidArgumentError(
@@ -238,9 +237,15 @@ std::vector<double> RopeFrequencies(const RopeConfig& rope, int64_t head_size) {
     const double frequency = std::pow(rope.theta, -2.0 * pair / size);
     switch (rope.scaling) {
       case RopeConfig::Scaling::kNone:
-      case RopeConfig::Scaling::kDynamic: frequencies[i] = frequency; break;
-      case RopeConfig::Scaling::kLinear: frequencies[i] = frequency / rope.factor; break;
-      case RopeConfig::Scaling::kLlama3: frequencies[i] = Llama3Frequency(rope, frequency); break;
+      case RopeConfig::Scaling::kDynamic:
+        frequencies[i] = frequency;
+        break;
+      case RopeConfig::Scaling::kLinear:
+        frequencies[i] = frequency / rope.factor;
+        break;
+      case RopeConfig::Scaling::kLlama3:
+        frequencies[i] = Llama3Frequency(rope, frequency);
+        break;
       case RopeConfig::Scaling::kYarn:
         frequencies[i] = YarnFrequency(rope, size, pair, frequency);
         break;

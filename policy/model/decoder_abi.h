@@ -66,8 +66,8 @@ struct MtmcDecoderApi {
   uint32_t version;
   // A model, or null after `report` was called once. `lookup` is asked for
   // every tensor and not kept.
-  void* (*create)(const MtmcDecoderConfig* config, MtmcDecoderLookup lookup,
-                  void* lookup_context, MtmcDecoderReport report, void* report_context);
+  void* (*create)(const MtmcDecoderConfig* config, MtmcDecoderLookup lookup, void* lookup_context,
+                  MtmcDecoderReport report, void* report_context);
   void (*destroy)(void* model);
   int64_t (*parameters)(const void* model);
   // Writes the log-probability of every continuation token, in the order of the

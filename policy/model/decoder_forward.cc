@@ -39,6 +39,7 @@ struct Span {
   int64_t length = 0;
 
   int64_t first_continuation_row() const { return first_row + prompt; }
+
   int64_t rows() const { return prompt + continuations * length; }
 };
 
@@ -212,13 +213,14 @@ at::Tensor RunLayer(const LayerWeights& layer, const MtmcDecoderConfig& config, 
   const at::Tensor value = heads(query_width + key_width, key_width);
   std::vector<at::Tensor> attended;
   for (const Span& span : batch.spans) attended.push_back(AttendTree(span, query, key, value));
-  const at::Tensor after_attention =
-      x + Linear(at::cat(attended), layer.output, layer.output_bias);
+  const at::Tensor after_attention = x + Linear(at::cat(attended), layer.output, layer.output_bias);
 
-  const at::Tensor gate_up = Linear(RmsNorm(after_attention, layer.mlp_norm, config.rms_norm_epsilon),
-                                    layer.gate_up, layer.gate_up_bias);
+  const at::Tensor gate_up =
+      Linear(RmsNorm(after_attention, layer.mlp_norm, config.rms_norm_epsilon), layer.gate_up,
+             layer.gate_up_bias);
   const int64_t inner = config.intermediate_size;
-  const at::Tensor activated = at::silu(gate_up.narrow(1, 0, inner)) * gate_up.narrow(1, inner, inner);
+  const at::Tensor activated =
+      at::silu(gate_up.narrow(1, 0, inner)) * gate_up.narrow(1, inner, inner);
   return after_attention + Linear(activated, layer.down, layer.down_bias);
 }
 

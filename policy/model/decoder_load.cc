@@ -33,6 +33,7 @@ class Loader {
       : lookup_(lookup), context_(context), target_(target) {}
 
   const LoadError& error() const { return error_; }
+
   int64_t parameters() const { return parameters_; }
 
   at::Tensor Take(const std::string& name, const std::vector<int64_t>& shape) {

@@ -8,7 +8,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-
 #include "common/base/status_macros.h"
 #include "policy/model/decoder_abi.h"
 
@@ -62,8 +61,7 @@ int32_t LookupWeight(void* context, const char* name, MtmcDecoderTensor* tensor)
 }
 
 void KeepStatus(void* context, int32_t code, const char* message) {
-  *static_cast<absl::Status*>(context) =
-      absl::Status(static_cast<absl::StatusCode>(code), message);
+  *static_cast<absl::Status*>(context) = absl::Status(static_cast<absl::StatusCode>(code), message);
 }
 
 // What a tree looks like on the other side; keeps the arrays it points to.

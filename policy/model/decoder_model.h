@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-
 #include "policy/model/config.h"
 #include "policy/model/safetensors.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `mtmc_lm.so`: the other side of decoder_abi.h.
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <memory>
 #include <new>
 #include <utility>
-
-#include <c10/util/Exception.h>
 
 #include "policy/model/decoder_weights.h"
 
@@ -38,9 +38,8 @@ bool Guarded(MtmcDecoderReport report, void* context, Function function) {
 void* Create(const MtmcDecoderConfig* config, MtmcDecoderLookup lookup, void* lookup_context,
              MtmcDecoderReport report, void* report_context) {
   LoadResult loaded;
-  const bool returned = Guarded(report, report_context, [&] {
-    loaded = LoadDecoder(*config, lookup, lookup_context);
-  });
+  const bool returned = Guarded(report, report_context,
+                                [&] { loaded = LoadDecoder(*config, lookup, lookup_context); });
   if (!returned) return nullptr;
   if (loaded.error.code != 0) {
     report(report_context, loaded.error.code, loaded.error.message.c_str());

@@ -56,6 +56,7 @@ struct LoadResult {
   DecoderWeights weights;
   LoadError error;
 };
+
 LoadResult LoadDecoder(const MtmcDecoderConfig& config, MtmcDecoderLookup lookup, void* context);
 
 // Log-probabilities of all continuation tokens, in their order. libtorch may

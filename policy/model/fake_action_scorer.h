@@ -33,6 +33,7 @@ class FakeActionScorer final : public ActionScorer {
   }
 
   std::string model_digest() const override { return std::string(64, 'f'); }
+
   std::string description() const override { return "fake"; }
 
   size_t context_bytes = 1 << 20;

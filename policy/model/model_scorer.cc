@@ -6,7 +6,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-
 #include "common/base/annotate.h"
 #include "common/base/digest.h"
 #include "common/base/file.h"
@@ -58,8 +57,8 @@ absl::Status ModelScorer::CheckSeam(const std::string& prompt, const std::string
   apart.insert(apart.end(), after.begin(), after.end());
   MTMC_ASSIGN_OR_RETURN(const std::vector<int32_t> joined, tokenizer_->Encode(tail + " " + action));
   if (joined == apart) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "a token crosses from the end of the prompt, '", tail, "', into the action '", action, "'"));
+  return absl::InvalidArgumentError(absl::StrCat("a token crosses from the end of the prompt, '",
+                                                 tail, "', into the action '", action, "'"));
 }
 
 absl::StatusOr<Tree> ModelScorer::Tokenize(const ScoreRequest& request) const {
@@ -127,8 +126,11 @@ absl::StatusOr<std::unique_ptr<ActionScorer>> LoadModelScorer(
   base::Sha256Builder digest;
   digest.Append(config_text).Append(tokenizer_text);
   for (const std::string_view contents : weights.contents()) digest.Append(contents);
-  return std::make_unique<ModelScorer>(std::move(tokenizer), std::move(model), config,
-                                       digest.Finish().sha256_hex);
+  auto scorer = std::make_unique<ModelScorer>(std::move(tokenizer), std::move(model), config,
+                                              digest.Finish().sha256_hex);
+  const ScoreRequest first{.prompt = "Next action:", .actions = {"stop"}};
+  MTMC_RETURN_IF_ERROR(scorer->Score(std::span(&first, 1)).front().status());
+  return scorer;
 }
 
 }  // namespace mtmc::policy

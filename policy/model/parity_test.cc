@@ -2,11 +2,10 @@
 //
 // Our readers and our decoder against the `tokenizers` and `transformers`
 // packages, on what testdata/make_models.py wrote (a ctest fixture).
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdlib>
 #include <map>
-
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "common/base/file.h"
@@ -98,9 +97,8 @@ TEST_CASE("Tokenizer gives the ids of the tokenizers package", "[policy]") {
 }
 
 TEST_CASE("ActionScorer gives the log-probabilities of the transformers package", "[policy]") {
-  const std::string model =
-      GENERATE(std::string("llama"), std::string("llama_yarn"), std::string("llama_linear"),
-               std::string("qwen2"));
+  const std::string model = GENERATE(std::string("llama"), std::string("llama_yarn"),
+                                     std::string("llama_linear"), std::string("qwen2"));
   const Json cases = CasesOf(model);
   const std::unique_ptr<ActionScorer> scorer = Load(model);
 

@@ -9,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-
 #include "common/base/status_macros.h"
 
 namespace mtmc::policy {
@@ -58,9 +57,7 @@ std::string PcreMessage(int code) {
   return reinterpret_cast<const char*>(buffer.data());
 }
 
-PCRE2_SPTR AsCodeUnits(std::string_view text) {
-  return reinterpret_cast<PCRE2_SPTR>(text.data());
-}
+PCRE2_SPTR AsCodeUnits(std::string_view text) { return reinterpret_cast<PCRE2_SPTR>(text.data()); }
 
 // GPT-2's table: printable Latin-1 stands for itself, the other 68 bytes for
 // the characters from U+0100 on, in order.
@@ -118,7 +115,9 @@ void Assemble(SplitStep::Behavior behavior, const std::vector<Part>& parts,
   std::string pending;
   for (const Part& part : parts) {
     switch (behavior) {
-      case Behavior::kIsolated: pieces.emplace_back(part.text); break;
+      case Behavior::kIsolated:
+        pieces.emplace_back(part.text);
+        break;
       case Behavior::kRemoved:
         if (!part.is_match) pieces.emplace_back(part.text);
         break;
@@ -163,17 +162,18 @@ Regex::~Regex() = default;
 
 absl::StatusOr<Regex> Regex::Create(const std::string& pattern) {
   if (pattern.size() > kLongestPattern) {
-    return absl::InvalidArgumentError(absl::StrCat("pattern has ", pattern.size(),
-                                                   " bytes, must be at most ", kLongestPattern));
+    return absl::InvalidArgumentError(
+        absl::StrCat("pattern has ", pattern.size(), " bytes, must be at most ", kLongestPattern));
   }
   const std::string spelled = SpellOutWhiteSpace(pattern);
   int error = 0;
   PCRE2_SIZE offset = 0;
-  pcre2_code* code = pcre2_compile(AsCodeUnits(spelled), spelled.size(), PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C,
-                                   &error, &offset, nullptr);
+  pcre2_code* code =
+      pcre2_compile(AsCodeUnits(spelled), spelled.size(),
+                    PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &offset, nullptr);
   if (code == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("pattern '", pattern, "' does not compile: ",
-                                                   PcreMessage(error), " near byte ", offset));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "pattern '", pattern, "' does not compile: ", PcreMessage(error), " near byte ", offset));
   }
   // Where just-in-time compilation is not possible, the interpreter matches.
   pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);

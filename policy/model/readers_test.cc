@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The readers of outside bytes: configuration, tokenizer, safetensors.
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
-
-#include <catch2/catch.hpp>
 
 #include "common/base/file.h"
 #include "common/base/temp_dir.h"
@@ -117,9 +116,9 @@ TEST_CASE("Tokenizer takes merges written as pairs", "[policy]") {
 }
 
 TEST_CASE("Tokenizer writes an unknown character as bytes where declared", "[policy]") {
-  const std::string json = Replace(
-      Replace(kTokenizer, "\"fuse_unk\": true", "\"byte_fallback\": true"), "\"a\": 0",
-      "\"a\": 0, \"<0xC3>\": 6, \"<0xA4>\": 7");
+  const std::string json =
+      Replace(Replace(kTokenizer, "\"fuse_unk\": true", "\"byte_fallback\": true"), "\"a\": 0",
+              "\"a\": 0, \"<0xC3>\": 6, \"<0xA4>\": 7");
 
   CHECK(Encode(json, "a\xc3\xa4") == std::vector<int32_t>{0, 6, 7});
 }

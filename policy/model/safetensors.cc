@@ -16,10 +16,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "nlohmann/json.hpp"
-
 #include "common/base/annotate.h"
 #include "common/base/status_macros.h"
+#include "nlohmann/json.hpp"
 
 namespace mtmc::policy {
 namespace {
@@ -101,7 +100,7 @@ absl::StatusOr<std::set<std::string>> ReadIndex(const std::string& path) {
 }  // namespace
 
 absl::StatusOr<std::map<std::string, TensorEntry>> ParseSafetensorsHeader(std::string_view header,
-                                                                         size_t data_bytes) {
+                                                                          size_t data_bytes) {
   const Json root = Json::parse(header, nullptr, /*allow_exceptions=*/false);
   if (!root.is_object()) return absl::InvalidArgumentError("the header is not a JSON object");
   std::map<std::string, TensorEntry> entries;
@@ -121,7 +120,9 @@ class WeightFiles::MappedFile {
   static absl::StatusOr<std::unique_ptr<MappedFile>> Create(const std::string& path) {
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+
     struct stat facts {};
+
     void* address = MAP_FAILED;
     if (fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size > 0) {
       address = mmap(nullptr, static_cast<size_t>(facts.st_size), PROT_READ, MAP_PRIVATE, file, 0);
@@ -130,12 +131,12 @@ class WeightFiles::MappedFile {
     if (address == MAP_FAILED) {
       return absl::InvalidArgumentError(absl::StrCat(path, ": cannot be mapped, or is empty"));
     }
-    return std::unique_ptr<MappedFile>(
-        new MappedFile(address, static_cast<size_t>(facts.st_size)));
+    return std::unique_ptr<MappedFile>(new MappedFile(address, static_cast<size_t>(facts.st_size)));
   }
 
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
+
   ~MappedFile() { munmap(address_, size_); }
 
   std::string_view contents() const { return {static_cast<const char*>(address_), size_}; }
@@ -162,8 +163,8 @@ absl::StatusOr<WeightFiles> WeightFiles::Open(const std::string& folder) {
     return weights;
   }
   if (!std::filesystem::exists(index, ignored)) {
-    return absl::NotFoundError(absl::StrCat(
-        "no model.safetensors and no model.safetensors.index.json in '", folder, "'"));
+    return absl::NotFoundError(
+        absl::StrCat("no model.safetensors and no model.safetensors.index.json in '", folder, "'"));
   }
   MTMC_ASSIGN_OR_RETURN(const std::set<std::string> names, ReadIndex(index));
   for (const std::string& name : names) {

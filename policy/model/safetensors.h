@@ -31,7 +31,7 @@ struct TensorEntry {
 // INVALID_ARGUMENT, with the tensor's name, when a range lies outside the data
 // or does not have the length that type and shape need.
 absl::StatusOr<std::map<std::string, TensorEntry>> ParseSafetensorsHeader(std::string_view header,
-                                                                         size_t data_bytes);
+                                                                          size_t data_bytes);
 
 // The weights of a Hugging Face folder: `model.safetensors`, or the shards that
 // `model.safetensors.index.json` names, mapped read-only. A resource; move-only.

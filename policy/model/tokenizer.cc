@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-
 #include "common/base/status_macros.h"
 #include "policy/model/unicode.h"
 

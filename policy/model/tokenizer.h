@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-
 #include "policy/model/bpe.h"
 #include "policy/model/pre_tokenizer.h"
 
@@ -51,6 +50,7 @@ class Tokenizer {
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const;
 
   const std::vector<int32_t>& prefix() const { return options_.prefix; }
+
   const std::vector<int32_t>& suffix() const { return options_.suffix; }
 
   // One more than the largest id that Encode can return.

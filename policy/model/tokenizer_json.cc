@@ -7,9 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "nlohmann/json.hpp"
-
 #include "common/base/status_macros.h"
+#include "nlohmann/json.hpp"
 #include "policy/model/unicode.h"
 
 namespace mtmc::policy {
@@ -138,8 +137,8 @@ absl::Status ReadPreTokenizer(const Json& json, int depth, std::vector<PreTokeni
     // The prefix space comes before the pattern, the byte table after it.
     if (FlagOf(json, "add_prefix_space", true)) steps.emplace_back(PrefixSpaceStep{});
     if (FlagOf(json, "use_regex", true)) {
-      MTMC_ASSIGN_OR_RETURN(SplitStep step, MakeSplit(kGpt2Pattern, SplitStep::Behavior::kIsolated,
-                                                      false));
+      MTMC_ASSIGN_OR_RETURN(SplitStep step,
+                            MakeSplit(kGpt2Pattern, SplitStep::Behavior::kIsolated, false));
       steps.emplace_back(std::move(step));
     }
     steps.emplace_back(ByteLevelStep{});

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-
 #include "policy/model/tokenizer.h"
 
 namespace mtmc::policy {

@@ -36,9 +36,8 @@ absl::Status Batcher::Submit(ScoreRequest request, absl::Time deadline, Done don
   absl::MutexLock lock(&mutex_);
   if (is_ending_) return absl::UnavailableError("the policy service is shutting down");
   if (queue_.size() >= options_.max_queued) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(queue_.size(), " requests wait already, must be less than ",
-                     options_.max_queued));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        queue_.size(), " requests wait already, must be less than ", options_.max_queued));
   }
   queue_.push_back({std::move(request), absl::Now(), deadline, std::move(done)});
   return absl::OkStatus();

@@ -11,7 +11,6 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-
 #include "policy/model/action_scorer.h"
 
 namespace mtmc::policy {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-
 #include "policy/service/prompt.h"
 
 namespace mtmc::policy {
@@ -15,9 +14,12 @@ constexpr size_t kShortestPromptBytes = 1500;
 
 double Normalize(const ActionScore& score, const Action& action, ScoreNormalization normalization) {
   switch (normalization) {
-    case ScoreNormalization::kSum: break;
-    case ScoreNormalization::kTokenMean: return score.TokenMean();
-    case ScoreNormalization::kWordMean: return score.WordMean(action.text);
+    case ScoreNormalization::kSum:
+      break;
+    case ScoreNormalization::kTokenMean:
+      return score.TokenMean();
+    case ScoreNormalization::kWordMean:
+      return score.WordMean(action.text);
   }
   return score.Sum();
 }
@@ -26,8 +28,7 @@ Distribution MakeDistribution(const Query& query, const std::vector<ActionScore>
   Distribution distribution;
   for (size_t i = 0; i < scores.size(); ++i) {
     distribution.scores.push_back(Normalize(scores[i], query.actions[i], query.normalization));
-    distribution.token_counts.push_back(
-        static_cast<int>(scores[i].token_log_probabilities.size()));
+    distribution.token_counts.push_back(static_cast<int>(scores[i].token_log_probabilities.size()));
   }
   distribution.probabilities = Softmax(distribution.scores, query.temperature);
   return distribution;

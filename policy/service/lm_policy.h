@@ -22,7 +22,9 @@ class LmPolicy final : public Policy {
   void Decide(Query query, Done done) override;
 
   std::string name() const override { return "lm"; }
+
   std::string model_digest() const override { return model_digest_; }
+
   std::string description() const override { return description_; }
 
  private:

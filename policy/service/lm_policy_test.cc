@@ -2,13 +2,11 @@
 #include "policy/service/lm_policy.h"
 
 #include <atomic>
-
 #include <catch2/catch.hpp>
 
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-
 #include "policy/model/fake_action_scorer.h"
 #include "policy/service/batcher.h"
 
@@ -30,6 +28,7 @@ class BlockingScorer final : public ActionScorer {
   }
 
   std::string model_digest() const override { return "digest"; }
+
   std::string description() const override { return "blocking"; }
 
   FakeActionScorer fake;
@@ -67,9 +66,8 @@ TEST_CASE("Batcher scores requests of several callers in one pass", "[policy]") 
 
   for (int i = 0; i < 3; ++i) {
     const absl::Status submitted =
-        batcher.Submit({"prompt", {"stop"}}, absl::InfiniteFuture(), [&](ActionScorer::Result) {
-          answers.DecrementCount();
-        });
+        batcher.Submit({"prompt", {"stop"}}, absl::InfiniteFuture(),
+                       [&](ActionScorer::Result) { answers.DecrementCount(); });
     CHECK(submitted.ok());
   }
   answers.Wait();
@@ -81,7 +79,8 @@ TEST_CASE("Batcher refuses more than its queue holds", "[policy]") {
   BlockingScorer scorer;
   Batcher batcher(scorer, {.max_batch = 1, .max_delay = absl::ZeroDuration(), .max_queued = 2});
   const auto submit = [&] {
-    return batcher.Submit({"prompt", {"stop"}}, absl::InfiniteFuture(), [](ActionScorer::Result) {});
+    return batcher.Submit({"prompt", {"stop"}}, absl::InfiniteFuture(),
+                          [](ActionScorer::Result) {});
   };
   REQUIRE(submit().ok());
   scorer.has_started.WaitForNotification();
@@ -115,9 +114,9 @@ TEST_CASE("Batcher answers what still waits when it ends", "[policy]") {
   absl::Status status;
   {
     Batcher batcher(scorer, {.max_batch = 2, .max_delay = kNeverLate, .max_queued = 2});
-    const absl::Status submitted = batcher.Submit(
-        {"prompt", {"stop"}}, absl::InfiniteFuture(),
-        [&](ActionScorer::Result result) { status = result.status(); });
+    const absl::Status submitted =
+        batcher.Submit({"prompt", {"stop"}}, absl::InfiniteFuture(),
+                       [&](ActionScorer::Result result) { status = result.status(); });
     REQUIRE(submitted.ok());
   }
 

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-
 #include "common/metrics/metrics.h"
 #include "common/rpc/deadline.h"
 #include "common/rpc/status.h"
@@ -21,8 +20,7 @@ namespace {
 
 // `TYPE_FIX_BUILD` to `fix_build`.
 std::string ActionLabel(const v1::Action& action) {
-  return absl::AsciiStrToLower(
-      absl::StripPrefix(v1::Action::Type_Name(action.type()), "TYPE_"));
+  return absl::AsciiStrToLower(absl::StripPrefix(v1::Action::Type_Name(action.type()), "TYPE_"));
 }
 
 // Gives a policy's bare status the reason that clients act on.
@@ -36,7 +34,8 @@ absl::Status WithReason(const absl::Status& status) {
       return rpc::MakeError(status.code(), "SEARCH_STATE_TOO_LARGE", message);
     case absl::StatusCode::kResourceExhausted:
       return rpc::MakeError(status.code(), "OVERLOADED", message);
-    default: return status;
+    default:
+      return status;
   }
 }
 
@@ -125,8 +124,7 @@ class PolicyServiceAdapter final : public v1::PolicyService::CallbackService {
     if (status.ok()) return status;
     registry_
         .MakeCounter("mtmc_policy_errors_total", "Requests answered with an error, by code.",
-                     {{"policy", policy.name()},
-                      {"code", absl::StatusCodeToString(status.code())}})
+                     {{"policy", policy.name()}, {"code", absl::StatusCodeToString(status.code())}})
         .Increment();
     return status;
   }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/service/policy_service.h"
 
-#include <catch2/catch.hpp>
 #include <grpcpp/grpcpp.h>
+
+#include <catch2/catch.hpp>
 
 #include "absl/time/clock.h"
 #include "common/metrics/metrics.h"

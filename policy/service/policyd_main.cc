@@ -12,8 +12,6 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "grpcpp/impl/service_type.h"
-
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/shutdown_signal.h"
@@ -23,6 +21,7 @@
 #include "common/metrics/http_endpoint.h"
 #include "common/metrics/metrics.h"
 #include "common/rpc/server.h"
+#include "grpcpp/impl/service_type.h"
 #include "policy/model/model_scorer.h"
 #include "policy/rules/rules_policy.h"
 #include "policy/service/lm_policy.h"
@@ -87,7 +86,8 @@ void Declare(CLI::App& app, Flags& flags) {
                  "longest wait of a request for others, in milliseconds")
       ->check(CLI::Range(0, 10000))
       ->capture_default_str();
-  app.add_option("--max-queued", flags.max_queued, "requests that may wait before others are refused")
+  app.add_option("--max-queued", flags.max_queued,
+                 "requests that may wait before others are refused")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
 }
@@ -102,11 +102,11 @@ absl::StatusOr<std::unique_ptr<Policy>> LoadModel(const Flags& flags) {
   const absl::StatusOr<config::PythonEnvironment> python =
       config::PythonEnvironment::Probe(flags.python);
   if (!python.ok()) return python.status();
-  absl::StatusOr<std::unique_ptr<ActionScorer>> scorer = LoadModelScorer(
-      flags.model, {.plugin_path = config::InstalledFile("lib/mtmc_lm.so"),
-                    .torch_folder = python->torch_lib_dir,
-                    .device = flags.device,
-                    .keeps_bfloat16 = flags.weights == "bfloat16"});
+  absl::StatusOr<std::unique_ptr<ActionScorer>> scorer =
+      LoadModelScorer(flags.model, {.plugin_path = config::InstalledFile("lib/mtmc_lm.so"),
+                                    .torch_folder = python->torch_lib_dir,
+                                    .device = flags.device,
+                                    .keeps_bfloat16 = flags.weights == "bfloat16"});
   if (!scorer.ok()) return scorer.status();
   return std::make_unique<LmPolicy>(
       *std::move(scorer), Batcher::Options{.max_batch = flags.max_batch,
@@ -190,7 +190,8 @@ int Main(int argc, char** argv) {
         {{"model", lm->description()}, {"digest", lm->model_digest()}});
   }
   std::vector<Policy*> policies = {&rules};
-  if (lm) policies.insert(flags.default_policy == "lm" ? policies.begin() : policies.end(), lm.get());
+  if (lm)
+    policies.insert(flags.default_policy == "lm" ? policies.begin() : policies.end(), lm.get());
   return Serve(flags, policies, shutdown);
 }
 

@@ -37,7 +37,8 @@ std::string Shorten(const std::vector<std::string>& lines, size_t bytes) {
   const size_t room = bytes > kNoteBytes ? bytes - kNoteBytes : 0;
   size_t head = 0;
   std::string first;
-  while (head < lines.size() && first.size() + lines[head].size() <= room / 2) first += lines[head++];
+  while (head < lines.size() && first.size() + lines[head].size() <= room / 2)
+    first += lines[head++];
   size_t tail = lines.size();
   std::string last;
   while (tail > head && last.size() + lines[tail - 1].size() + first.size() <= room) {
@@ -61,10 +62,14 @@ std::string DeviceLine(const DeviceRates& device) {
 
 const char* PrecisionName(PrecisionClass precision) {
   switch (precision) {
-    case PrecisionClass::kStrict: return "strict";
-    case PrecisionClass::kKernelBench: return "kernelbench";
-    case PrecisionClass::kTf32: return "tf32";
-    case PrecisionClass::kHalf: return "half";
+    case PrecisionClass::kStrict:
+      return "strict";
+    case PrecisionClass::kKernelBench:
+      return "kernelbench";
+    case PrecisionClass::kTf32:
+      return "tf32";
+    case PrecisionClass::kHalf:
+      return "half";
   }
   return "kernelbench";
 }
@@ -153,9 +158,9 @@ std::string MakePrompt(const SearchState& search_state, std::span<const Action> 
   // Eighths of what the fixed part leaves: three for the program, two each for
   // reference and actions, one for the steps.
   const size_t eighth = (std::max(max_bytes, kShortestPrompt) - kFixedBytes) / 8;
-  std::string prompt = absl::StrCat(
-      "Choose the next optimization of this program.\n", DeviceLine(search_state.device),
-      "Precision: ", PrecisionName(search_state.precision), "\n");
+  std::string prompt = absl::StrCat("Choose the next optimization of this program.\n",
+                                    DeviceLine(search_state.device),
+                                    "Precision: ", PrecisionName(search_state.precision), "\n");
   absl::StrAppend(&prompt, "Reference:\n", Shorten(ReferenceLines(search_state), 2 * eighth));
   absl::StrAppend(&prompt, "Program:\n", Shorten(ProgramLines(search_state.program), 3 * eighth));
   absl::StrAppend(&prompt, EvaluationLines(search_state.evaluation),

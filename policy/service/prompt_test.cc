@@ -2,7 +2,6 @@
 #include "policy/service/prompt.h"
 
 #include <algorithm>
-
 #include <catch2/catch.hpp>
 
 namespace mtmc::policy {
