@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/gateway/llm_coder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/error.h"
+#include "kernel/graph/text.h"
+#include "kernel/program/parser.h"
+#include "server/gateway/program_actions.h"
+#include "server/gateway/prompt.h"
+#include "server/gateway/reply_parser.h"
+
+namespace mtmc::gateway {
+namespace {
+
+// Of the caller's time, so that it gets our answer and not its own time-out.
+constexpr absl::Duration kAnswerMargin = absl::Seconds(1);
+
+CodingResult Fail(const char* reason, std::string message, TokenUse use = {}) {
+  return {.outcome = CoderFailure{.reason = reason, .message = std::move(message)},
+          .token_use = std::move(use)};
+}
+
+std::string MessageOf(const absl::Status& status) { return std::string(status.message()); }
+
+// A model that never answers or answers garbage has failed at its trial; a
+// model that cannot be reached is the environment's fault.
+absl::StatusOr<CodingResult> FromFailedCall(const absl::Status& status, const std::string& model) {
+  if (absl::IsDeadlineExceeded(status)) {
+    return Fail("REPLY_TIMEOUT", "the model did not reply in time: " + MessageOf(status), {.model = model});
+  }
+  if (absl::IsDataLoss(status)) return Fail("REPLY_NOT_PARSED", MessageOf(status), {.model = model});
+  if (absl::IsUnavailable(status) && rpc::ErrorReason(status).empty()) {
+    return rpc::MakeError(absl::StatusCode::kUnavailable, "CODER_UNAVAILABLE", MessageOf(status));
+  }
+  return status;
+}
+
+// Whether the program is written in the language that was asked for.
+CodingResult CheckDialect(CodingResult result, kernel::Dialect dialect) {
+  const auto* program = std::get_if<CodedProgram>(&result.outcome);
+  if (program == nullptr) return result;
+  const kernel::ParseResult parsed = kernel::ParseProgram(program->text);
+  if (parsed.program && parsed.program->dialect == dialect) return result;
+  return Fail("REPLY_NOT_PARSED", kernel::Concat("the program is not written in ", kernel::ToText(dialect)),
+              std::move(result.token_use));
+}
+
+}  // namespace
+
+LlmCoder::LlmCoder(ChatModel& model, MicroCoder* starter, Options options)
+    : model_(model), starter_(starter), options_(std::move(options)) {}
+
+std::string LlmCoder::description() const {
+  return options_.default_model.empty() ? "language model named by the request"
+                                        : "language model, by default " + options_.default_model;
+}
+
+absl::StatusOr<CodingResult> LlmCoder::CreateProgram(const CodingTask& task) {
+  if (starter_ != nullptr) {
+    absl::StatusOr<CodingResult> result = starter_->CreateProgram(task);
+    if (result.ok() && std::holds_alternative<CodedProgram>(result->outcome)) return result;
+  }
+  return Ask(task, MakeStartPrompt(task));
+}
+
+absl::StatusOr<CodingResult> LlmCoder::ApplyAction(const CodingTask& task, const CodedProgram& program,
+                                                   const CodingAction& action, const Feedback& feedback) {
+  if (action.type == "stop" || action.type.empty()) {
+    return Fail("ILLEGAL_ACTION", "`stop` ends the search; it is nothing to apply");
+  }
+  return Ask(task, MakeActionPrompt(task, program, action, feedback));
+}
+
+absl::StatusOr<std::vector<CodingAction>> LlmCoder::ListActions(const CodingTask& task,
+                                                                const CodedProgram& program,
+                                                                const Feedback& feedback) {
+  if (starter_ != nullptr && !program.schedule.empty()) {
+    return starter_->ListActions(task, program, feedback);
+  }
+  return ListProgramActions(task, program.text, feedback);
+}
+
+absl::StatusOr<ChatRequest> LlmCoder::MakeRequest(const CodingTask& task,
+                                                  std::vector<ChatMessage> messages) const {
+  ChatRequest request{.model = task.model.empty() ? options_.default_model : task.model,
+                      .messages = std::move(messages),
+                      .temperature = options_.temperature,
+                      .seed = task.seed};
+  if (request.model.empty()) {
+    return rpc::MakeError(absl::StatusCode::kInvalidArgument, "MODEL_NOT_SET",
+                          "name a model in the job, or start the gateway with --model");
+  }
+  const int64_t limit =
+      task.max_tokens > 0 ? std::min(task.max_tokens, options_.max_tokens) : options_.max_tokens;
+  const int64_t prompt_tokens = EstimateTokens(request.messages);
+  const int64_t left = limit - prompt_tokens;
+  if (left < options_.min_reply_tokens) {
+    return rpc::MakeError(absl::StatusCode::kResourceExhausted, "TOKEN_BUDGET_EXHAUSTED",
+                          absl::StrCat("the prompt takes about ", prompt_tokens, " of ", limit,
+                                       " tokens, which leaves no room for a program"));
+  }
+  request.max_reply_tokens = std::min(left, options_.max_reply_tokens);
+  return request;
+}
+
+absl::StatusOr<CodingResult> LlmCoder::Ask(const CodingTask& task, std::vector<ChatMessage> messages) {
+  MTMC_ASSIGN_OR_RETURN(const ChatRequest request, MakeRequest(task, std::move(messages)));
+  const absl::Time deadline =
+      std::min(task.deadline - kAnswerMargin, absl::Now() + options_.total_timeout);
+  const absl::StatusOr<ChatReply> reply = model_.Complete(request, deadline);
+  if (!reply.ok()) return FromFailedCall(reply.status(), request.model);
+  CodingResult result = CheckDialect(ParseReply(reply->text, reply->is_cut), task.device.dialect);
+  result.token_use = {.input_tokens = reply->input_tokens,
+                      .output_tokens = reply->output_tokens,
+                      .model = reply->model};
+  return result;
+}
+
+}  // namespace mtmc::gateway

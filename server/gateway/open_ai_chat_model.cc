@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/gateway/open_ai_chat_model.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/error.h"
+
+namespace mtmc::gateway {
+namespace {
+
+using Json = nlohmann::json;
+
+// What a provider says about an error, cut to a length fit for one log line.
+std::string ErrorText(const std::string& body) {
+  constexpr size_t kMaxBytes = 300;
+  const Json json = Json::parse(body, nullptr, /*allow_exceptions=*/false);
+  std::string text = body;
+  if (json.is_object() && json.contains("error")) {
+    const Json& error = json["error"];
+    const bool has_message = error.is_object() && error.contains("message") && error["message"].is_string();
+    text = has_message ? error["message"].get<std::string>()
+                       : error.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  }
+  return text.substr(0, kMaxBytes);
+}
+
+absl::Status ToStatus(const HttpResponse& response, const ApiKey& key) {
+  const std::string message =
+      absl::StrCat("the model's server answered ", response.status, ": ",
+                   // Redacted before it is cut, so that no half of a key is left.
+                   ErrorText(key.Redact(response.body)));
+  if (response.status != 429 && response.status < 500) {
+    return rpc::MakeError(absl::StatusCode::kFailedPrecondition, "CODER_REFUSED", message);
+  }
+  std::map<std::string, std::string> metadata = {{"http_status", absl::StrCat(response.status)}};
+  int64_t seconds = 0;
+  if (absl::SimpleAtoi(response.retry_after, &seconds) && seconds >= 0) {
+    metadata["retry_after_seconds"] = absl::StrCat(seconds);
+  }
+  return rpc::MakeError(absl::StatusCode::kUnavailable, "CODER_UNAVAILABLE", message, metadata);
+}
+
+int64_t TokensOf(const Json& usage, const char* name) {
+  if (!usage.is_object()) return 0;
+  const auto it = usage.find(name);
+  return it != usage.end() && it->is_number_integer() ? std::max<int64_t>(it->get<int64_t>(), 0) : 0;
+}
+
+absl::StatusOr<ChatReply> NoCompletion(const std::string& what) {
+  return absl::DataLossError(absl::StrCat("the reply is no chat completion: ", what));
+}
+
+}  // namespace
+
+std::string ToOpenAiJson(const ChatRequest& request) {
+  Json messages = Json::array();
+  ChatMessage::Role last_role = ChatMessage::Role::kSystem;
+  for (const ChatMessage& message : request.messages) {
+    // Chat templates of local models refuse two messages of one role in a row.
+    if (!messages.empty() && message.role == last_role) {
+      std::string text = messages.back()["content"].get<std::string>();
+      messages.back()["content"] = text + "\n\n" + message.text;
+      continue;
+    }
+    last_role = message.role;
+    const char* role = message.role == ChatMessage::Role::kSystem ? "system" : "user";
+    messages.push_back({{"role", role}, {"content", message.text}});
+  }
+  const Json body = {{"model", request.model},
+                     {"messages", std::move(messages)},
+                     {"max_tokens", request.max_reply_tokens},
+                     {"temperature", request.temperature},
+                     {"seed", request.seed},
+                     {"stream", false}};
+  // Sources may hold any bytes; the wire holds UTF-8.
+  return body.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+absl::StatusOr<ChatReply> FromOpenAiJson(const std::string& body) {
+  const Json json = Json::parse(body, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return NoCompletion("not a JSON object");
+  const auto choices = json.find("choices");
+  if (choices == json.end() || !choices->is_array() || choices->empty()) return NoCompletion("no choices");
+  const Json& choice = choices->front();
+  if (!choice.is_object() || !choice.contains("message") || !choice["message"].is_object()) {
+    return NoCompletion("no message");
+  }
+  ChatReply reply;
+  const auto content = choice["message"].find("content");
+  // A refusal or a reply that was all reasoning has null content.
+  if (content != choice["message"].end() && content->is_string()) {
+    reply.text = content->get<std::string>();
+  }
+  const auto finish = choice.find("finish_reason");
+  reply.is_cut = finish != choice.end() && *finish == "length";
+  const auto usage = json.find("usage");
+  if (usage != json.end()) {
+    reply.input_tokens = TokensOf(*usage, "prompt_tokens");
+    reply.output_tokens = TokensOf(*usage, "completion_tokens");
+  }
+  const auto model = json.find("model");
+  if (model != json.end() && model->is_string()) reply.model = model->get<std::string>();
+  return reply;
+}
+
+absl::StatusOr<std::unique_ptr<OpenAiChatModel>> OpenAiChatModel::Create(Options options) {
+  MTMC_ASSIGN_OR_RETURN(Url url, ParseUrl(options.base_url));
+  url.path += "/chat/completions";
+  return std::unique_ptr<OpenAiChatModel>(
+      new OpenAiChatModel(std::move(url), std::move(options.key), options.limits));
+}
+
+OpenAiChatModel::OpenAiChatModel(Url url, ApiKey key, HttpLimits limits)
+    : url_(std::move(url)), key_(std::move(key)), limits_(limits) {}
+
+absl::StatusOr<ChatReply> OpenAiChatModel::Complete(const ChatRequest& request, absl::Time deadline) {
+  std::map<std::string, std::string> headers;
+  if (!key_.is_empty()) headers["Authorization"] = key_.AuthorizationHeader();
+  MTMC_ASSIGN_OR_RETURN(HttpResponse response,
+                        PostJson(url_, headers, ToOpenAiJson(request), limits_, deadline));
+  if (response.status != 200) return ToStatus(response, key_);
+  MTMC_ASSIGN_OR_RETURN(ChatReply reply, FromOpenAiJson(response.body));
+  reply.text = key_.Redact(std::move(reply.text));
+  reply.model = key_.Redact(std::move(reply.model));
+  if (reply.model.empty()) reply.model = request.model;
+  return reply;
+}
+
+}  // namespace mtmc::gateway
