@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Compiler settings: the language, mtmc::warnings, sanitizers, coverage, linker.
+# Compiler settings: the language, mtmc::warnings, coverage, linker.
 
 include_guard(GLOBAL)
 
@@ -16,7 +16,6 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2")
 option(MTMC_WERROR "Warnings are errors" OFF)
 option(MTMC_COVERAGE "Instrument for gcov" OFF)
 option(MTMC_FUZZ "Build fuzz targets with libFuzzer (clang)" OFF)
-set(MTMC_SANITIZE "" CACHE STRING "Value for -fsanitize=, such as address,undefined or thread")
 
 add_library(mtmc_warnings INTERFACE)
 add_library(mtmc::warnings ALIAS mtmc_warnings)
@@ -28,13 +27,6 @@ target_compile_options(mtmc_warnings INTERFACE
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
   $<$<BOOL:${MTMC_WERROR}>:-Werror>)
 
-if(MTMC_SANITIZE)
-  add_compile_options(-fsanitize=${MTMC_SANITIZE} -fno-omit-frame-pointer)
-  add_link_options(-fsanitize=${MTMC_SANITIZE})
-  if(MTMC_SANITIZE MATCHES "undefined")
-    add_compile_options(-fno-sanitize-recover=undefined)
-  endif()
-endif()
 if(MTMC_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     message(FATAL_ERROR "MTMC_FUZZ needs clang: pass -DCMAKE_CXX_COMPILER=clang++-14")

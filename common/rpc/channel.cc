@@ -42,7 +42,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& endpoint,
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   // A restarted server is found within a second or two, not gRPC's two minutes.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 200);
+  // Despite its name the time that one attempt to connect may take: a loaded host
+  // needs more than a moment for the handshake.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2'000);
   // Channels to one endpoint with equal arguments would share a connection, and
   // with it the backoff; tests and restarts want their own.
