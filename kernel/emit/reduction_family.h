@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernel/emit/family.h"
+
+namespace mtmc::kernel {
+
+// Reductions whose every output has one element per row of what is reduced, with
+// maps before and after, multiple reductions over the same axes in one sweep.
+// Knobs as in `row_kernel.h`.
+const Family& ReductionFamily();
+
+}  // namespace mtmc::kernel
