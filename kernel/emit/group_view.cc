@@ -257,6 +257,17 @@ GroupView MakeGroupView(const Graph& graph, const LoopNest& nest, const NestInde
   // Free nodes are found by walking reads backwards from the members.
   std::set<const Loop*> loops;
   std::vector<const Loop*> pending;
+  const auto reads_of = [&](const Loop& loop) {
+    std::vector<std::string> reads = TensorsReadBy(loop);
+    if (loop.form == Loop::Form::kOpaque || group.family == FamilyKind::kLibrary) {
+      // A call names all its arguments.
+      const int position = index.PositionOf(loop.node);
+      if (members.contains(loop.node)) {
+        CollectValues(graph.nodes[static_cast<size_t>(position)].arguments, reads);
+      }
+    }
+    return reads;
+  };
   for (const std::string& node : group.nodes) {
     for (const Loop* loop : index.LoopsOf(node)) pending.push_back(loop);
   }
@@ -264,7 +275,7 @@ GroupView MakeGroupView(const Graph& graph, const LoopNest& nest, const NestInde
     const Loop* loop = pending.back();
     pending.pop_back();
     if (!loops.insert(loop).second) continue;
-    for (const std::string& value : TensorsReadBy(*loop)) {
+    for (const std::string& value : reads_of(*loop)) {
       const Loop* producer = index.ProducerOf(value);
       if (producer != nullptr && index.IsFree(producer->node)) pending.push_back(producer);
     }
@@ -283,12 +294,7 @@ GroupView MakeGroupView(const Graph& graph, const LoopNest& nest, const NestInde
     }
   };
   for (const Loop* loop : view.loops) {
-    std::vector<std::string> reads = TensorsReadBy(*loop);
-    if (loop->form == Loop::Form::kOpaque) {
-      CollectValues(graph.nodes[static_cast<size_t>(index.PositionOf(loop->node))].arguments,
-                    reads);
-    }
-    for (const std::string& value : reads) {
+    for (const std::string& value : reads_of(*loop)) {
       if (!is_inside(value)) add_input(value);
     }
     if (!members.contains(loop->node)) continue;
