@@ -23,6 +23,7 @@ namespace {
 
 struct IgnoreReads {
   IgnoreReads() { AnnotateIgnoreReadsBegin(__FILE__, __LINE__); }
+
   ~IgnoreReads() { AnnotateIgnoreReadsEnd(__FILE__, __LINE__); }
 };
 
@@ -42,19 +43,19 @@ auto Run(void* mutex, Call call) {
 
 // Declares the real function and defines its wrapper. `name` is the mangled name,
 // `mutex` the parameter that is the mutex.
-#define MTMC_WRAP(result, name, parameters, arguments, mutex)            \
-  result Real_##name parameters asm("__real_" #name);                    \
-  result Wrap_##name parameters asm("__wrap_" #name);                    \
-  result Wrap_##name parameters {                                        \
-    return Run(mutex, [&] { return Real_##name arguments; });            \
+#define MTMC_WRAP(result, name, parameters, arguments, mutex) \
+  result Real_##name parameters asm("__real_" #name);         \
+  result Wrap_##name parameters asm("__wrap_" #name);         \
+  result Wrap_##name parameters {                             \
+    return Run(mutex, [&] { return Real_##name arguments; }); \
   }
 
 // The same for functions without a result.
-#define MTMC_WRAP_VOID(name, parameters, arguments, mutex)               \
-  void Real_##name parameters asm("__real_" #name);                      \
-  void Wrap_##name parameters asm("__wrap_" #name);                      \
-  void Wrap_##name parameters {                                          \
-    Run(mutex, [&] { return Real_##name arguments, true; });             \
+#define MTMC_WRAP_VOID(name, parameters, arguments, mutex)   \
+  void Real_##name parameters asm("__real_" #name);          \
+  void Wrap_##name parameters asm("__wrap_" #name);          \
+  void Wrap_##name parameters {                              \
+    Run(mutex, [&] { return Real_##name arguments, true; }); \
   }
 
 using absl::Condition;

@@ -2,6 +2,7 @@
 
 // The small values of common/base: digests, ids, files and status text.
 
+#include <catch2/catch.hpp>
 #include <cerrno>
 #include <filesystem>
 #include <iterator>
@@ -9,9 +10,6 @@
 #include <string>
 
 #include "absl/strings/cord.h"
-
-#include <catch2/catch.hpp>
-
 #include "common/base/annotate.h"
 #include "common/base/digest.h"
 #include "common/base/file.h"

@@ -2,13 +2,11 @@
 #include "common/base/executor.h"
 
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <memory>
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-
-#include <catch2/catch.hpp>
-
 #include "common/testing/status_matchers.h"
 
 namespace mtmc::base {
@@ -32,9 +30,9 @@ TEST_CASE("Executor refuses a task when its queue is full", "[base]") {
   absl::Notification may_end;
   Executor executor({.name = "small", .num_threads = 1, .max_queued = 1});
   REQUIRE_THAT(executor.Submit([&] {
-                 has_started.Notify();
-                 may_end.WaitForNotification();
-               }),
+    has_started.Notify();
+    may_end.WaitForNotification();
+  }),
                IsOk());
   has_started.WaitForNotification();
   REQUIRE_THAT(executor.Submit([] {}), IsOk());

@@ -51,7 +51,9 @@ absl::Status WriteAndRename(const std::filesystem::path& temporary,
 absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path, std::uint64_t max_bytes) {
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.is_open()) return FileError("open", path);
+
   struct stat info {};
+
   if (::fstat(file.get(), &info) != 0) return FileError("stat", path);
   if (S_ISDIR(info.st_mode)) {
     return absl::FailedPreconditionError(absl::StrCat(path.string(), " is a folder"));

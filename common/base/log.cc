@@ -86,8 +86,8 @@ void SetForm(Logger& logger, LogLevel level) {
 Logger& TheLogger() {
   static Logger& logger = *[] {
     auto* made = new Logger;
-    made->spdlog = std::make_shared<spdlog::logger>(
-        "mtmc", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    made->spdlog =
+        std::make_shared<spdlog::logger>("mtmc", std::make_shared<spdlog::sinks::stderr_sink_mt>());
     SetForm(*made, LogLevel::kInfo);
     return made;
   }();
@@ -115,9 +115,8 @@ absl::StatusOr<LogLevel> ParseLogLevel(std::string_view name) {
 void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields) {
   Logger& logger = TheLogger();
   if (!logger.spdlog->should_log(ToSpdlog(level))) return;
-  std::string line = logger.json
-                         ? absl::StrCat("\"message\":\"", EscapeJson(message), "\"")
-                         : std::string(message);
+  std::string line = logger.json ? absl::StrCat("\"message\":\"", EscapeJson(message), "\"")
+                                 : std::string(message);
   for (const LogField& field : fields) {
     if (logger.json) {
       absl::StrAppend(&line, ",\"", EscapeJson(field.key), "\":\"", EscapeJson(field.value), "\"");

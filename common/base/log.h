@@ -18,8 +18,9 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 // Never pass a secret: nothing redacts it.
 struct LogField {
   template <typename T>
-    requires std::is_arithmetic_v<T>
-  LogField(std::string_view key_in, T value_in) : key(key_in), value(absl::StrCat(value_in)) {}
+
+  requires std::is_arithmetic_v<T> LogField(std::string_view key_in, T value_in)
+      : key(key_in), value(absl::StrCat(value_in)) {}
 
   LogField(std::string_view key_in, bool value_in)
       : key(key_in), value(value_in ? "true" : "false") {}

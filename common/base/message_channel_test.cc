@@ -5,13 +5,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <catch2/catch.hpp>
 #include <string>
 #include <thread>
 
 #include "absl/time/clock.h"
-
-#include <catch2/catch.hpp>
-
 #include "common/testing/status_matchers.h"
 
 namespace mtmc::base {
@@ -67,8 +65,7 @@ TEST_CASE("A receive goes on after its deadline passed", "[base]") {
   const UniqueFd peer(ends[1]);
   REQUIRE(::write(peer.get(), "\5\0\0\0he", 6) == 6);
 
-  CHECK_THAT(channel.Receive(absl::Now()).status(),
-             StatusIs(absl::StatusCode::kDeadlineExceeded));
+  CHECK_THAT(channel.Receive(absl::Now()).status(), StatusIs(absl::StatusCode::kDeadlineExceeded));
   REQUIRE(::write(peer.get(), "llo", 3) == 3);
 
   CHECK(channel.Receive(Soon()).value() == "hello");

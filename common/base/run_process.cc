@@ -63,7 +63,8 @@ absl::StatusOr<CompletedProcess> RunProcess(SubprocessOptions options, const Run
                              static_cast<int>(absl::ToInt64Milliseconds(wait)) + 1);
     if (absl::Now() >= deadline) break;
     if (ready <= 0) continue;
-    if (entries[0].revents) Drain(process.standard_output(), result.output, limits.max_output_bytes);
+    if (entries[0].revents)
+      Drain(process.standard_output(), result.output, limits.max_output_bytes);
     if (entries[1].revents) Drain(process.standard_error(), result.error, limits.max_output_bytes);
     if (entries[2].revents) Feed(process.standard_input(), left);
     // A grandchild may hold the streams open; reaping kills it.
@@ -71,8 +72,8 @@ absl::StatusOr<CompletedProcess> RunProcess(SubprocessOptions options, const Run
   }
   absl::StatusOr<ExitReason> exit = process.Wait(deadline);
   if (!exit.ok()) {
-    return absl::DeadlineExceededError(absl::StrCat(options.argv[0], " ran longer than ",
-                                                    absl::FormatDuration(limits.timeout)));
+    return absl::DeadlineExceededError(
+        absl::StrCat(options.argv[0], " ran longer than ", absl::FormatDuration(limits.timeout)));
   }
   result.exit = *exit;
   return result;

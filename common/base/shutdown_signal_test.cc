@@ -5,9 +5,9 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "absl/time/clock.h"
-
 #include <catch2/catch.hpp>
+
+#include "absl/time/clock.h"
 
 namespace mtmc::base {
 namespace {

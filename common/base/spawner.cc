@@ -112,13 +112,13 @@ absl::StatusOr<pid_t> ForkAndExecute(const SpawnRequest& request) {
   UniqueFd write_end(ends[1]);
   int first_free = 3;
   for (const auto& [fd, child_fd] : request.fds) first_free = std::max(first_free, child_fd + 1);
-  Prepared prepared{.argv = Pointers(request.argv),
-                    .environment = Pointers(request.environment),
-                    .working_folder =
-                        request.working_folder.empty() ? nullptr : request.working_folder.c_str(),
-                    .fds = request.fds,
-                    .first_free = first_free,
-                    .parent = ::getpid()};
+  Prepared prepared{
+      .argv = Pointers(request.argv),
+      .environment = Pointers(request.environment),
+      .working_folder = request.working_folder.empty() ? nullptr : request.working_folder.c_str(),
+      .fds = request.fds,
+      .first_free = first_free,
+      .parent = ::getpid()};
   const pid_t pid = ::fork();
   if (pid < 0) return SystemError(errno, "fork for " + request.argv[0]);
   if (pid == 0) RunChild(prepared, write_end.get());

@@ -23,9 +23,9 @@
 #define MTMC_ASSIGN_OR_RETURN(lhs, expr) \
   MTMC_ASSIGN_OR_RETURN_IMPL_(MTMC_STATUS_CONCAT_(mtmc_status_or_, __LINE__), lhs, expr)
 
-#define MTMC_ASSIGN_OR_RETURN_IMPL_(result, lhs, expr)      \
-  auto result = (expr);                                     \
-  if (!result.ok()) return std::move(result).status();      \
+#define MTMC_ASSIGN_OR_RETURN_IMPL_(result, lhs, expr) \
+  auto result = (expr);                                \
+  if (!result.ok()) return std::move(result).status(); \
   lhs = *std::move(result)
 
 #define MTMC_STATUS_CONCAT_(a, b) MTMC_STATUS_CONCAT_INNER_(a, b)

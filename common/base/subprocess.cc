@@ -80,9 +80,8 @@ absl::StatusOr<Stream> OpenStream(const Stdio& stdio, int number) {
     }
     case Stdio::Kind::kFile:
       path = stdio.path.string();
-      stream.childs = UniqueFd(
-          ::open(path.c_str(), (is_input ? O_RDONLY : O_WRONLY | O_CREAT | O_APPEND) | O_CLOEXEC,
-                 0644));
+      stream.childs = UniqueFd(::open(
+          path.c_str(), (is_input ? O_RDONLY : O_WRONLY | O_CREAT | O_APPEND) | O_CLOEXEC, 0644));
       break;
   }
   if (!stream.childs.is_open()) return SystemError(errno, "open " + path);

@@ -40,9 +40,12 @@ struct Stdio {
   enum class Kind { kInherit, kNull, kPipe, kFile };
 
   static Stdio Inherit() { return {Kind::kInherit, {}}; }
+
   static Stdio Null() { return {Kind::kNull, {}}; }
+
   // The other end is Subprocess::standard_input() and its siblings.
   static Stdio Pipe() { return {Kind::kPipe, {}}; }
+
   // Reads from, or appends to, the file.
   static Stdio File(std::filesystem::path path) { return {Kind::kFile, std::move(path)}; }
 
@@ -72,6 +75,7 @@ struct SubprocessOptions {
     int fd;
     int child_fd;
   };
+
   std::vector<InheritedFd> inherited_fds;
 };
 

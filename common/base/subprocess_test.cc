@@ -4,14 +4,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <catch2/catch.hpp>
 #include <fstream>
 #include <string>
 #include <thread>
 
 #include "absl/time/clock.h"
-
-#include <catch2/catch.hpp>
-
 #include "common/base/run_process.h"
 #include "common/testing/status_matchers.h"
 
@@ -21,9 +19,7 @@ namespace {
 using testing::IsOk;
 using testing::StatusIs;
 
-SubprocessOptions Shell(const std::string& script) {
-  return {.argv = {"/bin/sh", "-c", script}};
-}
+SubprocessOptions Shell(const std::string& script) { return {.argv = {"/bin/sh", "-c", script}}; }
 
 // Waits until `is_true`, for at most ten seconds.
 template <typename Condition>
@@ -91,8 +87,8 @@ TEST_CASE("Waiting for a running process stops at the deadline", "[base]") {
 }
 
 TEST_CASE("The destructor of a subprocess ends the whole group", "[base]") {
-  auto process = Subprocess::Start({.argv = {"/bin/sh", "-c", "sleep 100 & echo $!; wait"},
-                                    .standard_output = Stdio::Pipe()});
+  auto process = Subprocess::Start(
+      {.argv = {"/bin/sh", "-c", "sleep 100 & echo $!; wait"}, .standard_output = Stdio::Pipe()});
   REQUIRE_THAT(process.status(), IsOk());
   char text[16] = {};
   REQUIRE(::read(process->standard_output().get(), text, sizeof text - 1) > 0);

@@ -9,13 +9,17 @@ namespace mtmc::base {
 class UniqueFd {
  public:
   UniqueFd() = default;
+
   explicit UniqueFd(int fd) : fd_(fd) {}
 
   UniqueFd(UniqueFd&& other) noexcept : fd_(other.release()) {}
+
   UniqueFd& operator=(UniqueFd&& other) noexcept;
+
   ~UniqueFd() { reset(); }
 
   bool is_open() const { return fd_ >= 0; }
+
   int get() const { return fd_; }
 
   // Gives up ownership.

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
-
-#include <catch2/catch.hpp>
 
 #include "common/base/file.h"
 #include "common/base/temp_dir.h"

@@ -46,8 +46,7 @@ std::filesystem::path ConfigDir() {
 }
 
 std::filesystem::path RuntimeDir() {
-  return Choose("MTMC_RUNTIME_DIR", "XDG_RUNTIME_DIR",
-                "/tmp/mtmc-" + std::to_string(::getuid()));
+  return Choose("MTMC_RUNTIME_DIR", "XDG_RUNTIME_DIR", "/tmp/mtmc-" + std::to_string(::getuid()));
 }
 
 std::filesystem::path ProgramDir() {

@@ -102,9 +102,9 @@ absl::StatusOr<PythonEnvironment> PythonEnvironment::Probe(const std::filesystem
   const std::filesystem::path chosen = Choose(python);
   // -P: a torch.py in the current folder must not pass for PyTorch. It exists
   // since Python 3.11; PYTHONSAFEPATH is the same and ignored before that.
-  auto run = base::RunProcess({.argv = {chosen.string(), "-c", kProbe},
-                               .variables = {{"PYTHONSAFEPATH", "1"}}},
-                              {.timeout = absl::Seconds(30)});
+  auto run = base::RunProcess(
+      {.argv = {chosen.string(), "-c", kProbe}, .variables = {{"PYTHONSAFEPATH", "1"}}},
+      {.timeout = absl::Seconds(30)});
   if (!run.ok()) return PythonMissing(chosen, std::string(run.status().message()));
   if (!run->exit.is_success()) {
     return PythonMissing(chosen, absl::StrCat("it ", run->exit.ToString(), ": ",
@@ -112,11 +112,11 @@ absl::StatusOr<PythonEnvironment> PythonEnvironment::Probe(const std::filesystem
   }
   auto values = ParseLines(run->output);
   if (values["torch_lib_dir"].empty()) {
-    return rpc::MakeError(absl::StatusCode::kNotFound, "TORCH_MISSING",
-                          absl::StrCat(chosen.string(),
-                                       " has no PyTorch; run scripts/setup, or install it with \"",
-                                       chosen.string(), " -m pip install torch==2.11.0\""),
-                          {{"python", chosen.string()}});
+    return rpc::MakeError(
+        absl::StatusCode::kNotFound, "TORCH_MISSING",
+        absl::StrCat(chosen.string(), " has no PyTorch; run scripts/setup, or install it with \"",
+                     chosen.string(), " -m pip install torch==2.11.0\""),
+        {{"python", chosen.string()}});
   }
   return PythonEnvironment{.python = values["python"],
                            .python_version = values["python_version"],

@@ -113,11 +113,11 @@ class HttpEndpoint::Server {
                      [this, connection](boost::system::error_code error, std::size_t) {
                        if (error) return Accept();
                        connection->response = Answer(connection->parser.get());
-                       http::async_write(connection->stream, connection->response,
-                                         [this, connection](boost::system::error_code write_error,
-                                                            std::size_t) {
-                                           Close(*connection, write_error);
-                                         });
+                       http::async_write(
+                           connection->stream, connection->response,
+                           [this, connection](boost::system::error_code write_error, std::size_t) {
+                             Close(*connection, write_error);
+                           });
                      });
   }
 

@@ -104,8 +104,7 @@ Registry::~Registry() = default;
 
 Counter Registry::MakeCounter(const std::string& name, const std::string& help,
                               const Labels& labels) {
-  return Counter(
-      &MakeFamily(prometheus::BuildCounter(), state_->registry, name, help).Add(labels));
+  return Counter(&MakeFamily(prometheus::BuildCounter(), state_->registry, name, help).Add(labels));
 }
 
 Gauge Registry::MakeGauge(const std::string& name, const std::string& help, const Labels& labels) {
@@ -114,8 +113,8 @@ Gauge Registry::MakeGauge(const std::string& name, const std::string& help, cons
 
 Histogram Registry::MakeHistogram(const std::string& name, const std::string& help,
                                   const std::vector<double>& buckets, const Labels& labels) {
-  return Histogram(&MakeFamily(prometheus::BuildHistogram(), state_->registry, name, help)
-                        .Add(labels, buckets));
+  return Histogram(
+      &MakeFamily(prometheus::BuildHistogram(), state_->registry, name, help).Add(labels, buckets));
 }
 
 std::string Registry::Render() const {

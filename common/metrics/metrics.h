@@ -22,6 +22,7 @@ class Counter {
 
  private:
   friend class Registry;
+
   explicit Counter(void* counter) : counter_(counter) {}
 
   void* counter_;
@@ -36,6 +37,7 @@ class Gauge {
 
  private:
   friend class Registry;
+
   explicit Gauge(void* gauge) : gauge_(gauge) {}
 
   void* gauge_;
@@ -48,6 +50,7 @@ class Histogram {
 
  private:
   friend class Registry;
+
   explicit Histogram(void* histogram) : histogram_(histogram) {}
 
   void* histogram_;

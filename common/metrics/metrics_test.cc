@@ -7,9 +7,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <string>
-
 #include <catch2/catch.hpp>
+#include <string>
 
 #include "common/base/unique_fd.h"
 #include "common/metrics/http_endpoint.h"

@@ -74,6 +74,7 @@ class ServerStream {
     explicit Reactor(std::shared_ptr<ServerStream> stream) : stream_(std::move(stream)) {}
 
     void OnWriteDone(bool is_ok) override { stream_->OnWriteDone(is_ok); }
+
     void OnCancel() override { stream_->OnCancel(); }
 
     void OnDone() override {

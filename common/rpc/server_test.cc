@@ -4,14 +4,12 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 
+#include <catch2/catch.hpp>
 #include <memory>
 #include <thread>
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-
-#include <catch2/catch.hpp>
-
 #include "common/rpc/channel.h"
 #include "common/rpc/test_service.h"
 #include "common/testing/status_matchers.h"
@@ -31,8 +29,8 @@ std::unique_ptr<RpcServer> Serve(TestService& service) {
 }
 
 absl::Status Find(const RpcServer& server, absl::Time deadline, grpc::ClientContext& context) {
-  auto stub = v1::ArtifactService::NewStub(
-      MakeChannel(server.address(), {.retries_unavailable = false}));
+  auto stub =
+      v1::ArtifactService::NewStub(MakeChannel(server.address(), {.retries_unavailable = false}));
   SetDeadline(context, deadline);
   v1::FindMissingArtifactsResponse response;
   return FromGrpc(stub->FindMissingArtifacts(&context, {}, &response));

@@ -3,13 +3,11 @@
 
 #include <grpcpp/support/status.h>
 
+#include <catch2/catch.hpp>
 #include <map>
 #include <string>
 
 #include "absl/strings/cord.h"
-
-#include <catch2/catch.hpp>
-
 #include "common/testing/status_matchers.h"
 
 namespace mtmc::rpc {
@@ -19,8 +17,8 @@ using testing::IsOk;
 using testing::StatusIs;
 
 TEST_CASE("An error keeps its reason on the way through gRPC", "[rpc]") {
-  const absl::Status error = MakeError(absl::StatusCode::kNotFound, "JOB_NOT_FOUND",
-                                       "no job \"x\"", {{"job", "projects/p/jobs/x"}});
+  const absl::Status error = MakeError(absl::StatusCode::kNotFound, "JOB_NOT_FOUND", "no job \"x\"",
+                                       {{"job", "projects/p/jobs/x"}});
 
   const absl::Status returned = FromGrpc(ToGrpc(error));
 

@@ -4,15 +4,13 @@
 
 #include <grpcpp/channel.h>
 
+#include <catch2/catch.hpp>
 #include <memory>
 #include <string>
 #include <thread>
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-
-#include <catch2/catch.hpp>
-
 #include "common/rpc/channel.h"
 #include "common/rpc/client_stream.h"
 #include "common/rpc/server.h"
@@ -174,8 +172,7 @@ TEST_CASE("An upload that is refused ends early with the reason", "[rpc]") {
   Upload upload = connection.StartUpload();
   while (upload.Write(Part("bad"))) std::this_thread::yield();
 
-  CHECK_THAT(upload.Finish().status(),
-             StatusIs(absl::StatusCode::kInvalidArgument, "a bad chunk"));
+  CHECK_THAT(upload.Finish().status(), StatusIs(absl::StatusCode::kInvalidArgument, "a bad chunk"));
 }
 
 TEST_CASE("An upload given up leaves the server able to serve", "[rpc]") {

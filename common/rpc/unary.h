@@ -60,9 +60,11 @@ class UnaryReactor final : public grpc::ServerUnaryReactor, public Call {
   explicit UnaryReactor(absl::Time deadline) : deadline_(deadline) {}
 
   bool is_cancelled() const override { return is_cancelled_.load(std::memory_order_relaxed); }
+
   absl::Time deadline() const override { return deadline_; }
 
   void OnCancel() override { is_cancelled_.store(true, std::memory_order_relaxed); }
+
   void OnDone() override { delete this; }
 
   void FinishWith(const absl::Status& status) { Finish(ToGrpc(status)); }
@@ -82,8 +84,8 @@ grpc::ServerUnaryReactor* ServeUnary(grpc::CallbackServerContext* context, const
                                      Response& response, base::Executor& executor,
                                      Function function) {
   auto* reactor = new internal::UnaryReactor(FromGrpcDeadline(context->deadline()));
-  const absl::Status submitted = executor.Submit(
-      [reactor, &request, &response, function = std::move(function)]() mutable {
+  const absl::Status submitted =
+      executor.Submit([reactor, &request, &response, function = std::move(function)]() mutable {
         if (reactor->is_cancelled()) return reactor->FinishWith(absl::CancelledError());
         absl::StatusOr<Response> result = function(request, static_cast<const Call&>(*reactor));
         if (result.ok()) response = *std::move(result);

@@ -140,6 +140,7 @@ class ClientUpload {
 
    private:
     bool IsIdle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return !is_writing_; }
+
     bool IsDone() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return final_status_.has_value(); }
 
     absl::Mutex mu_;

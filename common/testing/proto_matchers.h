@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-
 #include <catch2/catch.hpp>
+#include <string>
 
 namespace google::protobuf {
 class Message;
