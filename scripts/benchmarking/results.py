@@ -45,16 +45,18 @@ class ResultFile:
 
     def __init__(self, path, head, summarize, resumes):
         """`head` holds command, commit, device and versions; `summarize` makes the
-        summary of a list of rows. `resumes` keeps the rows that are there."""
+        summary of a list of rows. `resumes` keeps the rows that are there; those that
+        another commit made say so."""
         self._path = pathlib.Path(path)
         self._head = dict(head)
         self._summarize = summarize
         self.rows = []
         if resumes and self._path.exists():
-            self.rows = json.loads(self._path.read_text())['rows']
-
-    def update_head(self, **fields):
-        self._head.update(fields)
+            old = json.loads(self._path.read_text())
+            self.rows = old['rows']
+            for row in self.rows:
+                if old.get('commit') != head.get('commit'):
+                    row.setdefault('commit', old.get('commit'))
 
     def find(self, **key):
         """The row with these values, or None."""
