@@ -47,6 +47,7 @@ absl::StatusOr<T> Coordinator::Ask(std::function<absl::StatusOr<T>()> task) {
     absl::Notification is_done;
     absl::StatusOr<T> value = Stopping();
   };
+  if (is_stopped_) return Stopping();
   auto answer = std::make_shared<Answer>();
   loop_.Post([answer, task = std::move(task)] {
     answer->value = task();
@@ -70,7 +71,13 @@ Coordinator::Coordinator(const Options& options, const Parts& parts)
 
 Coordinator::~Coordinator() { Stop(); }
 
+void Coordinator::ReleaseCalls() {
+  feed_.Close();
+  loop_.Post([this] { leases_->ReleaseHeld(); });
+}
+
 void Coordinator::Stop() {
+  is_stopped_ = true;
   feed_.Close();
   loop_.Stop();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -79,7 +80,11 @@ class Coordinator final : private search::SearchObserver {
 
   store::JobStore& store() { return parts_.store; }
 
-  // Ends every watch and the loop; later calls are UNAVAILABLE.
+  // Ends every watch and every held call with UNAVAILABLE, so that a server
+  // need not wait for them.
+  void ReleaseCalls();
+
+  // Ends the loop; later calls are UNAVAILABLE.
   void Stop();
 
  private:
@@ -105,6 +110,7 @@ class Coordinator final : private search::SearchObserver {
   const Options options_;
   const Parts parts_;
   JobFeed feed_;
+  std::atomic<bool> is_stopped_ = false;
   search::EventLoop loop_;
   // On the loop only.
   std::unique_ptr<LeaseManager> leases_;

@@ -40,8 +40,8 @@ constexpr int kExitOther = 1;
 constexpr int kExitUsage = 2;
 constexpr int kExitUnavailable = 69;
 
-// For calls in flight when the daemon is told to stop: all are short, and held
-// calls of workers end at once.
+// For calls in flight when the daemon is told to stop: watches and held calls
+// are released first, and the others are short.
 constexpr absl::Duration kShutdownGrace = absl::Milliseconds(500);
 
 struct Flags {
@@ -162,6 +162,7 @@ int Serve(const Flags& flags, Stores& stores, base::ShutdownSignal& shutdown) {
   Log(LogLevel::kInfo, "serving", {{"grpc", (*server)->address()}, {"data", flags.data_dir}});
   shutdown.Wait();
   // Order: no new calls, no turn of a search, no task that reads for a call.
+  (*coordinator)->ReleaseCalls();
   (*server)->Shutdown(absl::Now() + kShutdownGrace);
   (*coordinator)->Stop();
   executor.Drain(absl::Now() + kShutdownGrace);

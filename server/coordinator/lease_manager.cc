@@ -69,7 +69,6 @@ v1::LeaseResult GivenUp(const search::Work& work, int losses, const std::string&
     failure->set_kind(v1::Failure::KIND_CRASH);
     failure->set_stage(v1::STAGE_VERIFY);
     failure->set_message(message);
-    result.mutable_evaluation()->set_fingerprint(work.key);
   } else {
     result.mutable_problem_failure()->set_reason("WORKER_LOST");
     result.mutable_problem_failure()->set_message(
@@ -358,6 +357,15 @@ void LeaseManager::Tick() {
   ShowMetrics();
 }
 
+void LeaseManager::ReleaseHeld() {
+  for (auto& [name, state] : workers_) {
+    if (!state.held) continue;
+    std::exchange(state.held, nullptr)(
+        rpc::MakeError(absl::StatusCode::kUnavailable, "SHUTTING_DOWN",
+                       "the coordinator stops; call again until it is back"));
+  }
+}
+
 void LeaseManager::Dispatch() {
   for (auto& [name, state] : workers_) {
     if (!state.held) continue;
@@ -439,7 +447,8 @@ absl::Status LeaseManager::Retry(store::LeaseRecord& record, Task* task,
   return store_.Commit({.leases = {record}});
 }
 
-absl::Status LeaseManager::Conclude(std::string key, const v1::LeaseResult& result) {
+absl::Status LeaseManager::Conclude(std::string key, v1::LeaseResult result) {
+  if (result.has_evaluation()) result.mutable_evaluation()->set_fingerprint(key);
   std::string candidate;
   for (const auto& [id, record] : leases_) {
     if (record.work == key) candidate = record.candidate;
@@ -465,7 +474,6 @@ absl::Status LeaseManager::CommitEnd(const std::string& key, const v1::LeaseResu
   store::Write write{.finished_work = key};
   if (result.has_evaluation()) {
     write.evaluation = {.fingerprint = key, .candidate = candidate, .evaluation = result.evaluation()};
-    write.evaluation->evaluation.set_fingerprint(key);
   }
   if (result.has_inspection()) write.inspection = {.key = key, .inspection = result.inspection()};
   return store_.Commit(write);

@@ -88,6 +88,9 @@ class LeaseManager final : public search::Evaluator {
   // Ends leases and held calls whose time has come, and grants what can be.
   void Tick();
 
+  // Answers every held call with UNAVAILABLE, so that workers come back later.
+  void ReleaseHeld();
+
   // By name, without those unheard for `memory`.
   std::vector<v1::Worker> ListWorkers() const;
   // NOT_FOUND with reason WORKER_NOT_FOUND.
@@ -152,7 +155,7 @@ class LeaseManager final : public search::Evaluator {
   bool Grant(WorkerState& state, Task& task);
   void Lose(const std::string& lease, const std::string& cause);
   absl::Status Retry(store::LeaseRecord& record, Task* task, const std::string& cause);
-  absl::Status Conclude(std::string key, const v1::LeaseResult& result);
+  absl::Status Conclude(std::string key, v1::LeaseResult result);
   absl::Status GiveUp(std::string key);
   absl::Status CommitEnd(const std::string& key, const v1::LeaseResult& result,
                          const std::string& candidate);

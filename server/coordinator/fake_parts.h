@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+#include "server/coordinator/coordinator.h"
+#include "server/search/backends.h"
+#include "server/store/job_store.h"
+
+// Small real implementations of what a coordinator works with, for tests: all
+// deterministic, all without a device, a model or a network.
+namespace mtmc::coordinator {
+
+// A coder whose programs are the list of their actions. The action `reject` has
+// no program.
+class FakeCoder final : public search::MicroCoder {
+ public:
+  // Set: every call fails with it.
+  void Break(absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
+  int calls() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  void CreateProgram(const v1::CreateProgramRequest& request,
+                     search::Done<v1::CreateProgramResponse> done) override;
+  void ListActions(const v1::ListActionsRequest& request,
+                   search::Done<v1::ListActionsResponse> done) override;
+  void ApplyAction(const v1::ApplyActionRequest& request,
+                   search::Done<v1::ApplyActionResponse> done) override;
+
+ private:
+  absl::Status Enter() ABSL_LOCKS_EXCLUDED(mu_);
+
+  mutable absl::Mutex mu_;
+  absl::Status failure_ ABSL_GUARDED_BY(mu_);
+  int calls_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+// A policy that draws by the request's seed alone.
+class FakePolicy final : public search::MacroPolicy {
+ public:
+  // Set: answers with this instead.
+  std::function<absl::StatusOr<v1::ChooseActionResponse>(const v1::ChooseActionRequest&)> answer;
+
+  void ChooseAction(const v1::ChooseActionRequest& request,
+                    search::Done<v1::ChooseActionResponse> done) override;
+};
+
+// What a fake worker finds: an inspection, or a measurement whose speedup the
+// program's digest decides.
+v1::LeaseResult FakeWork(const v1::Lease& lease);
+
+// A worker that keeps to the protocol, with a result at once for every lease.
+// It lives as long as its process would: over restarts of the coordinator.
+class FakeWorker {
+ public:
+  explicit FakeWorker(std::string name = "workers/w");
+
+  // What it does to a lease; the default measures by the program's digest.
+  std::function<v1::LeaseResult(const v1::Lease&)> work;
+
+  // Calls `coordinator` from now on, until that stops.
+  void Attach(Coordinator& coordinator);
+
+  // The process dies and comes back: a new instance that knows nothing.
+  void Restart();
+
+  // How often each candidate (or job, for an inspection) was worked on.
+  std::map<std::string, int> executions() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  void Call(Coordinator& coordinator);
+  void Take(Coordinator& coordinator, const absl::StatusOr<v1::SynchronizeResponse>& response);
+
+  const std::string name_;
+  mutable absl::Mutex mu_;
+  int instance_ ABSL_GUARDED_BY(mu_) = 1;
+  v1::Lease lease_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, int> executions_ ABSL_GUARDED_BY(mu_);
+};
+
+// A store that dies at a chosen commit, as its process would: that commit is
+// made or not, and no later call succeeds until Revive.
+class CrashingStore final : public store::JobStore {
+ public:
+  explicit CrashingStore(store::JobStore& store) : store_(store) {}
+
+  // Dies at the `count`th commit from now, before it or right after it.
+  void CrashAt(int count, bool is_committed) ABSL_LOCKS_EXCLUDED(mu_);
+  void Revive() ABSL_LOCKS_EXCLUDED(mu_);
+  bool is_dead() const ABSL_LOCKS_EXCLUDED(mu_);
+  int commits() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  absl::Status Commit(const store::Write& write) override;
+  absl::StatusOr<v1::Job> LookupJob(const std::string& name) override;
+  absl::StatusOr<store::JobPage> ListJobs(const store::JobQuery& query) override;
+  absl::StatusOr<v1::Candidate> LookupCandidate(const std::string& name) override;
+  absl::StatusOr<store::CandidatePage> ListCandidates(const store::CandidateQuery& query) override;
+  absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(const std::string& job, int64_t after,
+                                                       int limit) override;
+  absl::StatusOr<std::optional<store::EvaluationRecord>> FindEvaluation(
+      const std::string& fingerprint) override;
+  absl::StatusOr<std::optional<v1::Inspection>> FindInspection(const std::string& key) override;
+  absl::StatusOr<store::Fleet> ReadFleet() override;
+
+ private:
+  absl::Status Alive() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  store::JobStore& store_;
+  mutable absl::Mutex mu_;
+  int commits_ ABSL_GUARDED_BY(mu_) = 0;
+  int crash_at_ ABSL_GUARDED_BY(mu_) = 0;
+  bool is_committed_ ABSL_GUARDED_BY(mu_) = false;
+  bool is_dead_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace mtmc::coordinator

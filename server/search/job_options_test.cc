@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/search/job_options.h"
+
+#include <limits>
+#include <set>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "absl/strings/cord.h"
+#include "google/rpc/error_details.pb.h"
+
+#include "common/rpc/error.h"
+#include "common/testing/status_matchers.h"
+#include "server/search/library_calls.h"
+
+namespace mtmc::search {
+namespace {
+
+using testing::IsOk;
+
+v1::Job MakeJob() {
+  v1::Job job;
+  job.mutable_problem()->mutable_source()->set_sha256(std::string(64, 'a'));
+  job.mutable_problem()->mutable_source()->set_size_bytes(1);
+  return job;
+}
+
+std::set<std::string> Violations(const v1::Job& job) {
+  const absl::Status status = ResolveJob(job).status();
+  CHECK(rpc::ErrorReason(status) == "INVALID_JOB");
+  google::rpc::BadRequest details;
+  const auto payload = status.GetPayload("type.googleapis.com/google.rpc.BadRequest");
+  REQUIRE(payload);
+  REQUIRE(details.ParseFromString(std::string(*payload)));
+  std::set<std::string> fields;
+  for (const auto& violation : details.field_violations()) fields.insert(violation.field());
+  return fields;
+}
+
+}  // namespace
+
+TEST_CASE("ResolveJob writes every default into the job", "[search]") {
+  const auto job = ResolveJob(MakeJob());
+
+  REQUIRE_THAT(job.status(), IsOk());
+  CHECK(job->search().strategy() == "mtmc");
+  CHECK(job->search().max_steps() == 8);
+  CHECK(job->search().allow_library());
+  CHECK(job->budget().max_trials() == 16);
+  CHECK(job->budget().max_wall_time().seconds() == 3600);
+  CHECK(job->problem().precision() == v1::PRECISION_KERNELBENCH);
+  CHECK(job->evaluation().baselines(0) == v1::BASELINE_EAGER);
+}
+
+TEST_CASE("ResolveJob keeps what was asked for", "[search]") {
+  v1::Job job = MakeJob();
+  job.mutable_search()->set_allow_library(false);
+  job.mutable_search()->set_temperature(0.5);
+  job.set_dialect(v1::DIALECT_CUDA);
+
+  const auto resolved = ResolveJob(job);
+
+  REQUIRE_THAT(resolved.status(), IsOk());
+  CHECK_FALSE(resolved->search().allow_library());
+  CHECK(resolved->search().temperature() == 0.5);
+  CHECK(resolved->dialect() == v1::DIALECT_CUDA);
+}
+
+TEST_CASE("ResolveJob names every field that is wrong at once", "[search]") {
+  v1::Job job;
+  job.mutable_search()->set_strategy("best");
+  job.mutable_search()->set_temperature(std::numeric_limits<double>::quiet_NaN());
+  job.mutable_budget()->set_max_trials(-1);
+  job.mutable_budget()->mutable_max_wall_time()->set_seconds(-5);
+  job.mutable_evaluation()->add_baselines(v1::BASELINE_UNSPECIFIED);
+  job.mutable_evaluation()->mutable_build_timeout();
+
+  const std::set<std::string> fields = Violations(job);
+
+  CHECK(fields == std::set<std::string>{
+                      "job.problem.source", "job.problem.source.size_bytes", "job.search.strategy",
+                      "job.search.temperature", "job.budget.max_trials",
+                      "job.budget.max_wall_time", "job.evaluation.baselines",
+                      "job.evaluation.build_timeout"});
+}
+
+TEST_CASE("ResolveJob drops what only the server may set", "[search]") {
+  v1::Job job = MakeJob();
+  job.set_state(v1::Job::STATE_SUCCEEDED);
+  job.set_best_candidate("mine");
+
+  const auto resolved = ResolveJob(job);
+
+  CHECK(resolved->state() == v1::Job::STATE_UNSPECIFIED);
+  CHECK(resolved->best_candidate().empty());
+}
+
+TEST_CASE("LibraryCalls names each operator once, with its reason", "[search]") {
+  std::set<std::string> seen;
+  for (const LibraryCall& call : LibraryCalls()) {
+    INFO(call.op);
+    CHECK(seen.insert(call.op).second);
+    CHECK(std::string(call.op).rfind("aten::", 0) == 0);
+    CHECK(std::string(call.reason).size() > 10);
+  }
+}
+
+}  // namespace mtmc::search
