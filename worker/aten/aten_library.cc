@@ -18,7 +18,9 @@ namespace {
 constexpr size_t kMaxResults = 64;
 
 Failure LibraryFailure(int line, const std::string& op, const std::string& message) {
-  return {.kind = Failure::Kind::kLibrary,
+  const bool is_memory = message.find("out of memory") != std::string::npos ||
+                         message.find("can't allocate memory") != std::string::npos;
+  return {.kind = is_memory ? Failure::Kind::kOutOfMemory : Failure::Kind::kLibrary,
           .message = absl::StrCat("line ", line, ": ", op, " failed"),
           .diagnostics = message,
           // libtorch passes a fault of an earlier launch on as its own error.
@@ -198,6 +200,8 @@ absl::StatusOr<std::unique_ptr<AtenLibrary>> AtenLibrary::Open(const Options& op
   }
   return std::unique_ptr<AtenLibrary>(new AtenLibrary(*functions, is_cuda));
 }
+
+void AtenLibrary::Trim() { functions_.trim(); }
 
 std::string AtenLibrary::torch_version() const { return functions_.torch_version; }
 

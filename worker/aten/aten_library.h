@@ -35,6 +35,8 @@ class AtenLibrary final : public Library {
 
   bool is_stream_ordered() const override { return is_cuda_; }
 
+  void Trim() override;
+
   Outcome<std::unique_ptr<Graph>> Capture(const Body& body) override;
 
   // Such as `2.11.0`.

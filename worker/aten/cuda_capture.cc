@@ -2,10 +2,12 @@
 #include "worker/aten/cuda_capture.h"
 
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 #include <c10/util/Exception.h>
 
+#include <exception>
 #include <memory>
 #include <utility>
 
@@ -25,6 +27,14 @@ void UseCudaStream(int device, void* stream) {
   c10::cuda::set_device(index);
   c10::cuda::setCurrentCUDAStream(
       c10::cuda::getStreamFromExternal(static_cast<cudaStream_t>(stream), index));
+}
+
+void TrimMemory() {
+  // After a lost context freeing fails too; the process ends then anyway.
+  try {
+    c10::cuda::CUDACachingAllocator::emptyCache();
+  } catch (const std::exception&) {
+  }
 }
 
 void BeginCapture() {

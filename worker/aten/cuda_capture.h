@@ -9,6 +9,9 @@ namespace mtmc::worker {
 // Makes `stream`, a CUstream, the one that all calls run on.
 void UseCudaStream(int device, void* stream);
 
+// Frees what the caching allocator keeps; does not throw.
+void TrimMemory();
+
 // Memory that is allocated between the two belongs to the graph.
 void BeginCapture();
 void* EndCapture();

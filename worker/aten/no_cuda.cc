@@ -7,6 +7,8 @@ namespace mtmc::worker {
 
 void UseCudaStream(int, void*) { TORCH_CHECK(false, "this plug-in is the one without CUDA"); }
 
+void TrimMemory() {}
+
 void BeginCapture() { TORCH_CHECK(false, "the processor has no graphs"); }
 
 void* EndCapture() { TORCH_CHECK(false, "the processor has no graphs"); }

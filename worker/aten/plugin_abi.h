@@ -91,6 +91,8 @@ struct MtmcAtenFunctions {
   bool (*call)(const MtmcAtenCall* call, MtmcAtenResult* results, size_t capacity, size_t* count,
                char* message);
   void (*release)(void* storage);
+  // Gives cached device memory back.
+  void (*trim)();
   // CUDA only: everything enqueued between begin and end becomes a graph, which
   // end returns; after a failure there is none. Null on the processor.
   bool (*begin_capture)(char* message);

@@ -42,6 +42,9 @@ class Library {
   // the caller synchronizes the device before a call.
   virtual bool is_stream_ordered() const = 0;
 
+  // Gives memory that the library keeps for later back to the device.
+  virtual void Trim() = 0;
+
   // As Device::Capture, with the library's allocations kept for the graph.
   virtual Outcome<std::unique_ptr<Graph>> Capture(const Body& body) = 0;
 };

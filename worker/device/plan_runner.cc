@@ -90,10 +90,12 @@ MaybeFailure PlanRunner::Prepare() {
     slot->tensor = &tensor;
     slots_[tensor.name] = std::move(slot);
   }
+  const kernel::KernelScan scan =
+      kernel::FindKernels(options_.program.text, options_.program.dialect);
   for (const kernel::Step& step : options_.program.steps) {
     PreparedStep prepared;
     if (const auto* launch = std::get_if<kernel::Launch>(&step)) {
-      if (MaybeFailure failure = PrepareLaunch(*launch, prepared)) return failure;
+      if (MaybeFailure failure = PrepareLaunch(*launch, scan, prepared)) return failure;
     } else {
       prepared.call = &std::get<kernel::LibraryCall>(step);
       has_calls_ = true;
@@ -114,9 +116,8 @@ MaybeFailure PlanRunner::Prepare() {
   return std::nullopt;
 }
 
-MaybeFailure PlanRunner::PrepareLaunch(const kernel::Launch& launch, PreparedStep& prepared) {
-  const kernel::KernelScan scan =
-      kernel::FindKernels(options_.program.text, options_.program.dialect);
+MaybeFailure PlanRunner::PrepareLaunch(const kernel::Launch& launch, const kernel::KernelScan& scan,
+                                       PreparedStep& prepared) {
   const kernel::KernelSignature* signature = FindSignature(scan, launch.kernel);
   LaunchCommand command;
   command.kernel = module_->Find(launch.kernel);

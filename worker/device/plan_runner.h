@@ -14,6 +14,10 @@
 #include "worker/device/device.h"
 #include "worker/device/library.h"
 
+namespace mtmc::kernel {
+struct KernelScan;
+}
+
 namespace mtmc::worker {
 
 // Where an input's bytes come from: this process's memory, or another's device
@@ -86,7 +90,8 @@ class PlanRunner {
   PlanRunner(Device& device, Library* library, Options options);
 
   MaybeFailure Prepare();
-  MaybeFailure PrepareLaunch(const kernel::Launch& launch, PreparedStep& prepared);
+  MaybeFailure PrepareLaunch(const kernel::Launch& launch, const kernel::KernelScan& scan,
+                             PreparedStep& prepared);
   void MarkOwned();
   MaybeFailure PlaceInputs(const std::map<std::string, InputSource, std::less<>>& inputs,
                            uint8_t poison);

@@ -75,7 +75,7 @@ absl::StatusOr<MaybeFailure> RunnerService::Dispatch(const v1::RunnerRequest& re
     case v1::RunnerRequest::kProfile:
       return Profile(response);
     case v1::RunnerRequest::kUnload:
-      plan_.reset();
+      Unload();
       return MaybeFailure();
     default:
       return absl::InvalidArgumentError("the request is empty");
@@ -101,8 +101,13 @@ absl::Status RunnerService::Open(const v1::RunnerRequest::Open& open,
   return absl::OkStatus();
 }
 
-MaybeFailure RunnerService::Load(const v1::RunnerRequest::Load& load) {
+void RunnerService::Unload() {
   plan_.reset();
+  if (backend_->library) backend_->library->Trim();
+}
+
+MaybeFailure RunnerService::Load(const v1::RunnerRequest::Load& load) {
+  Unload();
   kernel::ParseResult parsed = kernel::ParseProgram(load.program());
   if (!parsed.program) {
     return Failure{.kind = Failure::Kind::kParse,

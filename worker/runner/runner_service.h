@@ -30,6 +30,7 @@ class RunnerService {
 
  private:
   absl::Status Open(const v1::RunnerRequest::Open& open, v1::RunnerResponse& response);
+  void Unload();
   MaybeFailure Load(const v1::RunnerRequest::Load& load);
   absl::StatusOr<MaybeFailure> Execute(const v1::RunnerRequest::Execute& execute,
                                        v1::RunnerResponse& response);

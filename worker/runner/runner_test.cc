@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/temp_dir.h"
+#include "common/config/python_environment.h"
 #include "mtmc/v1/builder.pb.h"
 #include "mtmc/v1/runner.pb.h"
 #include "worker/builder/client.h"
@@ -189,6 +190,34 @@ TEST_CASE("A kernel that crashes ends only its own process", "[runner]") {
   CHECK_THAT(crashed.detail, Catch::Contains("SIGSEGV"));
   CHECK(unloaded.response.has_failure());
   CHECK(next.is_answered());
+}
+
+TEST_CASE("A runner measures its device", "[runner]") {
+  auto folder = base::TempDir::Create();
+  auto environment = config::PythonEnvironment::Probe();
+  REQUIRE(folder.ok());
+  if (!environment.ok()) {
+    std::cout << "SKIPPED: " << environment.status().message() << "\n";
+    return;
+  }
+  RunnerClient runner({.program = MTMC_BINARY_DIR "/mtmc-runner",
+                       .scratch = folder->path(),
+                       .tools = ToolPaths::From(*environment)});
+  v1::RunnerRequest open;
+  open.mutable_open()->set_backend(v1::DIALECT_OPENCL);
+  open.mutable_open()->set_aten_plugin(MTMC_BINARY_DIR "/../lib/mtmc_aten.so");
+  open.mutable_open()->set_measure_rates(true);
+
+  const auto reply = runner.Call(open, absl::Seconds(50));
+
+  INFO(reply.detail);
+  REQUIRE(reply.is_answered());
+  const v1::DeviceFacts& facts = reply.response.opened().device();
+  CHECK(facts.has_library_calls());
+  CHECK(facts.memory_bandwidth_bytes_per_second() > 1e8);
+  CHECK(facts.fp32_flops_per_second() > 1e8);
+  CHECK(facts.dialects(0) == v1::DIALECT_OPENCL);
+  std::cout << facts.ShortDebugString() << std::endl;
 }
 
 TEST_CASE("A missing device ends the runner with its reason", "[runner]") {
