@@ -26,6 +26,8 @@ struct GraphInput {
   // Attribute path such as `fc.weight`; empty for a forward argument.
   std::string target;
   int argument_index = 0;
+  // Elements of a small constant, little-endian and row-major; else empty.
+  std::string data;
 };
 
 // Absent optional argument.

@@ -82,7 +82,8 @@ absl::StatusOr<TensorType> TypeOf(std::string_view name, const v1::TensorType& p
 absl::StatusOr<GraphInput> InputFromProto(const v1::GraphInput& proto) {
   GraphInput input{.name = proto.name(),
                    .target = proto.target(),
-                   .argument_index = proto.argument_index()};
+                   .argument_index = proto.argument_index(),
+                   .data = proto.data()};
   switch (proto.kind()) {
     case v1::GraphInput::KIND_USER_INPUT: input.kind = GraphInput::Kind::kUserInput; break;
     case v1::GraphInput::KIND_PARAMETER: input.kind = GraphInput::Kind::kParameter; break;
@@ -311,6 +312,7 @@ v1::Graph ToProto(const Graph& graph) {
     *converted.mutable_type() = ToProto(input.type);
     converted.set_target(input.target);
     converted.set_argument_index(input.argument_index);
+    converted.set_data(input.data);
   }
   for (const GraphNode& node : graph.nodes) NodeToProto(node, *proto.add_nodes());
   for (const GraphOutput& output : graph.outputs) {

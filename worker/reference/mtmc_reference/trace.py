@@ -9,6 +9,7 @@ with five results: output, saved mean, saved inverse deviation, and the new
 running mean and variance.
 """
 
+import base64
 import hashlib
 import inspect
 import json
@@ -52,6 +53,9 @@ _RANDOM = frozenset(
     """.split()
 )
 
+# Constants up to this size travel with the graph, so that a program can be exported.
+_MAX_CONSTANT_BYTES = 64 * 1024
+
 # Largest integer that every JSON reader keeps exactly.
 _MAX_EXACT_INTEGER = 2**53
 
@@ -69,6 +73,15 @@ def trace(problem, model, inputs):
     graph["digest"] = hashlib.sha256(text.encode()).hexdigest()
     graph["source"] = problem.source
     return graph, dict(program.constants)
+
+
+def _constant_data(tensor):
+    """The elements of a small constant as an entry of GraphInput; empty for a large one."""
+    dense = tensor.detach().cpu().contiguous()
+    if dense.numel() * dense.element_size() > _MAX_CONSTANT_BYTES:
+        return {}
+    elements = dense.reshape(-1).view(torch.uint8).numpy().tobytes()
+    return {"data": base64.b64encode(elements).decode()}
 
 
 def draws_random(graph):
@@ -159,6 +172,8 @@ class _Writer:
                 argument_index += 1
             else:
                 entry["target"] = spec.target
+            if spec.kind == InputKind.CONSTANT_TENSOR:
+                entry.update(_constant_data(self._program.constants[spec.target]))
             inputs.append(entry)
         return inputs
 

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/api.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "common/base/digest.h"
+#include "common/base/id.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/status.h"
+#include "mtmc/v1/artifact.grpc.pb.h"
+#include "mtmc/v1/candidate.grpc.pb.h"
+#include "mtmc/v1/job.grpc.pb.h"
+#include "mtmc/v1/worker.grpc.pb.h"
+
+namespace mtmc::client {
+namespace {
+
+// Every unary method answers from the store in milliseconds.
+constexpr absl::Duration kCallTimeout = absl::Seconds(20);
+
+// As the contract allows.
+constexpr size_t kChunkBytes = size_t{1} << 20;
+constexpr int kPageSize = 500;
+
+void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
+  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+}
+
+// Calls one unary method; `method` is bound to its stub.
+template <typename Response, typename Request, typename Method>
+absl::StatusOr<Response> CallOnce(const Request& request, const Method& method) {
+  grpc::ClientContext context;
+  SetDeadline(context, kCallTimeout);
+  Response response;
+  const grpc::Status status = method(&context, request, &response);
+  if (!status.ok()) return rpc::FromGrpc(status);
+  return response;
+}
+
+// Calls a list method until its pages end or `limit` items are there.
+template <typename Item, typename Request, typename Call, typename Items>
+absl::StatusOr<std::vector<Item>> CallPaged(Request request, size_t limit, const Call& call,
+                                            const Items& items) {
+  std::vector<Item> all;
+  do {
+    request.set_page_size(static_cast<int32_t>(std::min<size_t>(kPageSize, limit - all.size())));
+    MTMC_ASSIGN_OR_RETURN(auto response, call(request));
+    const auto& page = items(response);
+    all.insert(all.end(), page.begin(), page.end());
+    request.set_page_token(response.next_page_token());
+  } while (!request.page_token().empty() && all.size() < limit);
+  return all;
+}
+
+}  // namespace
+
+struct Api::Stubs {
+  explicit Stubs(const std::string& endpoint)
+      : channel(rpc::MakeChannel(endpoint)),
+        jobs(v1::JobService::NewStub(channel)),
+        candidates(v1::CandidateService::NewStub(channel)),
+        artifacts(v1::ArtifactService::NewStub(channel)),
+        workers(v1::WorkerService::NewStub(channel)) {}
+
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<v1::JobService::Stub> jobs;
+  std::unique_ptr<v1::CandidateService::Stub> candidates;
+  std::unique_ptr<v1::ArtifactService::Stub> artifacts;
+  std::unique_ptr<v1::WorkerService::Stub> workers;
+
+  absl::Mutex mu;
+  // The watch under way, owned by WatchJob.
+  grpc::ClientContext* watching ABSL_GUARDED_BY(mu) = nullptr;
+};
+
+Api::Api(const std::string& endpoint) : stubs_(std::make_unique<Stubs>(endpoint)) {}
+
+Api::~Api() = default;
+
+bool Api::IsServing(absl::Duration timeout) {
+  return stubs_->channel->WaitForConnected(absl::ToChronoTime(absl::Now() + timeout));
+}
+
+absl::StatusOr<v1::Job> Api::CreateJob(const v1::CreateJobRequest& request) {
+  MTMC_ASSIGN_OR_RETURN(auto response, CallOnce<v1::CreateJobResponse>(request, [&](auto... a) {
+                          return stubs_->jobs->CreateJob(a...);
+                        }));
+  return std::move(*response.mutable_job());
+}
+
+absl::StatusOr<v1::Job> Api::GetJob(const std::string& name) {
+  v1::GetJobRequest request;
+  request.set_name(name);
+  MTMC_ASSIGN_OR_RETURN(auto response, CallOnce<v1::GetJobResponse>(request, [&](auto... a) {
+                          return stubs_->jobs->GetJob(a...);
+                        }));
+  return std::move(*response.mutable_job());
+}
+
+absl::StatusOr<std::vector<v1::Job>> Api::ListJobs(const std::string& parent, int limit) {
+  v1::ListJobsRequest first;
+  first.set_parent(parent);
+  return CallPaged<v1::Job>(
+      first, static_cast<size_t>(limit),
+      [&](const v1::ListJobsRequest& request) {
+        return CallOnce<v1::ListJobsResponse>(
+            request, [&](auto... a) { return stubs_->jobs->ListJobs(a...); });
+      },
+      [](const v1::ListJobsResponse& response) { return response.jobs(); });
+}
+
+absl::StatusOr<v1::Job> Api::CancelJob(const std::string& name) {
+  v1::CancelJobRequest request;
+  request.set_name(name);
+  request.set_request_id(base::MakeUuid4());
+  MTMC_ASSIGN_OR_RETURN(auto response, CallOnce<v1::CancelJobResponse>(request, [&](auto... a) {
+                          return stubs_->jobs->CancelJob(a...);
+                        }));
+  return std::move(*response.mutable_job());
+}
+
+absl::Status Api::WatchJob(const std::string& name, int64_t cursor,
+                           const std::function<bool(const v1::JobEvent&)>& observe) {
+  grpc::ClientContext context;
+  {
+    absl::MutexLock lock(&stubs_->mu);
+    stubs_->watching = &context;
+  }
+  v1::WatchJobRequest request;
+  request.set_name(name);
+  request.set_cursor(cursor);
+  auto reader = stubs_->jobs->WatchJob(&context, request);
+  v1::WatchJobResponse response;
+  bool goes_on = true;
+  while (goes_on && reader->Read(&response)) goes_on = observe(response.event());
+  if (!goes_on) context.TryCancel();
+  const grpc::Status status = reader->Finish();
+  {
+    absl::MutexLock lock(&stubs_->mu);
+    stubs_->watching = nullptr;
+  }
+  return goes_on ? rpc::FromGrpc(status) : absl::OkStatus();
+}
+
+void Api::StopWatching() {
+  absl::MutexLock lock(&stubs_->mu);
+  if (stubs_->watching != nullptr) stubs_->watching->TryCancel();
+}
+
+absl::StatusOr<v1::Candidate> Api::GetCandidate(const std::string& name) {
+  v1::GetCandidateRequest request;
+  request.set_name(name);
+  MTMC_ASSIGN_OR_RETURN(auto response, CallOnce<v1::GetCandidateResponse>(request, [&](auto... a) {
+                          return stubs_->candidates->GetCandidate(a...);
+                        }));
+  return std::move(*response.mutable_candidate());
+}
+
+absl::StatusOr<std::vector<v1::Candidate>> Api::ListCandidates(const std::string& job) {
+  v1::ListCandidatesRequest first;
+  first.set_parent(job);
+  return CallPaged<v1::Candidate>(
+      first, SIZE_MAX,
+      [&](const v1::ListCandidatesRequest& request) {
+        return CallOnce<v1::ListCandidatesResponse>(
+            request, [&](auto... a) { return stubs_->candidates->ListCandidates(a...); });
+      },
+      [](const v1::ListCandidatesResponse& response) { return response.candidates(); });
+}
+
+absl::StatusOr<v1::Digest> Api::Upload(const std::string& bytes) {
+  grpc::ClientContext context;
+  SetDeadline(context, kCallTimeout);
+  v1::UploadArtifactResponse response;
+  auto writer = stubs_->artifacts->UploadArtifact(&context, &response);
+  v1::UploadArtifactRequest request;
+  request.mutable_digest()->set_sha256(base::Sha256(bytes).sha256_hex);
+  request.mutable_digest()->set_size_bytes(static_cast<int64_t>(bytes.size()));
+  size_t sent = 0;
+  do {
+    request.set_chunk(bytes.substr(sent, kChunkBytes));
+    sent += request.chunk().size();
+    // A refused write shows in Finish.
+    if (!writer->Write(request)) break;
+    request.clear_digest();
+  } while (sent < bytes.size());
+  writer->WritesDone();
+  const grpc::Status status = writer->Finish();
+  if (!status.ok()) return rpc::FromGrpc(status);
+  return response.digest();
+}
+
+absl::StatusOr<std::string> Api::Download(const v1::Digest& digest) {
+  grpc::ClientContext context;
+  SetDeadline(context, kCallTimeout);
+  v1::DownloadArtifactRequest request;
+  *request.mutable_digest() = digest;
+  auto reader = stubs_->artifacts->DownloadArtifact(&context, request);
+  std::string bytes;
+  v1::DownloadArtifactResponse response;
+  while (reader->Read(&response)) bytes += response.chunk();
+  const grpc::Status status = reader->Finish();
+  if (!status.ok()) return rpc::FromGrpc(status);
+  return bytes;
+}
+
+absl::StatusOr<std::vector<v1::Worker>> Api::ListWorkers() {
+  return CallPaged<v1::Worker>(
+      v1::ListWorkersRequest(), SIZE_MAX,
+      [&](const v1::ListWorkersRequest& request) {
+        return CallOnce<v1::ListWorkersResponse>(
+            request, [&](auto... a) { return stubs_->workers->ListWorkers(a...); });
+      },
+      [](const v1::ListWorkersResponse& response) { return response.workers(); });
+}
+
+absl::StatusOr<v1::Worker> Api::DrainWorker(const std::string& name, bool is_undrain) {
+  if (is_undrain) {
+    v1::UndrainWorkerRequest request;
+    request.set_name(name);
+    MTMC_ASSIGN_OR_RETURN(auto response,
+                          CallOnce<v1::UndrainWorkerResponse>(request, [&](auto... a) {
+                            return stubs_->workers->UndrainWorker(a...);
+                          }));
+    return std::move(*response.mutable_worker());
+  }
+  v1::DrainWorkerRequest request;
+  request.set_name(name);
+  MTMC_ASSIGN_OR_RETURN(auto response, CallOnce<v1::DrainWorkerResponse>(request, [&](auto... a) {
+                          return stubs_->workers->DrainWorker(a...);
+                        }));
+  return std::move(*response.mutable_worker());
+}
+
+}  // namespace mtmc::client

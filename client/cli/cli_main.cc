@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mtmc: the command line.
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "client/cli/commands.h"
+#include "client/cli/interrupt.h"
+#include "common/base/log.h"
+#include "common/config/version.h"
+
+namespace mtmc::client {
+namespace {
+
+constexpr char kExamples[] = R"(Examples:
+  mtmc optimize examples/problems/tanh_gelu.py     make it fast, write the winner
+  mtmc up                                          run the local stack for several clients
+  mtmc jobs create problem.py --wait               the same through a running coordinator
+  mtmc candidates show JOB                         the best program, its times, its profile
+  mtmc doctor                                      what this host has and what is missing
+
+Exit codes: 0 ok, 1 error, 2 usage, 3 job failed, 4 nothing faster, 5 cancelled,
+7 unavailable, 124 wait timed out, 130 interrupted.)";
+
+// Everything that the command line can say.
+struct Options {
+  OptimizeOptions optimize;
+  JobsOptions jobs;
+  CandidatesOptions candidates;
+  WorkersOptions workers;
+  UpOptions up;
+  CommonOptions common;
+  std::string python;
+  std::string output = "table";
+};
+
+void AddJobOptions(CLI::App& app, JobOptions& job) {
+  app.add_option("file", job.file, "Python file with Model, get_inputs and get_init_inputs")->required();
+  app.add_option("--strategy", job.strategy, "mtmc, greedy or random")
+      ->check(CLI::IsMember({"mtmc", "greedy", "random"}))
+      ->capture_default_str();
+  app.add_option("--policy", job.policy, "macro policy, rules or lm")
+      ->check(CLI::IsMember({"rules", "lm"}))
+      ->capture_default_str();
+  app.add_option("--coder", job.coder, "micro coder, builtin or llm")
+      ->check(CLI::IsMember({"builtin", "llm"}))
+      ->capture_default_str();
+  app.add_option("--model", job.model, "language model of coder llm; default is the gateway's");
+  app.add_option("--precision", job.precision, "strict, kernelbench, tf32 or half")->capture_default_str();
+  app.add_option("--dialect", job.dialect, "opencl or cuda; default by the worker");
+  app.add_option("--baseline", job.baselines, "eager, eager_tf32, compile; the first one counts")
+      ->capture_default_str();
+  app.add_option("--worker", job.worker, "only this worker");
+  app.add_option("--trials", job.max_trials, "most trials; 0 is the coordinator's default")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--steps", job.max_steps, "most steps of one rollout; 0 is the default, 8")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--minutes", job.max_minutes, "longest wall time in minutes; 0 is one hour")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--seed", job.seed, "seed of parameters, inputs and search")->capture_default_str();
+  app.add_flag("--no-library", job.is_library_forbidden, "forbid vendor library calls");
+  app.add_flag("--randomize-identity", job.randomize_identity_parameters,
+               "replace biases of 0 and scales of 1 by random values");
+}
+
+void AddStackOptions(CLI::App& app, StackOptions& stack) {
+  app.add_option("--device", stack.device, "device of the local worker: auto, opencl:N or cuda:N")
+      ->capture_default_str();
+  app.add_option("--python", stack.python, "interpreter that has PyTorch")->envname("MTMC_PYTHON");
+  app.add_option("--data-dir", stack.data_dir, "folder of the store; default in the user's data folder");
+  app.add_option("--policy-model", stack.policy_model, "Hugging Face folder for policy lm");
+}
+
+// A subcommand that runs `body` when it is chosen.
+CLI::App* AddCommand(CLI::App& parent, const std::string& name, const std::string& help,
+                     ExitCode& exit_code, std::function<ExitCode()> body) {
+  CLI::App* command = parent.add_subcommand(name, help);
+  command->fallthrough();
+  command->callback([&exit_code, body = std::move(body)] { exit_code = body(); });
+  return command;
+}
+
+void DeclareJobs(CLI::App& app, Options& options, ExitCode& exit_code) {
+  CLI::App* jobs = app.add_subcommand("jobs", "create, list and follow jobs")->require_subcommand(1);
+  jobs->fallthrough();
+  CLI::App* create = AddCommand(*jobs, "create", "create a job at a running coordinator", exit_code,
+                                [&] { return RunJobsCreate(options.jobs); });
+  AddJobOptions(*create, options.jobs.job);
+  create->add_flag("--wait", options.jobs.is_waiting, "follow the job to its end");
+  create->add_flag("--dry-run", options.jobs.is_validate_only, "check everything, create nothing");
+  create->add_option("--timeout", options.jobs.timeout_seconds, "with --wait: longest wait in seconds");
+  CLI::App* list = AddCommand(*jobs, "list", "list jobs, newest first", exit_code,
+                              [&] { return RunJobsList(options.jobs); });
+  list->add_option("--limit", options.jobs.limit, "most jobs to list")->capture_default_str()->check(CLI::PositiveNumber);
+  CLI::App* get = AddCommand(*jobs, "get", "show one job", exit_code,
+                             [&] { return RunJobsGet(options.jobs); });
+  CLI::App* watch = AddCommand(*jobs, "watch", "follow a job; Ctrl-C detaches", exit_code,
+                               [&] { return RunJobsWatch(options.jobs); });
+  watch->add_option("--timeout", options.jobs.timeout_seconds, "longest wait in seconds; 0 is for ever");
+  CLI::App* cancel = AddCommand(*jobs, "cancel", "end a job; its candidates remain", exit_code,
+                                [&] { return RunJobsCancel(options.jobs); });
+  for (CLI::App* command : {get, watch, cancel}) {
+    command->add_option("job", options.jobs.name, "job name")->required();
+  }
+}
+
+void DeclareCandidates(CLI::App& app, Options& options, ExitCode& exit_code) {
+  CandidatesOptions& own = options.candidates;
+  CLI::App* candidates =
+      app.add_subcommand("candidates", "look at the programs of a job")->require_subcommand(1);
+  candidates->fallthrough();
+  AddCommand(*candidates, "list", "list the candidates of a job", exit_code,
+             [&] { return RunCandidatesList(own); })
+      ->add_option("job", own.name, "job name")
+      ->required();
+  AddCommand(*candidates, "show", "show a candidate, or the best one of a job", exit_code,
+             [&] { return RunCandidatesShow(own); })
+      ->add_option("name", own.name, "JOB or JOB/CANDIDATE")
+      ->required();
+  CLI::App* diff = AddCommand(*candidates, "diff", "what changed from its parent", exit_code,
+                              [&] { return RunCandidatesDiff(own); });
+  diff->add_option("name", own.name, "JOB or JOB/CANDIDATE")->required();
+  diff->add_option("before", own.other, "compare with this candidate instead of the parent");
+  CLI::App* exported = AddCommand(app, "export", "write a Python file with ModelNew", exit_code,
+                                  [&] { return RunExport(own); });
+  exported->add_option("name", own.name, "JOB (its best candidate) or JOB/CANDIDATE")->required();
+  exported->add_option("-f,--file", own.output_file, "file to write; default standard output");
+}
+
+void DeclareWorkers(CLI::App& app, Options& options, ExitCode& exit_code) {
+  CLI::App* workers = app.add_subcommand("workers", "look at the fleet")->require_subcommand(1);
+  workers->fallthrough();
+  AddCommand(*workers, "list", "list workers", exit_code,
+             [&] { return RunWorkersList(options.workers); });
+  CLI::App* drain = AddCommand(*workers, "drain", "let a worker finish and give it nothing new",
+                               exit_code, [&] { return RunWorkersDrain(options.workers); });
+  drain->add_option("worker", options.workers.name, "worker name")->required();
+  drain->add_flag("--undo", options.workers.is_undrain, "let it take work again");
+}
+
+void Declare(CLI::App& app, Options& options, ExitCode& exit_code) {
+  app.require_subcommand(1);
+  app.footer(kExamples);
+  app.add_option("--endpoint", options.common.endpoint,
+                 "coordinator HOST:PORT; default MTMC_ENDPOINT or the local stack");
+  app.add_option("--project", options.common.project, "project of the jobs")->capture_default_str();
+  app.add_option("-o,--output", options.output, "table or json")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->capture_default_str();
+  app.add_flag("-q,--quiet", options.common.is_quiet, "print results only");
+
+  CLI::App* optimize = AddCommand(app, "optimize", "make a problem fast; starts what is missing", exit_code,
+                                  [&] { return RunOptimize(options.optimize); });
+  AddJobOptions(*optimize, options.optimize.job);
+  AddStackOptions(*optimize, options.optimize.stack);
+  optimize->add_option("-f,--file-out", options.optimize.output_file,
+                       "where the winner is written; default NAME_mtmc.py here");
+  CLI::App* evaluate = AddCommand(app, "evaluate", "evaluate one program against a problem", exit_code,
+                                  [&] { return RunEvaluate(options.optimize); });
+  evaluate->add_option("program", options.optimize.job.program_file, "program text to evaluate")->required();
+  AddJobOptions(*evaluate, options.optimize.job);
+  AddStackOptions(*evaluate, options.optimize.stack);
+  CLI::App* up = AddCommand(app, "up", "run the local stack until Ctrl-C", exit_code,
+                            [&] { return RunUp(options.up); });
+  AddStackOptions(*up, options.up.stack);
+  up->add_option("--listen", options.up.listen, "address of the coordinator")->capture_default_str();
+  DeclareJobs(app, options, exit_code);
+  DeclareCandidates(app, options, exit_code);
+  DeclareWorkers(app, options, exit_code);
+  AddCommand(app, "doctor", "devices, isolation and counters of this host", exit_code,
+             [&] { return RunDoctor(options.common, options.python); })
+      ->add_option("--python", options.python, "interpreter that has PyTorch")
+      ->envname("MTMC_PYTHON");
+  AddCommand(app, "version", "print the version", exit_code,
+             [&] { return RunVersion(options.common); });
+}
+
+int Main(int argc, char** argv) {
+  Options options;
+  ExitCode exit_code = kExitOk;
+  CLI::App app("Makes GPU kernels fast and proves it.", "mtmc");
+  Declare(app, options, exit_code);
+  // Global options are complete before any subcommand's callback runs.
+  app.parse_complete_callback([&] {
+    options.common.is_json = options.output == "json";
+    for (CommonOptions* common : {&options.optimize.common, &options.jobs.common,
+                                  &options.candidates.common, &options.workers.common, &options.up.common}) {
+      *common = options.common;
+    }
+  });
+  base::InitLogging({.program = "mtmc", .level = base::LogLevel::kError});
+  CatchInterrupts();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+  }
+  return exit_code;
+}
+
+}  // namespace
+}  // namespace mtmc::client
+
+int main(int argc, char** argv) { return mtmc::client::Main(argc, argv); }

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "client/cli/exit_code.h"
+#include "client/cli/session.h"
+
+namespace mtmc::client {
+
+// The commands of `mtmc`: each takes its parsed options, writes data to standard
+// output and messages to standard error, and returns an exit code.
+
+// What makes a job, for `optimize`, `jobs create` and `evaluate`.
+struct JobOptions {
+  std::string file;
+  std::string strategy = "mtmc";
+  std::string policy = "rules";
+  std::string coder = "builtin";
+  std::string model;
+  std::string precision = "kernelbench";
+  std::string dialect;
+  std::vector<std::string> baselines = {"eager"};
+  std::string worker;
+  int max_trials = 0;
+  int max_steps = 0;
+  double max_minutes = 0;
+  int64_t seed = 0;
+  bool is_library_forbidden = false;
+  bool randomize_identity_parameters = false;
+  // Program text to start from; only for `evaluate`.
+  std::string program_file;
+};
+
+struct OptimizeOptions {
+  CommonOptions common;
+  StackOptions stack;
+  JobOptions job;
+  // Where the winner is written; empty means `NAME_mtmc.py` beside the problem.
+  std::string output_file;
+};
+
+ExitCode RunOptimize(const OptimizeOptions& options);
+
+// Evaluates one program against a problem and shows its verdict.
+ExitCode RunEvaluate(const OptimizeOptions& options);
+
+// Runs the local stack in the foreground until a signal.
+struct UpOptions {
+  CommonOptions common;
+  StackOptions stack;
+  std::string listen = "127.0.0.1:50151";
+};
+
+ExitCode RunUp(const UpOptions& options);
+
+struct JobsOptions {
+  CommonOptions common;
+  JobOptions job;
+  std::string name;
+  int limit = 50;
+  bool is_waiting = false;
+  bool is_validate_only = false;
+  // Longest wait in seconds; 0 waits for ever.
+  double timeout_seconds = 0;
+};
+
+ExitCode RunJobsCreate(const JobsOptions& options);
+ExitCode RunJobsList(const JobsOptions& options);
+ExitCode RunJobsGet(const JobsOptions& options);
+ExitCode RunJobsWatch(const JobsOptions& options);
+ExitCode RunJobsCancel(const JobsOptions& options);
+
+struct CandidatesOptions {
+  CommonOptions common;
+  // A job for `list`, a candidate or a job (its best) for the others.
+  std::string name;
+  // Second candidate of `diff`; empty means the parent.
+  std::string other;
+  std::string output_file;
+};
+
+ExitCode RunCandidatesList(const CandidatesOptions& options);
+ExitCode RunCandidatesShow(const CandidatesOptions& options);
+ExitCode RunCandidatesDiff(const CandidatesOptions& options);
+ExitCode RunExport(const CandidatesOptions& options);
+
+struct WorkersOptions {
+  CommonOptions common;
+  std::string name;
+  bool is_undrain = false;
+};
+
+ExitCode RunWorkersList(const WorkersOptions& options);
+ExitCode RunWorkersDrain(const WorkersOptions& options);
+
+ExitCode RunDoctor(const CommonOptions& options, const std::string& python);
+ExitCode RunVersion(const CommonOptions& options);
+
+}  // namespace mtmc::client

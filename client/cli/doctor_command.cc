@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/commands.h"
+#include "client/cli/output.h"
+#include "common/base/run_process.h"
+#include "common/base/status_macros.h"
+#include "common/config/paths.h"
+
+namespace mtmc::client {
+namespace {
+
+// Importing nothing, the worker looks at the host in under a second; OpenCL's
+// first start may compile its built-ins.
+constexpr absl::Duration kExamineTimeout = absl::Minutes(1);
+
+std::string Mark(const std::string& state) {
+  if (state == "present") return Green("ok");
+  return state == "degraded" ? "less" : Red("missing");
+}
+
+// What this host can do, in one sentence.
+std::string Verdict(const nlohmann::json& checks) {
+  bool has_python = false;
+  bool has_opencl = false;
+  bool has_cuda = false;
+  for (const auto& check : checks) {
+    const bool is_present = check.value("state", "") != "missing";
+    const std::string name = check.value("name", "");
+    if (name == "python") has_python = is_present;
+    if (name == "opencl") has_opencl = is_present;
+    if (name == "cuda.driver") has_cuda = is_present;
+  }
+  if (!has_python) return "this host cannot run a worker: PyTorch is missing";
+  if (has_cuda) return "this host can optimize for its NVIDIA GPU";
+  if (has_opencl) return "this host can optimize for its CPU through OpenCL";
+  return "this host cannot run a worker: there is no device";
+}
+
+absl::StatusOr<ExitCode> Doctor(const CommonOptions& options, const std::string& python) {
+  std::vector<std::string> command = {(config::ProgramDir() / "mtmc-worker").string(), "--doctor"};
+  if (!python.empty()) command.insert(command.end(), {"--python", python});
+  MTMC_ASSIGN_OR_RETURN(const base::ProcessResult result,
+                        base::RunProcess({.argv = command}, absl::Now() + kExamineTimeout));
+  if (!result.reason.is_success()) {
+    return absl::InternalError(absl::StrCat("mtmc-worker --doctor ", result.reason.ToString(), ": ",
+                                            result.standard_error));
+  }
+  if (options.is_json) {
+    std::cout << result.standard_output;
+    return kExitOk;
+  }
+  const auto report = nlohmann::json::parse(result.standard_output, nullptr, false);
+  if (!report.is_object()) return absl::InternalError("mtmc-worker --doctor printed no JSON");
+  Table table({"check", "state", "found"});
+  for (const auto& check : report["checks"]) {
+    table.AddRow({check.value("name", ""), Mark(check.value("state", "")), check.value("detail", "")});
+  }
+  table.Print(std::cout);
+  std::cout << "\n";
+  for (const auto& check : report["checks"]) {
+    if (check.value("remedy", "").empty()) continue;
+    std::cout << check.value("name", "") << ": " << check.value("remedy", "") << "\n";
+  }
+  const std::string verdict = Verdict(report["checks"]);
+  std::cout << "\n" << Bold(verdict) << "\n";
+  return verdict.find("cannot") == std::string::npos ? kExitOk : kExitUnavailable;
+}
+
+}  // namespace
+
+ExitCode RunDoctor(const CommonOptions& options, const std::string& python) {
+  return Finish(Doctor(options, python));
+}
+
+}  // namespace mtmc::client

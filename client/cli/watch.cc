@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/watch.h"
+
+#include <atomic>
+#include <stop_token>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "client/cli/interrupt.h"
+
+namespace mtmc::client {
+namespace {
+
+// Between attempts to take a broken stream up again.
+constexpr absl::Duration kReconnectPause = absl::Milliseconds(300);
+// A coordinator that is gone this long will not come back by itself.
+constexpr absl::Duration kGiveUpAfter = absl::Seconds(60);
+// Cadence of the live line and of supervision.
+constexpr absl::Duration kTick = absl::Milliseconds(250);
+
+}  // namespace
+
+absl::Status FollowJob(Session& session, const std::string& job, JobView& view,
+                       absl::Duration timeout) {
+  absl::Mutex mu;
+  absl::CondVar ended;
+  bool is_done = false;
+  bool is_late = false;
+  const absl::Time deadline = absl::Now() + timeout;
+  // Draws, supervises, and ends the stream on Ctrl-C or time-out.
+  std::jthread ticker([&](std::stop_token stop) {
+    absl::MutexLock lock(&mu);
+    for (int tick = 0; !stop.stop_requested() && !is_done; ++tick) {
+      ended.WaitWithTimeout(&mu, kTick);
+      view.Tick();
+      if (tick % 4 == 0 && session.stack) session.stack->Supervise();
+      if (absl::Now() >= deadline) is_late = true;
+      if (is_late || Interrupted()) session.api->StopWatching();
+    }
+  });
+  absl::Status status;
+  absl::Time last_heard = absl::Now();
+  while (!Interrupted()) {
+    status = session.api->WatchJob(job, view.cursor(), [&](const v1::JobEvent& event) {
+      absl::MutexLock lock(&mu);
+      view.Observe(event);
+      last_heard = absl::Now();
+      return !view.has_ended();
+    });
+    absl::MutexLock lock(&mu);
+    if (view.has_ended() || is_late) break;
+    const bool may_come_back = absl::IsUnavailable(status) || status.ok();
+    if (!may_come_back || absl::Now() - last_heard > kGiveUpAfter) break;
+    ended.WaitWithTimeout(&mu, kReconnectPause);
+  }
+  {
+    absl::MutexLock lock(&mu);
+    is_done = true;
+    ended.SignalAll();
+  }
+  ticker.join();
+  if (view.has_ended()) return absl::OkStatus();
+  if (Interrupted()) return absl::CancelledError("detached");
+  if (is_late) return absl::DeadlineExceededError("the job has not ended in time; it goes on");
+  return status.ok() ? absl::UnavailableError("the coordinator ended the stream") : status;
+}
+
+}  // namespace mtmc::client

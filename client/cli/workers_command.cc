@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "client/cli/commands.h"
+#include "client/cli/job_view.h"
+#include "client/cli/output.h"
+#include "common/base/status_macros.h"
+
+namespace mtmc::client {
+namespace {
+
+absl::StatusOr<ExitCode> List(const WorkersOptions& options) {
+  MTMC_ASSIGN_OR_RETURN(Session session, Connect(options.common));
+  MTMC_ASSIGN_OR_RETURN(const std::vector<v1::Worker> workers, session.api->ListWorkers());
+  if (options.common.is_json) {
+    v1::ListWorkersResponse response;
+    response.mutable_workers()->Assign(workers.begin(), workers.end());
+    PrintJson(response, std::cout);
+    return kExitOk;
+  }
+  Table table({"worker", "state", "device", "host", "version", "works for"});
+  for (const v1::Worker& worker : workers) {
+    table.AddRow({ShortName(worker.name()),
+                  absl::AsciiStrToLower(
+                      absl::StripPrefix(v1::Worker::State_Name(worker.state()), "STATE_")),
+                  worker.device().product(), worker.host(), worker.version(),
+                  worker.activity().empty() ? "-" : worker.activity()});
+  }
+  table.Print(std::cout);
+  return kExitOk;
+}
+
+absl::StatusOr<ExitCode> Drain(const WorkersOptions& options) {
+  MTMC_ASSIGN_OR_RETURN(Session session, Connect(options.common));
+  const std::string name = absl::StartsWith(options.name, "workers/")
+                               ? options.name
+                               : absl::StrCat("workers/", options.name);
+  MTMC_ASSIGN_OR_RETURN(const v1::Worker worker,
+                        session.api->DrainWorker(name, options.is_undrain));
+  std::cerr << ShortName(worker.name())
+            << (options.is_undrain ? " takes work again\n" : " finishes its work and takes no more\n");
+  return kExitOk;
+}
+
+}  // namespace
+
+ExitCode RunWorkersList(const WorkersOptions& options) { return Finish(List(options)); }
+ExitCode RunWorkersDrain(const WorkersOptions& options) { return Finish(Drain(options)); }
+
+}  // namespace mtmc::client

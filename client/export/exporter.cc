@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/export/exporter.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "client/export/forward_writer.h"
+#include "common/base/file.h"
+#include "common/base/status_macros.h"
+#include "common/config/paths.h"
+#include "common/config/version.h"
+#include "kernel/graph/graph_proto.h"
+#include "kernel/program/parser.h"
+
+namespace mtmc::client {
+namespace {
+
+// A Python raw string cannot hold its own quotes; a device source has no reason to.
+constexpr absl::string_view kQuotes = "'''";
+
+// The directives are the plan, which the generated forward already follows.
+std::string DeviceSource(const std::string& text) {
+  return absl::StrReplaceAll(text, {{kQuotes, "' ' '"}});
+}
+
+std::string MacroDict(const kernel::Program& program, const kernel::Bindings& bindings) {
+  std::vector<std::string> entries;
+  for (const kernel::TuneParameter& parameter : program.tune) {
+    entries.push_back(absl::StrCat("\"", parameter.name, "\": ", bindings.at(parameter.name)));
+  }
+  return absl::StrCat("{", absl::StrJoin(entries, ", "), "}");
+}
+
+kernel::Bindings BindingsOf(const kernel::Program& program,
+                            const std::map<std::string, int64_t>& tuned) {
+  kernel::Bindings bindings = kernel::DefaultBindings(program);
+  for (const auto& [name, value] : tuned) {
+    const auto known = bindings.find(name);
+    if (known != bindings.end()) known->second = value;
+  }
+  return bindings;
+}
+
+absl::StatusOr<std::string> RuntimeText(kernel::Dialect dialect) {
+  return base::ReadFile(config::InstalledFile(dialect == kernel::Dialect::kCuda
+                                                  ? "share/mtmc/export/cuda_runtime.py"
+                                                  : "share/mtmc/export/opencl_runtime.py"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ExportPython(const ExportInput& input) {
+  const kernel::ParseResult parsed = kernel::ParseProgram(input.program);
+  if (!parsed.program) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the program does not parse: ", kernel::ToText(parsed.diagnostics)));
+  }
+  const kernel::Program& program = *parsed.program;
+  MTMC_ASSIGN_OR_RETURN(const kernel::Graph graph, kernel::FromProto(*input.graph));
+  const kernel::Bindings bindings = BindingsOf(program, input.tuned);
+  MTMC_ASSIGN_OR_RETURN(const std::string forward, WriteForward(program, graph, bindings));
+  MTMC_ASSIGN_OR_RETURN(const std::string runtime, RuntimeText(program.dialect));
+
+  return absl::StrCat(
+      "# Made by mtmc ", std::string(config::Version()), ": ", input.provenance, "\n",
+      "# ModelNew has the constructor, parameters and outputs of Model below. It needs PyTorch and\n# ",
+      program.dialect == kernel::Dialect::kCuda ? "cuda.bindings, which PyTorch brings" : "pyopencl",
+      "; no mtmc process.\n\n", input.problem_source, "\n\n",
+      "# ---- the optimized program ----\n\nimport ctypes as _mtmc_ctypes\n\n",
+      program.dialect == kernel::Dialect::kOpenCl ? "import numpy as _mtmc_numpy\n" : "",
+      "import torch as _mtmc_torch\n\n_MTMC_SOURCE = r", std::string(kQuotes), "\n",
+      DeviceSource(program.text), std::string(kQuotes), "\n\n\n", runtime,
+      "\n\n_mtmc_program = _MtmcProgram(_MTMC_SOURCE, ", MacroDict(program, bindings), ")\n\n\n", forward);
+}
+
+}  // namespace mtmc::client

@@ -1,0 +1,71 @@
+class _MtmcProgram:
+    """Compiles the device source once for each device and launches its kernels."""
+
+    def __init__(self, source, macros):
+        self._source = source
+        self._macros = macros
+        self._modules = {}
+        self._kernels = {}
+
+    def launch(self, kernel, grid, block, shared_bytes, arguments, device):
+        """Launches on PyTorch's current stream. `arguments` are (ctypes type or None, value)."""
+        from cuda.bindings import driver
+
+        function = self._kernel(kernel, shared_bytes, device)
+        values = tuple(v.data_ptr() if t is None else v for t, v in arguments)
+        types = tuple(_mtmc_ctypes.c_void_p if t is None else t for t, v in arguments)
+        stream = _mtmc_torch.cuda.current_stream(device).cuda_stream
+        (error,) = driver.cuLaunchKernel(function, *grid, *block, shared_bytes, stream, (values, types), 0)
+        if error:
+            raise RuntimeError(f"launch of {kernel} failed: {error}")
+
+    def _kernel(self, name, shared_bytes, device):
+        from cuda.bindings import driver
+
+        key = (name, device.index)
+        if key not in self._kernels:
+            error, function = driver.cuModuleGetFunction(self._module(device), name.encode())
+            if error:
+                raise RuntimeError(f"the program has no kernel {name}: {error}")
+            limit = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            if shared_bytes > 48 * 1024:
+                driver.cuFuncSetAttribute(function, limit, shared_bytes)
+            self._kernels[key] = function
+        return self._kernels[key]
+
+    def _module(self, device):
+        from cuda.bindings import driver, nvrtc
+
+        if device.index not in self._modules:
+            major, minor = _mtmc_torch.cuda.get_device_capability(device)
+            suffix = "a" if major >= 9 else ""
+            options = [f"--gpu-architecture=sm_{major}{minor}{suffix}", "--std=c++20", "-default-device",
+                       "--extra-device-vectorization"]
+            options += [f"--define-macro={name}={value}" for name, value in self._macros.items()]
+            if "#include" in self._source:
+                options += [f"--include-path={folder}" for folder in _mtmc_cuda_include_folders()]
+            options = [option.encode() for option in options]
+            error, program = nvrtc.nvrtcCreateProgram(self._source.encode(), b"program.cu", 0, [], [])
+            (error,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+            if error:
+                _, size = nvrtc.nvrtcGetProgramLogSize(program)
+                log = b" " * size
+                nvrtc.nvrtcGetProgramLog(program, log)
+                raise RuntimeError(f"the program does not compile here: {log.decode()}")
+            _, size = nvrtc.nvrtcGetCUBINSize(program)
+            binary = b" " * size
+            nvrtc.nvrtcGetCUBIN(program, binary)
+            nvrtc.nvrtcDestroyProgram(program)
+            _mtmc_torch.cuda.current_stream(device)
+            error, module = driver.cuModuleLoadData(binary)
+            if error:
+                raise RuntimeError(f"the program cannot be loaded: {error}")
+            self._modules[device.index] = module
+        return self._modules[device.index]
+
+
+def _mtmc_cuda_include_folders():
+    import pathlib
+
+    root = pathlib.Path(_mtmc_torch.__file__).parent.parent / "nvidia"
+    return [str(p) for p in (root / "cu13" / "include", root / "cu13" / "include" / "cccl") if p.exists()]
