@@ -164,8 +164,7 @@ ScalarPtr Rebuild(const Scalar& node, std::vector<ScalarPtr> operands) {
   }
 }
 
-// Copy of `root` bottom up; `leaf` may replace a node without operands or a
-// rebuilt read.
+// Copy of `root` bottom up; `replace` may replace an axis or a rebuilt read.
 ScalarPtr Rewrite(const ScalarPtr& root,
                   const std::function<ScalarPtr(const ScalarPtr& node)>& replace, Memo& memo) {
   const auto found = memo.find(root.get());
@@ -178,7 +177,11 @@ ScalarPtr Rewrite(const ScalarPtr& root,
     is_changed |= operands.back() != operand;
   }
   ScalarPtr result = is_changed ? Rebuild(*root, std::move(operands)) : root;
-  if (ScalarPtr replaced = replace(result)) result = std::move(replaced);
+  // An operator may have folded to one of its operands, which is replaced already.
+  const bool is_candidate = root->kind == Scalar::Kind::kAxis || root->kind == Scalar::Kind::kRead;
+  if (is_candidate) {
+    if (ScalarPtr replaced = replace(result)) result = std::move(replaced);
+  }
   memo.emplace(root.get(), result);
   return result;
 }
