@@ -65,7 +65,7 @@ void AddVectorMoves(const SweepPlan::Stage& stage, const EmitTarget& target, Mov
   for (const int64_t width : widths) {
     if (run % width != 0) continue;
     moves.Add("vectorize",
-              width == 1 ? Concat("one of the ", what, " at a time")
+              width == 1 ? Concat("one ", what.substr(0, what.size() - 1), " at a time")
                          : Concat("over ", width, " neighbouring ", what),
               {{"vector", width}});
   }
@@ -173,8 +173,11 @@ std::vector<KnobMove> RowFamily::Moves(const GroupView& view, const EmitTarget& 
   AddTileMoves(stage, target, moves);
   AddSplitMoves(stage, target, moves);
   if (!IsAlwaysByRow() && stage.space.rows > 1) {
-    moves.Add("reorder", "to a block per row", {{"by_row", 0}, {"vector", 1}, {"depth", 1}});
-    moves.Add("reorder", "to a thread per row", {{"by_row", 1}, {"vector", 1}});
+    if (KnobAt(moves.now(), "by_row") != 0) {
+      moves.Add("reorder", "to a block per row", {{"by_row", 0}, {"vector", 1}, {"depth", 1}});
+    } else {
+      moves.Add("reorder", "to a thread per row", {{"by_row", 1}, {"vector", 1}});
+    }
   }
   return moves.Take();
 }

@@ -85,6 +85,8 @@ class StagePrinter {
 
   void AddParameters();
   void DeclareAxes();
+  void NameRowIndices();
+  std::vector<ScalarPtr> Roots() const;
   void ReduceLevel(const std::vector<const Loop*>& level);
   void DeclareLanes(const State& state);
   void MergeLanes(std::vector<State>& states);
@@ -160,8 +162,9 @@ class StagePrinter {
     bool is_filled = false;
   };
   std::map<std::string, Kept> cached_;
-  // Axis that the loop over a thread's steps advances.
+  // Axis that the loop over a thread's steps advances, and that of the row.
   int step_axis_ = 0;
+  int row_axis_ = 0;
   bool is_caching_ = false;
   int64_t cache_steps_ = 1;
   struct RowArray {
@@ -179,6 +182,7 @@ class StagePrinter {
 absl::StatusOr<EmittedStep> StagePrinter::Print() {
   AddParameters();
   DeclareAxes();
+  NameRowIndices();
   for (const std::vector<const Loop*>& level : stage_.levels) ReduceLevel(level);
   if (role_ != Role::kPartial) {
     TouchRowMaps();
@@ -238,7 +242,7 @@ void StagePrinter::DeclareAxes() {
     const int64_t chunks = space.rows / lanes_;
     const int64_t width = map_.block / map_.depth;
     std::string position =
-        Concat(block, " * ", width, map_.depth > 1 ? Concat(" + thread % ", width)
+        Concat(block, width > 1 ? Concat(" * ", width) : "", map_.depth > 1 ? Concat(" + thread % ", width)
                                                    : Thread() == "0" ? "" : " + thread");
     // Threads beyond the last row repeat it: all take part in the barriers, and
     // equal values are written twice.
@@ -247,6 +251,7 @@ void StagePrinter::DeclareAxes() {
     }
     if (map_.depth > 1) writer_.Line(Concat("const int slice = thread / ", width, ";"));
     const ScalarPtr chunk = writer_.Declare(has_lanes() ? "row_chunk" : "row", chunks, position);
+    row_axis_ = chunk->axis;
     lane_ = has_lanes() ? writer_.Axis("v", lanes_) : Index(0);
     row_ = Add(Mul(chunk, Index(lanes_)), lane_);
     outer_ = space.outer;
@@ -254,6 +259,7 @@ void StagePrinter::DeclareAxes() {
     grid_ = Concat("ceil_div(", chunks, ", ", width, ")", pieces);
   } else {
     row_ = writer_.Declare("row", space.rows, block);
+    row_axis_ = row_->axis;
     lane_ = has_lanes() ? writer_.Axis("v", lanes_) : Index(0);
     outer_ = space.outer;
     inner_ = space.inner / lanes_;
@@ -317,8 +323,8 @@ void StagePrinter::OpenElements(const std::vector<ScalarPtr>& roots) {
   LoadElements(roots);
 }
 
-// What the sweeps read more than once, as far as it fits in registers.
-void StagePrinter::PlanCache() {
+// Every expression that some sweep evaluates at its elements.
+std::vector<ScalarPtr> StagePrinter::Roots() const {
   std::vector<ScalarPtr> roots;
   for (const std::vector<const Loop*>& level : stage_.levels) {
     for (const Loop* loop : level) roots.push_back(BodyHere(*loop));
@@ -327,8 +333,27 @@ void StagePrinter::PlanCache() {
     roots.push_back(
         Read(output.value, FullIndices(output.indices), TypeOf(view_, output.value).data_type));
   }
+  return roots;
+}
+
+// Divides the row into its parts once, before the loops that use them.
+void StagePrinter::NameRowIndices() {
+  if (role_ == Role::kCombine) return;
+  std::vector<ScalarPtr> start;
+  for (int axis = 0; axis < static_cast<int>(writer_.extents().size()); ++axis) {
+    start.push_back(axis == row_axis_ ? Axis(axis) : Index(0));
+  }
+  for (const ScalarPtr& root : Roots()) {
+    for (const ElementRead& read : ElementReads(view_, root, writer_.extents())) {
+      if (IsLoadable(read)) writer_.Index(SubstituteAxes(read.offset, start));
+    }
+  }
+}
+
+// What the sweeps read more than once, as far as it fits in registers.
+void StagePrinter::PlanCache() {
   int64_t elements = 0;
-  for (const ScalarPtr& root : roots) {
+  for (const ScalarPtr& root : Roots()) {
     for (const ElementRead& read : ElementReads(view_, root, writer_.extents())) {
       const std::string key = KeyOfRead(read);
       if (cached_.contains(key) || !IsLoadable(read) || !UsesAxis(read.offset, step_axis_)) continue;

@@ -35,7 +35,7 @@ const std::set<std::string, std::less<>>& TakenNames() {
       "mad", "mad24", "max", "min", "mix", "modf", "mul24", "nan", "nextafter", "norm", "normalize",
       "pow", "pown", "powr", "popcount", "printf", "radians", "remainder", "remquo", "rint",
       "rhypot", "rootn", "rotate", "round", "rsqrt", "select", "shuffle", "sign", "sin", "sincos",
-      "sinh", "smoothstep", "sqrt", "step", "tan", "tanh", "tgamma", "trunc", "y0", "y1", "yn",
+      "sinh", "smoothstep", "sqrt", "std", "step", "tan", "tanh", "tgamma", "trunc", "y0", "y1", "yn",
       "malloc", "free", "memcpy", "memset", "bitselect", "clz", "ctz", "hadd", "upsample", "prefetch",
       "index", "wait",
       // the plan
