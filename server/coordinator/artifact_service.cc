@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
 #include "common/rpc/server_stream.h"

@@ -12,7 +12,6 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-
 #include "common/rpc/deadline.h"
 #include "common/rpc/status.h"
 #include "server/search/backends.h"
@@ -45,6 +44,7 @@ class CallSet {
       Response response;
       search::Done<Response> done;
     };
+
     auto call = std::make_shared<Call>();
     call->request = request;
     call->done = std::move(done);

@@ -19,24 +19,23 @@ class CandidateService final : public v1::CandidateService::CallbackService {
   grpc::ServerUnaryReactor* GetCandidate(grpc::CallbackServerContext* context,
                                          const v1::GetCandidateRequest* request,
                                          v1::GetCandidateResponse* response) override {
-    return rpc::ServeUnary(
-        context, *request, *response, executor_,
-        [this](const v1::GetCandidateRequest& get,
-               const rpc::Call&) -> absl::StatusOr<v1::GetCandidateResponse> {
-          MTMC_RETURN_IF_ERROR(CheckCandidateName(get.name()));
-          v1::GetCandidateResponse found;
-          MTMC_ASSIGN_OR_RETURN(*found.mutable_candidate(), store_.LookupCandidate(get.name()));
-          return found;
-        });
+    return rpc::ServeUnary(context, *request, *response, executor_,
+                           [this](const v1::GetCandidateRequest& get,
+                                  const rpc::Call&) -> absl::StatusOr<v1::GetCandidateResponse> {
+                             MTMC_RETURN_IF_ERROR(CheckCandidateName(get.name()));
+                             v1::GetCandidateResponse found;
+                             MTMC_ASSIGN_OR_RETURN(*found.mutable_candidate(),
+                                                   store_.LookupCandidate(get.name()));
+                             return found;
+                           });
   }
 
   grpc::ServerUnaryReactor* ListCandidates(grpc::CallbackServerContext* context,
                                            const v1::ListCandidatesRequest* request,
                                            v1::ListCandidatesResponse* response) override {
-    return rpc::ServeUnary(context, *request, *response, executor_,
-                           [this](const v1::ListCandidatesRequest& list, const rpc::Call&) {
-                             return List(list);
-                           });
+    return rpc::ServeUnary(
+        context, *request, *response, executor_,
+        [this](const v1::ListCandidatesRequest& list, const rpc::Call&) { return List(list); });
   }
 
  private:

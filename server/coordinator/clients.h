@@ -5,7 +5,6 @@
 #include <string>
 
 #include "absl/time/time.h"
-
 #include "server/search/backends.h"
 
 namespace mtmc::coordinator {
@@ -15,13 +14,13 @@ class CoordinatorMetrics;
 // The gateway at `endpoint`. Calls end by `timeout`, which is above the longest
 // reply of a language model with its retries. Destruction cancels what is under
 // way and waits for it.
-std::unique_ptr<search::MicroCoder> ConnectToGateway(
-    const std::string& endpoint, absl::Duration timeout = absl::Minutes(10));
+std::unique_ptr<search::MicroCoder> ConnectToGateway(const std::string& endpoint,
+                                                     absl::Duration timeout = absl::Minutes(10));
 
 // The policy service at `endpoint`. The time-out is short, because the rules
 // are there in no time: it allows a small model on a busy CPU.
-std::unique_ptr<search::MacroPolicy> ConnectToPolicy(
-    const std::string& endpoint, CoordinatorMetrics& metrics,
-    absl::Duration timeout = absl::Seconds(15));
+std::unique_ptr<search::MacroPolicy> ConnectToPolicy(const std::string& endpoint,
+                                                     CoordinatorMetrics& metrics,
+                                                     absl::Duration timeout = absl::Seconds(15));
 
 }  // namespace mtmc::coordinator

@@ -6,13 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "google/protobuf/util/time_util.h"
-
 #include "common/base/clock.h"
 #include "common/base/id.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
+#include "google/protobuf/util/time_util.h"
 #include "server/coordinator/resource_name.h"
 #include "server/search/job_options.h"
 #include "server/store/artifact_store.h"
@@ -47,6 +46,7 @@ absl::StatusOr<T> Coordinator::Ask(std::function<absl::StatusOr<T>()> task) {
     absl::Notification is_done;
     absl::StatusOr<T> value = Stopping();
   };
+
   if (is_stopped_) return Stopping();
   auto answer = std::make_shared<Answer>();
   loop_.Post([answer, task = std::move(task)] {
@@ -83,8 +83,8 @@ void Coordinator::Stop() {
 }
 
 absl::Status Coordinator::Load() {
-  MTMC_ASSIGN_OR_RETURN(leases_, LeaseManager::Create(options_.leases, parts_.clock, parts_.store,
-                                                      parts_.metrics));
+  MTMC_ASSIGN_OR_RETURN(
+      leases_, LeaseManager::Create(options_.leases, parts_.clock, parts_.store, parts_.metrics));
   store::JobQuery query{
       .states = {v1::Job::STATE_PENDING, v1::Job::STATE_RUNNING, v1::Job::STATE_CANCELLING},
       .page_size = 500};
@@ -146,9 +146,9 @@ absl::StatusOr<v1::CreateJobResponse> Coordinator::CreateJob(const v1::CreateJob
 absl::StatusOr<std::vector<v1::Job>> Coordinator::FindByRequest(
     const v1::CreateJobRequest& request) {
   if (request.request_id().empty()) return std::vector<v1::Job>();
-  MTMC_ASSIGN_OR_RETURN(store::JobPage page,
-                        parts_.store.ListJobs({.project = request.parent(),
-                                               .request_id = request.request_id()}));
+  MTMC_ASSIGN_OR_RETURN(
+      store::JobPage page,
+      parts_.store.ListJobs({.project = request.parent(), .request_id = request.request_id()}));
   return std::move(page.jobs);
 }
 
@@ -197,16 +197,15 @@ absl::StatusOr<v1::Worker> Coordinator::SetDraining(const std::string& name, boo
 }
 
 void Coordinator::StartSearch(const std::string& job) {
-  auto search = std::make_unique<search::Search>(
-      job, options_.search,
-      search::SearchTools{.loop = loop_,
-                          .store = parts_.store,
-                          .artifacts = parts_.artifacts,
-                          .coder = parts_.coder,
-                          .policy = parts_.policy,
-                          .evaluator = *leases_,
-                          .clock = parts_.clock,
-                          .observer = *this});
+  auto search = std::make_unique<search::Search>(job, options_.search,
+                                                 search::SearchTools{.loop = loop_,
+                                                                     .store = parts_.store,
+                                                                     .artifacts = parts_.artifacts,
+                                                                     .coder = parts_.coder,
+                                                                     .policy = parts_.policy,
+                                                                     .evaluator = *leases_,
+                                                                     .clock = parts_.clock,
+                                                                     .observer = *this});
   search->Start([this, job](const absl::Status& status) {
     if (!status.ok()) {
       Log(LogLevel::kError, "search stopped, it resumes when the coordinator starts again",

@@ -12,7 +12,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-
 #include "mtmc/v1/job.pb.h"
 #include "mtmc/v1/worker.pb.h"
 #include "server/coordinator/coordinator_metrics.h"

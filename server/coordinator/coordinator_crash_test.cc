@@ -4,6 +4,7 @@
 // runs, against a gateway and a worker in this process.
 #include <grpcpp/grpcpp.h>
 
+#include <catch2/catch.hpp>
 #include <map>
 #include <memory>
 #include <random>
@@ -12,13 +13,10 @@
 #include <thread>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
-
 #include "common/base/digest.h"
 #include "common/base/file.h"
 #include "common/base/subprocess.h"
@@ -134,8 +132,8 @@ class Process {
     std::filesystem::remove(ready);
     auto started = base::Subprocess::Start(
         {.argv = {std::string(MTMC_BINARY_DIR) + "/mtmc-coordinator", "--listen", endpoint_,
-                  "--http", "", "--data-dir", folder_ + "/data", "--ready-file", ready,
-                  "--gateway", gateway_, "--policy", "127.0.0.1:1", "--log-level", "error"}});
+                  "--http", "", "--data-dir", folder_ + "/data", "--ready-file", ready, "--gateway",
+                  gateway_, "--policy", "127.0.0.1:1", "--log-level", "error"}});
     REQUIRE_THAT(started.status(), IsOk());
     process_ = std::make_unique<base::Subprocess>(*std::move(started));
     const absl::Time deadline = absl::Now() + absl::Seconds(20);

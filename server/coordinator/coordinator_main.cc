@@ -11,7 +11,6 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-
 #include "common/base/clock.h"
 #include "common/base/executor.h"
 #include "common/base/file.h"
@@ -54,8 +53,7 @@ struct Flags {
   std::string gateway = "127.0.0.1:50153";
   int64_t max_artifact_bytes = 0;
   int64_t max_database_bytes = 0;
-  int lease_grace_ms =
-      static_cast<int>(absl::ToInt64Milliseconds(LeaseManager::Options().grace));
+  int lease_grace_ms = static_cast<int>(absl::ToInt64Milliseconds(LeaseManager::Options().grace));
 };
 
 void Declare(CLI::App& app, Flags& flags) {
@@ -129,15 +127,15 @@ int Serve(const Flags& flags, Stores& stores, base::ShutdownSignal& shutdown) {
   const auto gateway = ConnectToGateway(flags.gateway);
   const auto policy = ConnectToPolicy(flags.policy, metrics);
   base::Executor executor({.name = "mtmc-calls", .num_threads = 8});
-  auto coordinator = Coordinator::Create(
-      {.leases = {.grace = absl::Milliseconds(flags.lease_grace_ms)}},
-      {.store = *stores.jobs,
-       .artifacts = *stores.artifacts,
-       .coder = *gateway,
-       .policy = *policy,
-       .clock = clock,
-       .executor = executor,
-       .metrics = metrics});
+  auto coordinator =
+      Coordinator::Create({.leases = {.grace = absl::Milliseconds(flags.lease_grace_ms)}},
+                          {.store = *stores.jobs,
+                           .artifacts = *stores.artifacts,
+                           .coder = *gateway,
+                           .policy = *policy,
+                           .clock = clock,
+                           .executor = executor,
+                           .metrics = metrics});
   if (!coordinator.ok()) return Fail(coordinator.status(), "cannot start");
   std::vector<std::unique_ptr<grpc::Service>> services;
   services.push_back(MakeJobService(**coordinator, executor));
@@ -171,8 +169,7 @@ int Serve(const Flags& flags, Stores& stores, base::ShutdownSignal& shutdown) {
 
 int Main(int argc, char** argv) {
   Flags flags;
-  CLI::App app("Owns the jobs of mtmc, their search, and the workers' leases.",
-               "mtmc-coordinator");
+  CLI::App app("Owns the jobs of mtmc, their search, and the workers' leases.", "mtmc-coordinator");
   Declare(app, flags);
   try {
     app.parse(argc, argv);

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/time/time.h"
-
 #include "common/metrics/metrics.h"
 #include "mtmc/v1/action.pb.h"
 #include "mtmc/v1/evaluation.pb.h"

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/coordinator/coordinator.h"
 
+#include <catch2/catch.hpp>
 #include <functional>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-
 #include "common/base/clock.h"
 #include "common/base/executor.h"
 #include "common/base/temp_dir.h"
@@ -52,19 +50,18 @@ struct World {
   ~World() { Stop(); }
 
   void Start() {
-    auto created =
-        Coordinator::Create({.leases = {.hold = absl::Milliseconds(50)},
-                             .search = {.min_backoff = absl::Milliseconds(1),
-                                        .max_backoff = absl::Milliseconds(5),
-                                        .device_poll = absl::Milliseconds(1)},
-                             .tick = absl::Milliseconds(2)},
-                            {.store = store,
-                             .artifacts = *artifacts,
-                             .coder = coder,
-                             .policy = policy,
-                             .clock = clock,
-                             .executor = executor,
-                             .metrics = metrics});
+    auto created = Coordinator::Create({.leases = {.hold = absl::Milliseconds(50)},
+                                        .search = {.min_backoff = absl::Milliseconds(1),
+                                                   .max_backoff = absl::Milliseconds(5),
+                                                   .device_poll = absl::Milliseconds(1)},
+                                        .tick = absl::Milliseconds(2)},
+                                       {.store = store,
+                                        .artifacts = *artifacts,
+                                        .coder = coder,
+                                        .policy = policy,
+                                        .clock = clock,
+                                        .executor = executor,
+                                        .metrics = metrics});
     REQUIRE_THAT(created.status(), IsOk());
     coordinator = *std::move(created);
   }
@@ -357,8 +354,7 @@ TEST_CASE("Coordinator waits for a gateway that is down and resumes by itself", 
 
 TEST_CASE("Coordinator fails a job whose coder is not there", "[coordinator]") {
   World world;
-  world.coder.Break(
-      rpc::MakeError(absl::StatusCode::kNotFound, "CODER_NOT_FOUND", "no coder llm"));
+  world.coder.Break(rpc::MakeError(absl::StatusCode::kNotFound, "CODER_NOT_FOUND", "no coder llm"));
   world.StartWithWorker();
 
   world.Create(world.Request());

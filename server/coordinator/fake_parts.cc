@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-
 #include "common/base/status_macros.h"
 #include "common/config/version.h"
 

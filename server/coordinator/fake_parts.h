@@ -9,7 +9,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-
 #include "server/coordinator/coordinator.h"
 #include "server/search/backends.h"
 #include "server/store/job_store.h"

@@ -37,8 +37,8 @@ JobFeed::JobFeed(store::JobStore& store, base::Executor& executor)
     : store_(store), executor_(executor) {}
 
 void JobFeed::Watch(const std::string& job, int64_t cursor, Sink sink) {
-  auto watcher = std::shared_ptr<Watcher>(
-      new Watcher{.job = job, .sink = std::move(sink), .cursor = cursor});
+  auto watcher =
+      std::shared_ptr<Watcher>(new Watcher{.job = job, .sink = std::move(sink), .cursor = cursor});
   {
     absl::MutexLock lock(&mu_);
     watchers_.emplace(job, watcher);

@@ -10,12 +10,12 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-
 #include "mtmc/v1/job.pb.h"
 
 namespace mtmc::base {
 class Executor;
 }
+
 namespace mtmc::store {
 class JobStore;
 }

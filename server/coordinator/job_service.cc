@@ -2,7 +2,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include "absl/time/clock.h"
-
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
 #include "common/rpc/server_stream.h"
@@ -36,39 +35,38 @@ class JobService final : public v1::JobService::CallbackService {
   grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* context,
                                    const v1::GetJobRequest* request,
                                    v1::GetJobResponse* response) override {
-    return rpc::ServeUnary(
-        context, *request, *response, executor_,
-        [this](const v1::GetJobRequest& get,
-               const rpc::Call&) -> absl::StatusOr<v1::GetJobResponse> {
-          MTMC_RETURN_IF_ERROR(CheckJobName(get.name()));
-          v1::GetJobResponse found;
-          MTMC_ASSIGN_OR_RETURN(*found.mutable_job(), coordinator_.store().LookupJob(get.name()));
-          return found;
-        });
+    return rpc::ServeUnary(context, *request, *response, executor_,
+                           [this](const v1::GetJobRequest& get,
+                                  const rpc::Call&) -> absl::StatusOr<v1::GetJobResponse> {
+                             MTMC_RETURN_IF_ERROR(CheckJobName(get.name()));
+                             v1::GetJobResponse found;
+                             MTMC_ASSIGN_OR_RETURN(*found.mutable_job(),
+                                                   coordinator_.store().LookupJob(get.name()));
+                             return found;
+                           });
   }
 
   grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* context,
                                      const v1::ListJobsRequest* request,
                                      v1::ListJobsResponse* response) override {
-    return rpc::ServeUnary(context, *request, *response, executor_,
-                           [this](const v1::ListJobsRequest& list, const rpc::Call&) {
-                             return List(list);
-                           });
+    return rpc::ServeUnary(
+        context, *request, *response, executor_,
+        [this](const v1::ListJobsRequest& list, const rpc::Call&) { return List(list); });
   }
 
   grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* context,
                                       const v1::CancelJobRequest* request,
                                       v1::CancelJobResponse* response) override {
-    return rpc::ServeUnary(
-        context, *request, *response, executor_,
-        [this](const v1::CancelJobRequest& cancel,
-               const rpc::Call&) -> absl::StatusOr<v1::CancelJobResponse> {
-          // Cancelling twice is cancelling once, with or without a request id.
-          MTMC_RETURN_IF_ERROR(CheckRequestId(cancel.request_id()));
-          v1::CancelJobResponse cancelled;
-          MTMC_ASSIGN_OR_RETURN(*cancelled.mutable_job(), coordinator_.CancelJob(cancel.name()));
-          return cancelled;
-        });
+    return rpc::ServeUnary(context, *request, *response, executor_,
+                           [this](const v1::CancelJobRequest& cancel,
+                                  const rpc::Call&) -> absl::StatusOr<v1::CancelJobResponse> {
+                             // Cancelling twice is cancelling once, with or without a request id.
+                             MTMC_RETURN_IF_ERROR(CheckRequestId(cancel.request_id()));
+                             v1::CancelJobResponse cancelled;
+                             MTMC_ASSIGN_OR_RETURN(*cancelled.mutable_job(),
+                                                   coordinator_.CancelJob(cancel.name()));
+                             return cancelled;
+                           });
   }
 
   grpc::ServerWriteReactor<v1::WatchJobResponse>* WatchJob(
@@ -77,15 +75,15 @@ class JobService final : public v1::JobService::CallbackService {
     const absl::Status status = executor_.Submit([this, stream, watch = *request] {
       const absl::Status checked = CheckWatch(watch);
       if (!checked.ok()) return stream->Close(checked);
-      coordinator_.WatchJob(
-          watch.name(), watch.cursor(),
-          {.write =
-               [stream](const v1::JobEvent& event) {
-                 v1::WatchJobResponse response;
-                 *response.mutable_event() = event;
-                 return stream->Write(std::move(response), absl::Now() + kMaxWriteWait);
-               },
-           .close = [stream](const absl::Status& end) { stream->Close(end); }});
+      coordinator_.WatchJob(watch.name(), watch.cursor(),
+                            {.write =
+                                 [stream](const v1::JobEvent& event) {
+                                   v1::WatchJobResponse response;
+                                   *response.mutable_event() = event;
+                                   return stream->Write(std::move(response),
+                                                        absl::Now() + kMaxWriteWait);
+                                 },
+                             .close = [stream](const absl::Status& end) { stream->Close(end); }});
     });
     if (!status.ok()) stream->Close(status);
     return stream->reactor();

@@ -6,14 +6,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "google/protobuf/util/time_util.h"
-
 #include "common/base/clock.h"
 #include "common/base/id.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/config/version.h"
 #include "common/rpc/error.h"
+#include "google/protobuf/util/time_util.h"
 #include "server/coordinator/coordinator_metrics.h"
 #include "server/search/fingerprint.h"
 
@@ -32,8 +31,7 @@ google::protobuf::Timestamp ToProto(absl::Time time) {
 }
 
 absl::Time FromProto(const google::protobuf::Timestamp& time) {
-  return absl::FromUnixNanos(
-      google::protobuf::util::TimeUtil::TimestampToNanoseconds(time));
+  return absl::FromUnixNanos(google::protobuf::util::TimeUtil::TimestampToNanoseconds(time));
 }
 
 bool HasDialect(const v1::DeviceFacts& device, v1::Dialect dialect) {
@@ -53,10 +51,10 @@ absl::Status WorkerNotFound(const std::string& name) {
 }
 
 absl::Status Replaced(const std::string& name) {
-  return rpc::MakeError(absl::StatusCode::kFailedPrecondition, "WORKER_REPLACED",
-                        absl::StrCat("a newer process calls itself \"", name,
-                                     "\"; give each worker its own --name"),
-                        {{"worker", name}});
+  return rpc::MakeError(
+      absl::StatusCode::kFailedPrecondition, "WORKER_REPLACED",
+      absl::StrCat("a newer process calls itself \"", name, "\"; give each worker its own --name"),
+      {{"worker", name}});
 }
 
 // The result of work that nobody could do.
@@ -89,8 +87,7 @@ absl::StatusOr<std::unique_ptr<LeaseManager>> LeaseManager::Create(const Options
                                                                    store::JobStore& store,
                                                                    CoordinatorMetrics& metrics) {
   MTMC_ASSIGN_OR_RETURN(const store::Fleet fleet, store.ReadFleet());
-  auto manager =
-      std::unique_ptr<LeaseManager>(new LeaseManager(options, clock, store, metrics));
+  auto manager = std::unique_ptr<LeaseManager>(new LeaseManager(options, clock, store, metrics));
   manager->Load(fleet);
   return manager;
 }
@@ -192,7 +189,8 @@ void LeaseManager::Synchronize(const v1::SynchronizeRequest& request, Reply repl
   Answer(state, request.has_executing(), std::move(reply));
   Dispatch();
   // A result is acknowledged at once; the worker then waits with its next call.
-  if (request.has_completed() && state.held) std::exchange(state.held, nullptr)(IdleResponse(state));
+  if (request.has_completed() && state.held)
+    std::exchange(state.held, nullptr)(IdleResponse(state));
 }
 
 absl::StatusOr<LeaseManager::WorkerState*> LeaseManager::Admit(
@@ -240,8 +238,7 @@ absl::Status LeaseManager::TakeResult(WorkerState& state,
     v1::LeaseResult result = completed.result();
     const bool is_failed =
         result.has_worker_failure() || !FitsWork(result, !record.candidate.empty());
-    const bool is_crash =
-        result.evaluation().failure().kind() == v1::Failure::KIND_CRASH;
+    const bool is_crash = result.evaluation().failure().kind() == v1::Failure::KIND_CRASH;
     if (is_failed) {
       if (!record.is_lost) {
         Log(LogLevel::kWarning, "worker could not do its work",
@@ -360,9 +357,9 @@ void LeaseManager::Tick() {
 void LeaseManager::ReleaseHeld() {
   for (auto& [name, state] : workers_) {
     if (!state.held) continue;
-    std::exchange(state.held, nullptr)(
-        rpc::MakeError(absl::StatusCode::kUnavailable, "SHUTTING_DOWN",
-                       "the coordinator stops; call again until it is back"));
+    std::exchange(state.held,
+                  nullptr)(rpc::MakeError(absl::StatusCode::kUnavailable, "SHUTTING_DOWN",
+                                          "the coordinator stops; call again until it is back"));
   }
 }
 
@@ -435,8 +432,7 @@ void LeaseManager::Lose(const std::string& lease, const std::string& cause) {
 }
 
 // Puts the work of a lease, whose counters were raised, back into the queue.
-absl::Status LeaseManager::Retry(store::LeaseRecord& record, Task* task,
-                                 const std::string& cause) {
+absl::Status LeaseManager::Retry(store::LeaseRecord& record, Task* task, const std::string& cause) {
   record.is_lost = true;
   metrics_.CountRetry(cause);
   if (task != nullptr) {
@@ -473,7 +469,8 @@ absl::Status LeaseManager::CommitEnd(const std::string& key, const v1::LeaseResu
                                      const std::string& candidate) {
   store::Write write{.finished_work = key};
   if (result.has_evaluation()) {
-    write.evaluation = {.fingerprint = key, .candidate = candidate, .evaluation = result.evaluation()};
+    write.evaluation = {
+        .fingerprint = key, .candidate = candidate, .evaluation = result.evaluation()};
   }
   if (result.has_inspection()) write.inspection = {.key = key, .inspection = result.inspection()};
   return store_.Commit(write);

@@ -13,7 +13,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-
 #include "mtmc/v1/worker.pb.h"
 #include "server/search/backends.h"
 #include "server/store/job_store.h"

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/coordinator/lease_manager.h"
 
+#include <catch2/catch.hpp>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <catch2/catch.hpp>
 
 #include "common/config/version.h"
 #include "common/metrics/metrics.h"
@@ -41,27 +40,35 @@ class FailingStore final : public store::JobStore {
     if (is_full) return absl::ResourceExhaustedError("full");
     return store_.Commit(write);
   }
+
   absl::StatusOr<v1::Job> LookupJob(const std::string& n) override { return store_.LookupJob(n); }
+
   absl::StatusOr<store::JobPage> ListJobs(const store::JobQuery& q) override {
     return store_.ListJobs(q);
   }
+
   absl::StatusOr<v1::Candidate> LookupCandidate(const std::string& n) override {
     return store_.LookupCandidate(n);
   }
+
   absl::StatusOr<store::CandidatePage> ListCandidates(const store::CandidateQuery& q) override {
     return store_.ListCandidates(q);
   }
+
   absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(const std::string& job, int64_t after,
                                                        int limit) override {
     return store_.ReadEvents(job, after, limit);
   }
+
   absl::StatusOr<std::optional<store::EvaluationRecord>> FindEvaluation(
       const std::string& f) override {
     return store_.FindEvaluation(f);
   }
+
   absl::StatusOr<std::optional<v1::Inspection>> FindInspection(const std::string& k) override {
     return store_.FindInspection(k);
   }
+
   absl::StatusOr<store::Fleet> ReadFleet() override { return store_.ReadFleet(); }
 
  private:
@@ -73,7 +80,9 @@ struct Call {
   std::optional<absl::StatusOr<v1::SynchronizeResponse>> response;
 
   bool is_held() const { return !response; }
+
   const v1::SynchronizeResponse& value() const { return response->value(); }
+
   std::string lease() const { return response && response->ok() ? value().lease().id() : ""; }
 };
 

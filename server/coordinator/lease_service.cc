@@ -7,7 +7,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-
 #include "common/rpc/status.h"
 #include "mtmc/v1/worker.grpc.pb.h"
 #include "server/coordinator/coordinator.h"
@@ -75,8 +74,8 @@ class LeaseService final : public v1::LeaseService::CallbackService {
                                         const v1::SynchronizeRequest* request,
                                         v1::SynchronizeResponse* response) override {
     auto call = std::make_shared<HeldCall>(*response);
-    auto* reactor = new HeldCall::Reactor(call, coordinator_, request->worker().name(),
-                                          request->instance_id());
+    auto* reactor =
+        new HeldCall::Reactor(call, coordinator_, request->worker().name(), request->instance_id());
     call->SetReactor(reactor);
     coordinator_.Synchronize(*request, [call](absl::StatusOr<v1::SynchronizeResponse> result) {
       call->Finish(std::move(result));

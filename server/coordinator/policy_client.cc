@@ -2,7 +2,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include "absl/time/clock.h"
-
 #include "common/rpc/channel.h"
 #include "mtmc/v1/policy.grpc.pb.h"
 #include "server/coordinator/call_set.h"

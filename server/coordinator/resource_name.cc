@@ -7,7 +7,6 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-
 #include "common/base/id.h"
 #include "common/rpc/error.h"
 
@@ -56,9 +55,9 @@ absl::Status CheckRequestId(const std::string& request_id) {
                         : std::isxdigit(static_cast<unsigned char>(request_id[i])) != 0;
   }
   if (is_uuid) return absl::OkStatus();
-  return rpc::MakeError(absl::StatusCode::kInvalidArgument, "INVALID_REQUEST_ID",
-                        absl::StrCat("request_id \"", absl::CHexEscape(request_id),
-                                     "\" is not a UUID"));
+  return rpc::MakeError(
+      absl::StatusCode::kInvalidArgument, "INVALID_REQUEST_ID",
+      absl::StrCat("request_id \"", absl::CHexEscape(request_id), "\" is not a UUID"));
 }
 
 }  // namespace mtmc::coordinator

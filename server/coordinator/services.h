@@ -6,9 +6,11 @@
 namespace grpc {
 class Service;
 }
+
 namespace mtmc::base {
 class Executor;
 }
+
 namespace mtmc::store {
 class ArtifactStore;
 class JobStore;

@@ -22,24 +22,23 @@ class WorkerService final : public v1::WorkerService::CallbackService {
   grpc::ServerUnaryReactor* GetWorker(grpc::CallbackServerContext* context,
                                       const v1::GetWorkerRequest* request,
                                       v1::GetWorkerResponse* response) override {
-    return rpc::ServeUnary(
-        context, *request, *response, executor_,
-        [this](const v1::GetWorkerRequest& get,
-               const rpc::Call&) -> absl::StatusOr<v1::GetWorkerResponse> {
-          MTMC_RETURN_IF_ERROR(CheckWorkerName(get.name()));
-          v1::GetWorkerResponse found;
-          MTMC_ASSIGN_OR_RETURN(*found.mutable_worker(), coordinator_.LookupWorker(get.name()));
-          return found;
-        });
+    return rpc::ServeUnary(context, *request, *response, executor_,
+                           [this](const v1::GetWorkerRequest& get,
+                                  const rpc::Call&) -> absl::StatusOr<v1::GetWorkerResponse> {
+                             MTMC_RETURN_IF_ERROR(CheckWorkerName(get.name()));
+                             v1::GetWorkerResponse found;
+                             MTMC_ASSIGN_OR_RETURN(*found.mutable_worker(),
+                                                   coordinator_.LookupWorker(get.name()));
+                             return found;
+                           });
   }
 
   grpc::ServerUnaryReactor* ListWorkers(grpc::CallbackServerContext* context,
                                         const v1::ListWorkersRequest* request,
                                         v1::ListWorkersResponse* response) override {
-    return rpc::ServeUnary(context, *request, *response, executor_,
-                           [this](const v1::ListWorkersRequest& list, const rpc::Call&) {
-                             return List(list);
-                           });
+    return rpc::ServeUnary(
+        context, *request, *response, executor_,
+        [this](const v1::ListWorkersRequest& list, const rpc::Call&) { return List(list); });
   }
 
   grpc::ServerUnaryReactor* DrainWorker(grpc::CallbackServerContext* context,

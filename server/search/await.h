@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -9,13 +14,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/awaitable.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
-
 #include "server/search/backends.h"
 #include "server/search/event_loop.h"
 
@@ -47,12 +45,15 @@ template <class T>
 boost::asio::awaitable<absl::StatusOr<T>> Await(EventLoop& loop, Interruption& interruption,
                                                 std::function<void(Done<T>)> start) {
   namespace asio = boost::asio;
+
   struct Pending {
     explicit Pending(asio::io_context& context)
         : timer(context, asio::steady_timer::time_point::max()) {}
+
     asio::steady_timer timer;
     std::optional<absl::StatusOr<T>> result;
   };
+
   auto pending = std::make_shared<Pending>(loop.context());
   // The timer never expires: cancelling it is the wake-up.
   interruption.SetWaker([pending] { pending->timer.cancel(); });

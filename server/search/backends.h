@@ -6,7 +6,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-
 #include "mtmc/v1/job.pb.h"
 #include "mtmc/v1/micro_coding.pb.h"
 #include "mtmc/v1/policy.pb.h"

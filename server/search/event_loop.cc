@@ -4,15 +4,14 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <chrono>
-#include <memory>
-#include <thread>
-#include <utility>
-
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <utility>
 
 namespace mtmc::search {
 
@@ -21,8 +20,7 @@ namespace asio = boost::asio;
 struct EventLoop::Core {
   std::atomic<bool> is_stopped = false;
   asio::io_context context{/*concurrency_hint=*/1};
-  asio::executor_work_guard<asio::io_context::executor_type> work =
-      asio::make_work_guard(context);
+  asio::executor_work_guard<asio::io_context::executor_type> work = asio::make_work_guard(context);
   std::jthread thread;
 };
 
@@ -49,8 +47,8 @@ void EventLoop::Post(std::function<void()> task) {
 
 void EventLoop::PostAfter(absl::Duration delay, std::function<void()> task) {
   Post([this, delay, task = std::move(task)] {
-    auto timer = std::make_shared<asio::steady_timer>(core_->context,
-                                                      absl::ToChronoNanoseconds(delay));
+    auto timer =
+        std::make_shared<asio::steady_timer>(core_->context, absl::ToChronoNanoseconds(delay));
     timer->async_wait([timer, task](const boost::system::error_code& error) {
       if (!error) task();
     });

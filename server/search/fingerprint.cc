@@ -2,7 +2,6 @@
 #include "server/search/fingerprint.h"
 
 #include "absl/strings/str_cat.h"
-
 #include "common/base/digest.h"
 
 namespace mtmc::search {
@@ -44,9 +43,9 @@ std::string EvaluationFingerprint(const v1::EvaluationRequest& request,
 std::string InspectionKey(const v1::InspectionRequest& request, const v1::DeviceFacts& device) {
   std::string baselines;
   for (const int baseline : request.baselines()) absl::StrAppend(&baselines, baseline, " ");
-  return base::Sha256(Join({absl::StrCat("inspection ", kEvaluationRules),
-                            ProblemBytes(request.problem()), baselines,
-                            request.limits().SerializeAsString(), DeviceClass(device)}))
+  return base::Sha256(
+             Join({absl::StrCat("inspection ", kEvaluationRules), ProblemBytes(request.problem()),
+                   baselines, request.limits().SerializeAsString(), DeviceClass(device)}))
       .sha256_hex;
 }
 
@@ -55,8 +54,10 @@ bool IsReusable(const v1::Evaluation& evaluation) {
     case v1::Failure::KIND_CRASH:
     case v1::Failure::KIND_TIMEOUT:
     case v1::Failure::KIND_OUT_OF_MEMORY:
-    case v1::Failure::KIND_REFERENCE: return false;
-    default: return true;
+    case v1::Failure::KIND_REFERENCE:
+      return false;
+    default:
+      return true;
   }
 }
 

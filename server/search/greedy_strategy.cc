@@ -20,9 +20,9 @@ constexpr v1::Action::Type kPreference[] = {
 
 // Position in the order; `stop` and unknown types come last.
 size_t Rank(const v1::Action& action) {
-  return static_cast<size_t>(std::distance(
-      std::begin(kPreference), std::find(std::begin(kPreference), std::end(kPreference),
-                                         action.type())));
+  return static_cast<size_t>(
+      std::distance(std::begin(kPreference),
+                    std::find(std::begin(kPreference), std::end(kPreference), action.type())));
 }
 
 }  // namespace
@@ -33,7 +33,8 @@ std::variant<Selection, End> GreedyStrategy::Next(const Lineage& lineage) const 
   Selection selection{.parent = lineage.Best().value_or(0), .step = lineage.trials()};
   for (int trial = 1; trial <= lineage.trials(); ++trial) {
     const auto& candidate = lineage.candidates[static_cast<size_t>(trial)];
-    const auto& parent = lineage.candidates[static_cast<size_t>(lineage.BestOf(trial - 1).value_or(0))];
+    const auto& parent =
+        lineage.candidates[static_cast<size_t>(lineage.BestOf(trial - 1).value_or(0))];
     selection.history.push_back({trial, Compare(parent, candidate)});
   }
   return selection;
@@ -41,9 +42,9 @@ std::variant<Selection, End> GreedyStrategy::Next(const Lineage& lineage) const 
 
 std::optional<std::vector<double>> GreedyStrategy::Distribution(
     const std::vector<v1::Action>& actions) const {
-  const auto first = std::min_element(
-      actions.begin(), actions.end(),
-      [](const v1::Action& a, const v1::Action& b) { return Rank(a) < Rank(b); });
+  const auto first =
+      std::min_element(actions.begin(), actions.end(),
+                       [](const v1::Action& a, const v1::Action& b) { return Rank(a) < Rank(b); });
   std::vector<double> probabilities(actions.size(), 0);
   probabilities[static_cast<size_t>(std::distance(actions.begin(), first))] = 1;
   return probabilities;

@@ -14,6 +14,7 @@ class GreedyStrategy final : public Strategy {
   explicit GreedyStrategy(v1::Job job) : job_(std::move(job)) {}
 
   std::string name() const override { return "greedy"; }
+
   std::variant<Selection, End> Next(const Lineage& lineage) const override;
   std::optional<std::vector<double>> Distribution(
       const std::vector<v1::Action>& actions) const override;

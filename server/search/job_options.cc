@@ -10,10 +10,9 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "google/rpc/error_details.pb.h"
-
 #include "common/base/digest.h"
 #include "common/rpc/error.h"
+#include "google/rpc/error_details.pb.h"
 
 namespace mtmc::search {
 namespace {
@@ -58,8 +57,8 @@ class Checker {
                     std::initializer_list<const char*> allowed) {
     if (value.empty()) return *allowed.begin();
     if (std::find(allowed.begin(), allowed.end(), value) == allowed.end()) {
-      Refuse(field, absl::StrCat("is \"", value, "\", must be one of ",
-                                 absl::StrJoin(allowed, ", ")));
+      Refuse(field,
+             absl::StrCat("is \"", value, "\", must be one of ", absl::StrJoin(allowed, ", ")));
     }
     return value;
   }
@@ -83,8 +82,9 @@ void ResolveProblem(v1::Problem& problem, Checker& check) {
                 "must be the digest of an uploaded Python file");
   check.Require(problem.source().size_bytes() > 0, "job.problem.source.size_bytes",
                 "must be the length of the uploaded file");
-  check.Require(v1::Precision_IsValid(problem.precision()), "job.problem.precision",
-                absl::StrCat("is ", static_cast<int>(problem.precision()), ", which is no precision class"));
+  check.Require(
+      v1::Precision_IsValid(problem.precision()), "job.problem.precision",
+      absl::StrCat("is ", static_cast<int>(problem.precision()), ", which is no precision class"));
   if (problem.precision() == v1::PRECISION_UNSPECIFIED) {
     problem.set_precision(v1::PRECISION_KERNELBENCH);
   }
@@ -130,24 +130,25 @@ void ResolveEvaluation(v1::EvaluationOptions& options, Checker& check) {
   if (options.baselines().empty()) options.add_baselines(v1::BASELINE_EAGER);
   for (const int baseline : options.baselines()) {
     check.Require(v1::Baseline_IsValid(baseline) && baseline != v1::BASELINE_UNSPECIFIED,
-                  "job.evaluation.baselines", absl::StrCat("has ", baseline, ", which is no baseline"));
+                  "job.evaluation.baselines",
+                  absl::StrCat("has ", baseline, ", which is no baseline"));
   }
-  CheckTimeout("job.evaluation.build_timeout", options.has_build_timeout(),
-               options.build_timeout(), check);
+  CheckTimeout("job.evaluation.build_timeout", options.has_build_timeout(), options.build_timeout(),
+               check);
   CheckTimeout("job.evaluation.verify_timeout", options.has_verify_timeout(),
                options.verify_timeout(), check);
   CheckTimeout("job.evaluation.tune_timeout", options.has_tune_timeout(), options.tune_timeout(),
                check);
   CheckTimeout("job.evaluation.measure_timeout", options.has_measure_timeout(),
                options.measure_timeout(), check);
-  options.set_max_variants(check.Ranged("job.evaluation.max_variants", options.max_variants(), 32,
-                                        1, kMaxVariants));
+  options.set_max_variants(
+      check.Ranged("job.evaluation.max_variants", options.max_variants(), 32, 1, kMaxVariants));
   options.set_hidden_seeds(
       check.Ranged("job.evaluation.hidden_seeds", options.hidden_seeds(), 2, 1, kMaxHiddenSeeds));
   options.set_min_samples(
       check.Ranged("job.evaluation.min_samples", options.min_samples(), 20, 3, 100'000));
-  options.set_max_noise_ratio(check.Ranged("job.evaluation.max_noise_ratio",
-                                           options.max_noise_ratio(), 0.005, 1e-6, 1.0));
+  options.set_max_noise_ratio(
+      check.Ranged("job.evaluation.max_noise_ratio", options.max_noise_ratio(), 0.005, 1e-6, 1.0));
 }
 
 }  // namespace

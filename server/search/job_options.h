@@ -2,7 +2,6 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-
 #include "mtmc/v1/job.pb.h"
 
 namespace mtmc::search {

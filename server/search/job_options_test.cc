@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/search/job_options.h"
 
+#include <catch2/catch.hpp>
 #include <limits>
 #include <set>
 #include <string>
 
-#include <catch2/catch.hpp>
-
 #include "absl/strings/cord.h"
-#include "google/rpc/error_details.pb.h"
-
 #include "common/rpc/error.h"
 #include "common/testing/status_matchers.h"
+#include "google/rpc/error_details.pb.h"
 #include "server/search/library_calls.h"
 
 namespace mtmc::search {
@@ -80,9 +78,8 @@ TEST_CASE("ResolveJob names every field that is wrong at once", "[search]") {
 
   CHECK(fields == std::set<std::string>{
                       "job.problem.source", "job.problem.source.size_bytes", "job.search.strategy",
-                      "job.search.temperature", "job.budget.max_trials",
-                      "job.budget.max_wall_time", "job.evaluation.baselines",
-                      "job.evaluation.build_timeout"});
+                      "job.search.temperature", "job.budget.max_trials", "job.budget.max_wall_time",
+                      "job.evaluation.baselines", "job.evaluation.build_timeout"});
 }
 
 TEST_CASE("ResolveJob drops what only the server may set", "[search]") {

@@ -5,7 +5,8 @@ namespace mtmc::search {
 namespace {
 
 constexpr const char* kProduct = "matrix product: years of tuning per device in the vendor library";
-constexpr const char* kConvolution = "convolution: algorithm choice per shape in the vendor library";
+constexpr const char* kConvolution =
+    "convolution: algorithm choice per shape in the vendor library";
 constexpr const char* kNormalization = "normalization: one fused kernel in PyTorch";
 constexpr const char* kSoftmax = "softmax: one fused kernel in PyTorch";
 constexpr const char* kAttention = "attention: flash kernels choose themselves by shape";

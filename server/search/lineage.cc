@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "absl/strings/numbers.h"
+#include "common/base/check.h"
+
 namespace mtmc::search {
 namespace {
 
@@ -30,11 +33,16 @@ double Ratio(const v1::Candidate& parent, const v1::Candidate& child) {
 
 const char* ToText(Outcome outcome) {
   switch (outcome) {
-    case Outcome::kFaster: return "faster";
-    case Outcome::kSame: return "same";
-    case Outcome::kSlower: return "slower";
-    case Outcome::kWrong: return "wrong";
-    case Outcome::kFailed: return "failed";
+    case Outcome::kFaster:
+      return "faster";
+    case Outcome::kSame:
+      return "same";
+    case Outcome::kSlower:
+      return "slower";
+    case Outcome::kWrong:
+      return "wrong";
+    case Outcome::kFailed:
+      return "failed";
   }
   return "failed";
 }
@@ -65,6 +73,14 @@ Outcome Compare(const v1::Candidate& parent, const v1::Candidate& child) {
   return ratio < 1 - effect ? Outcome::kSlower : Outcome::kSame;
 }
 
+int ParentTrial(const v1::Candidate& child) {
+  // `.../c12` to 12; names are made by the search alone.
+  const std::string& name = child.parents(0);
+  int trial = 0;
+  MTMC_CHECK(absl::SimpleAtoi(name.substr(name.rfind("/c") + 2), &trial));
+  return trial;
+}
+
 void Lineage::Apply(const v1::JobEvent& event) {
   if (event.has_candidate()) Put(event.candidate());
   if (event.has_decision()) {
@@ -87,7 +103,8 @@ std::optional<int> Lineage::BestOf(int trials) const {
   for (int trial = 0; trial <= trials && trial < static_cast<int>(candidates.size()); ++trial) {
     const auto speedup = Speedup(candidates[static_cast<size_t>(trial)]);
     const bool is_first = !best && IsCorrect(candidates[static_cast<size_t>(trial)]);
-    if (is_first || (best && speedup && *speedup > Speedup(candidates[static_cast<size_t>(*best)]).value_or(0))) {
+    if (is_first || (best && speedup &&
+                     *speedup > Speedup(candidates[static_cast<size_t>(*best)]).value_or(0))) {
       best = trial;
     }
   }

@@ -27,6 +27,9 @@ std::optional<double> Speedup(const v1::Candidate& candidate);
 // not one. A correct child of an incorrect parent is faster.
 Outcome Compare(const v1::Candidate& parent, const v1::Candidate& child);
 
+// Trial of the candidate that `child` was made from. REQUIRES: it has a parent.
+int ParentTrial(const v1::Candidate& child);
+
 // A decision to end a rollout.
 struct Stop {
   // Newest trial when it was taken.

@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
-
 #include "common/base/check.h"
 #include "common/base/digest.h"
 #include "policy/rules/distribution.h"
@@ -23,8 +22,8 @@ std::string TextOf(const v1::Action& action) {
   return action.type() == v1::Action::TYPE_STOP && action.text().empty() ? "stop" : action.text();
 }
 
-MacroStep MakeStep(const v1::ChooseActionRequest& request, size_t chosen,
-                   std::string policy, const std::vector<double>& probabilities) {
+MacroStep MakeStep(const v1::ChooseActionRequest& request, size_t chosen, std::string policy,
+                   const std::vector<double>& probabilities) {
   MacroStep step;
   step.action = request.actions(static_cast<int>(chosen));
   step.decision.set_policy(std::move(policy));
@@ -70,7 +69,8 @@ absl::Status CheckAnswer(const v1::ChooseActionRequest& request,
   }
   if (response.chosen() < 0 || response.chosen() >= count ||
       response.probabilities(response.chosen()) <= 0) {
-    return absl::InternalError(absl::StrCat("policy chose action ", response.chosen(), " of ", count));
+    return absl::InternalError(
+        absl::StrCat("policy chose action ", response.chosen(), " of ", count));
   }
   return absl::OkStatus();
 }

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-
 #include "mtmc/v1/candidate.pb.h"
 #include "mtmc/v1/policy.pb.h"
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/search/macro_step.h"
 
+#include <catch2/catch.hpp>
 #include <limits>
 #include <string>
 #include <vector>
-
-#include <catch2/catch.hpp>
 
 #include "common/testing/status_matchers.h"
 #include "server/search/fingerprint.h"
@@ -44,6 +43,7 @@ TEST_CASE("CheckAnswer refuses what a policy must not say", "[search]") {
     int chosen;
     std::vector<double> probabilities;
   };
+
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<Case> cases = {
       {"index below", -1, {0.5, 0.5, 0}},  {"index above", 3, {0.5, 0.5, 0}},

@@ -12,6 +12,7 @@ class MtmcStrategy final : public Strategy {
   explicit MtmcStrategy(v1::Job job) : job_(std::move(job)) {}
 
   std::string name() const override { return "mtmc"; }
+
   std::variant<Selection, End> Next(const Lineage& lineage) const override;
   std::optional<std::vector<double>> Distribution(
       const std::vector<v1::Action>& actions) const override;

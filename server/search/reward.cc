@@ -39,11 +39,16 @@ double Gain(const v1::Candidate& parent, const v1::Candidate& child) {
 double Milestone(const v1::Candidate& parent, const v1::Candidate& child) {
   if (!IsBuilt(child)) return kNotBuilt;
   switch (Compare(parent, child)) {
-    case Outcome::kFailed: return kNotRun;
-    case Outcome::kWrong: return kWrong;
-    case Outcome::kSlower: return kSlower;
-    case Outcome::kSame: return kSame;
-    case Outcome::kFaster: return kFaster + Gain(parent, child);
+    case Outcome::kFailed:
+      return kNotRun;
+    case Outcome::kWrong:
+      return kWrong;
+    case Outcome::kSlower:
+      return kSlower;
+    case Outcome::kSame:
+      return kSame;
+    case Outcome::kFaster:
+      return kFaster + Gain(parent, child);
   }
   return kNotRun;
 }

@@ -2,20 +2,17 @@
 #include "server/search/search.h"
 
 #include <algorithm>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
 #include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "google/protobuf/util/time_util.h"
-
-#include <boost/asio/awaitable.hpp>
-#include <boost/asio/co_spawn.hpp>
-
 #include "common/base/clock.h"
 #include "common/rpc/error.h"
+#include "google/protobuf/util/time_util.h"
 #include "server/search/await.h"
 #include "server/search/backends.h"
 #include "server/search/event_loop.h"
@@ -23,6 +20,7 @@
 #include "server/search/library_calls.h"
 #include "server/search/lineage.h"
 #include "server/search/macro_step.h"
+#include "server/search/question.h"
 #include "server/search/reward.h"
 #include "server/search/strategy.h"
 #include "server/store/artifact_store.h"
@@ -36,8 +34,6 @@ using google::protobuf::util::TimeUtil;
 
 constexpr int kEventsPerRead = 500;
 constexpr int64_t kMaxProgramBytes = 16 << 20;
-// A language model may do better on a second try; the built-in coder repeats.
-constexpr int kTriesOfLanguageModel = 2;
 
 // Why and how a job ends.
 struct Ending {
@@ -70,9 +66,8 @@ bool IsFinished(const v1::Candidate& candidate) {
 
 // The peer is down or full, and may be well in a moment.
 bool IsPassing(const absl::Status& status) {
-  return absl::IsUnavailable(status) ||
-         (absl::IsResourceExhausted(status) &&
-          rpc::ErrorReason(status) != "TOKEN_BUDGET_EXHAUSTED");
+  return absl::IsUnavailable(status) || (absl::IsResourceExhausted(status) &&
+                                         rpc::ErrorReason(status) != "TOKEN_BUDGET_EXHAUSTED");
 }
 
 absl::Duration ToAbsl(const google::protobuf::Duration& duration) {
@@ -84,12 +79,6 @@ absl::Duration ToAbsl(const google::protobuf::Duration& duration) {
 google::protobuf::Duration BusyTime(const v1::Evaluation& evaluation) {
   if (evaluation.spans().empty()) return {};
   return evaluation.spans().rbegin()->end_time() - evaluation.spans(0).start_time();
-}
-
-// Trial of a candidate's resource name, `.../c12` to 12.
-int TrialOf(const std::string& name) {
-  int trial = 0;
-  return absl::SimpleAtoi(name.substr(name.rfind("/c") + 2), &trial) ? trial : 0;
 }
 
 }  // namespace
@@ -228,9 +217,7 @@ class Search::Impl {
     co_return co_await Save(write, interruption_);
   }
 
-  awaitable<absl::Status> BeginStart() {
-    co_return co_await Record(NewCandidate(0), {});
-  }
+  awaitable<absl::Status> BeginStart() { co_return co_await Record(NewCandidate(0), {}); }
 
   // Selects, chooses, and records the choice: a new trial, or a stop.
   awaitable<absl::Status> NextTrial() {
@@ -289,57 +276,11 @@ class Search::Impl {
     request.set_seed(ForkSeed(job_.search().seed(),
                               absl::StrCat("policy of rollout ", selection.rollout),
                               lineage_.trials()));
-    AddLegalActions(*actions, parent, request);
-    FillSearchState(selection, *program, *request.mutable_search_state());
+    for (v1::Action& action : LegalActions(job_, lineage_, parent, *actions)) {
+      *request.add_actions() = std::move(action);
+    }
+    *request.mutable_search_state() = MakeSearchState(job_, lineage_, selection, *program);
     co_return request;
-  }
-
-  // What was tried on the same program is not legal again, nor what the job
-  // forbids. `stop` always is.
-  void AddLegalActions(const v1::ListActionsResponse& actions, const v1::Candidate& parent,
-                       v1::ChooseActionRequest& request) const {
-    bool has_stop = false;
-    for (const v1::Action& action : actions.actions()) {
-      const auto type = action.type();
-      if (type == v1::Action::TYPE_SIMPLIFY && !job_.search().allow_simplify()) continue;
-      if (type == v1::Action::TYPE_LIBRARY && !job_.search().allow_library()) continue;
-      if (type != v1::Action::TYPE_STOP && IsSpent(action, parent)) continue;
-      has_stop = has_stop || type == v1::Action::TYPE_STOP;
-      *request.add_actions() = action;
-    }
-    if (has_stop) return;
-    request.add_actions()->set_type(v1::Action::TYPE_STOP);
-    request.mutable_actions(request.actions_size() - 1)->set_text("stop");
-  }
-
-  bool IsSpent(const v1::Action& action, const v1::Candidate& parent) const {
-    int tries = 0;
-    for (const v1::Candidate& candidate : lineage_.candidates) {
-      if (candidate.parents().empty() || candidate.action().text() != action.text()) continue;
-      const auto& other = lineage_.candidates[static_cast<size_t>(TrialOf(candidate.parents(0)))];
-      if (other.program().sha256() == parent.program().sha256()) ++tries;
-    }
-    return tries >= (job_.search().coder() == "llm" ? kTriesOfLanguageModel : 1);
-  }
-
-  void FillSearchState(const Selection& selection, const v1::Program& program,
-                       v1::SearchState& state) const {
-    *state.mutable_graph() = job_.inspection().graph();
-    *state.mutable_program() = program;
-    *state.mutable_evaluation() =
-        lineage_.candidates[static_cast<size_t>(selection.parent)].evaluation();
-    *state.mutable_device() = job_.device();
-    for (const Selection::Past& past : selection.history) {
-      const v1::Candidate& candidate = lineage_.candidates[static_cast<size_t>(past.trial)];
-      auto* step = state.add_history();
-      step->set_action(candidate.action().text());
-      step->set_outcome(ToText(past.outcome));
-      if (const auto speedup = Speedup(candidate)) step->set_speedup(*speedup);
-    }
-    state.set_remaining_steps(std::max(1, job_.search().max_steps() - selection.step));
-    state.set_minimum_bytes(job_.inspection().minimum_bytes());
-    state.set_contraction_flops(job_.inspection().contraction_flops());
-    state.set_precision(job_.problem().precision());
   }
 
   // Draws the action: by the strategy itself, by the policy service, or by the
@@ -420,7 +361,7 @@ class Search::Impl {
   }
 
   awaitable<absl::Status> CodeStep(v1::Candidate candidate) {
-    const auto parent_trial = static_cast<size_t>(TrialOf(candidate.parents(0)));
+    const auto parent_trial = static_cast<size_t>(ParentTrial(candidate));
     const v1::Candidate parent = lineage_.candidates[parent_trial];
     const auto program = ReadProgram(parent);
     if (!program.ok()) co_return program.status();
@@ -438,10 +379,10 @@ class Search::Impl {
     if (response.ok() && response->has_program()) {
       co_return co_await RecordProgram(std::move(candidate), response->program());
     }
-    const std::string failure =
-        response.ok() ? absl::StrCat(response->coder_failure().reason(), ": ",
-                                     response->coder_failure().message())
-                      : std::string(response.status().message());
+    const std::string failure = response.ok()
+                                    ? absl::StrCat(response->coder_failure().reason(), ": ",
+                                                   response->coder_failure().message())
+                                    : std::string(response.status().message());
     candidate.set_state(v1::Candidate::STATE_REJECTED);
     candidate.set_coder_failure(failure);
     candidate.set_reward(Reward(parent, candidate, StepOf(candidate)));
@@ -493,7 +434,7 @@ class Search::Impl {
     candidate.set_state(v1::Candidate::STATE_EVALUATED);
     *candidate.mutable_end_time() = Now();
     if (!candidate.parents().empty()) {
-      const auto& parent = lineage_.candidates[static_cast<size_t>(TrialOf(candidate.parents(0)))];
+      const auto& parent = lineage_.candidates[static_cast<size_t>(ParentTrial(candidate))];
       candidate.set_reward(Reward(parent, candidate, StepOf(candidate)));
     }
     if (!candidate.evaluation().is_cached()) {
@@ -623,8 +564,8 @@ class Search::Impl {
   }
 
   absl::StatusOr<v1::Program> ReadProgram(const v1::Candidate& candidate) {
-    absl::StatusOr<std::string> text =
-        tools_.artifacts.Read(candidate.program(), 0, std::min(candidate.program().size_bytes(), kMaxProgramBytes));
+    absl::StatusOr<std::string> text = tools_.artifacts.Read(
+        candidate.program(), 0, std::min(candidate.program().size_bytes(), kMaxProgramBytes));
     if (!text.ok()) return text.status();
     v1::Program program;
     program.set_text(*std::move(text));

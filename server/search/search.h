@@ -8,13 +8,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-
 #include "mtmc/v1/action.pb.h"
 #include "mtmc/v1/job.pb.h"
 
 namespace mtmc::base {
 class Clock;
 }
+
 namespace mtmc::store {
 class ArtifactStore;
 class JobStore;

@@ -21,12 +21,14 @@ struct Selection {
   // Number of the rollout, 0 first, and of the step within it.
   int rollout = 0;
   int step = 0;
+
   // Trials of this rollout's earlier steps with what became of each, oldest
   // first.
   struct Past {
     int trial;
     Outcome outcome;
   };
+
   std::vector<Past> history;
 };
 

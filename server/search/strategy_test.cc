@@ -2,12 +2,11 @@
 #include "server/search/strategy.h"
 
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
-
-#include <catch2/catch.hpp>
 
 #include "server/search/lineage.h"
 #include "server/search/reward.h"
@@ -92,8 +91,7 @@ TEST_CASE("MtmcStrategy tells the policy the steps of its rollout", "[search]") 
   CHECK(selection.history[1].outcome == Outcome::kWrong);
 }
 
-TEST_CASE("MtmcStrategy begins a new rollout from the best candidate after max_steps",
-          "[search]") {
+TEST_CASE("MtmcStrategy begins a new rollout from the best candidate after max_steps", "[search]") {
   v1::Job job = MakeJob("mtmc");
   job.mutable_search()->set_max_steps(2);
 
@@ -154,15 +152,14 @@ TEST_CASE("GreedyStrategy prefers fusion to tiling and anything to stop", "[sear
   const auto strategy = MakeStrategy(MakeJob("greedy"));
 
   CHECK(*strategy->Distribution(Actions({v1::Action::TYPE_STOP, v1::Action::TYPE_TILE,
-                                         v1::Action::TYPE_FUSE})) ==
-        std::vector<double>{0, 0, 1});
+                                         v1::Action::TYPE_FUSE})) == std::vector<double>{0, 0, 1});
 }
 
 TEST_CASE("RandomStrategy draws every action but stop alike", "[search]") {
   const auto strategy = MakeStrategy(MakeJob("random"));
 
-  CHECK(*strategy->Distribution(Actions({v1::Action::TYPE_TILE, v1::Action::TYPE_STOP,
-                                         v1::Action::TYPE_FUSE})) ==
+  CHECK(*strategy->Distribution(
+            Actions({v1::Action::TYPE_TILE, v1::Action::TYPE_STOP, v1::Action::TYPE_FUSE})) ==
         std::vector<double>{0.5, 0, 0.5});
 }
 

@@ -8,7 +8,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-
 #include "mtmc/v1/tensor.pb.h"
 
 namespace mtmc::store {

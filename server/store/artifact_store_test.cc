@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
-
-#include <catch2/catch.hpp>
 
 #include "common/base/digest.h"
 #include "common/base/temp_dir.h"

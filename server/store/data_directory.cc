@@ -13,7 +13,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-
 #include "common/base/annotate.h"
 #include "common/rpc/error.h"
 

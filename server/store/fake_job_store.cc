@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
 #include "server/store/page_token.h"
@@ -28,8 +27,7 @@ bool Matches(const JobQuery& query, const v1::Job& job, const std::string& reque
       query.project.empty() || job.name().rfind(query.project + "/jobs/", 0) == 0;
   const bool has_state = query.states.empty() || std::find(query.states.begin(), query.states.end(),
                                                            job.state()) != query.states.end();
-  return is_in_project && has_state &&
-         (query.request_id.empty() || query.request_id == request_id);
+  return is_in_project && has_state && (query.request_id.empty() || query.request_id == request_id);
 }
 
 std::string Listing(const JobQuery& query) {
@@ -43,8 +41,8 @@ std::string Listing(const JobQuery& query) {
 absl::Status FakeJobStore::CheckJob(const Write& write) {
   if (write.new_job && jobs_.contains(write.job_name)) return AlreadyExists(write.job_name);
   for (const auto& [name, record] : jobs_) {
-    const bool is_same_project = name.substr(0, name.rfind('/')) ==
-                                 write.job_name.substr(0, write.job_name.rfind('/'));
+    const bool is_same_project =
+        name.substr(0, name.rfind('/')) == write.job_name.substr(0, write.job_name.rfind('/'));
     if (write.new_job && is_same_project && !write.request_id.empty() &&
         record.request_id == write.request_id) {
       return AlreadyExists(write.request_id);
@@ -85,7 +83,8 @@ absl::Status FakeJobStore::Commit(const Write& write) {
   if (write.inspection) inspections_.emplace(write.inspection->key, write.inspection->inspection);
   for (const LeaseRecord& lease : write.leases) leases_[lease.id] = lease;
   if (!write.finished_work.empty()) {
-    std::erase_if(leases_, [&](const auto& lease) { return lease.second.work == write.finished_work; });
+    std::erase_if(leases_,
+                  [&](const auto& lease) { return lease.second.work == write.finished_work; });
   }
   for (const WorkerRecord& worker : write.workers) workers_[worker.worker.name()] = worker;
   return absl::OkStatus();
@@ -104,9 +103,8 @@ absl::StatusOr<v1::Job> FakeJobStore::LookupJob(const std::string& name) {
 absl::StatusOr<JobPage> FakeJobStore::ListJobs(const JobQuery& query) {
   absl::MutexLock lock(&mu_);
   MTMC_ASSIGN_OR_RETURN(const int page_size, EffectivePageSize(query.page_size));
-  MTMC_ASSIGN_OR_RETURN(const int64_t before,
-                        ParsePageToken(Listing(query), query.page_token,
-                                       std::numeric_limits<int64_t>::max()));
+  MTMC_ASSIGN_OR_RETURN(const int64_t before, ParsePageToken(Listing(query), query.page_token,
+                                                             std::numeric_limits<int64_t>::max()));
   std::map<int64_t, const JobRecord*, std::greater<>> newest_first;
   for (const auto& [name, record] : jobs_) newest_first[record.position] = &record;
   JobPage page;
@@ -159,7 +157,8 @@ absl::StatusOr<std::vector<v1::JobEvent>> FakeJobStore::ReadEvents(const std::st
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return events;
   for (const v1::JobEvent& event : found->second.events) {
-    if (event.sequence() > after && static_cast<int>(events.size()) < limit) events.push_back(event);
+    if (event.sequence() > after && static_cast<int>(events.size()) < limit)
+      events.push_back(event);
   }
   return events;
 }

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-
 #include "common/base/annotate.h"
 #include "common/base/digest.h"
 #include "common/base/id.h"
@@ -175,7 +174,9 @@ absl::StatusOr<std::unique_ptr<ArtifactWriter>> FileArtifactStore::CreateWriter(
 
 absl::StatusOr<bool> FileArtifactStore::Contains(const v1::Digest& digest) {
   MTMC_RETURN_IF_ERROR(CheckDigest(digest));
+
   struct stat info {};
+
   if (stat(BlobPath(digest).c_str(), &info) == 0) return true;
   if (errno == ENOENT) return false;
   return IoError(errno, absl::StrCat("cannot look at ", BlobPath(digest)));

@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-
 #include "server/store/artifact_store.h"
 
 namespace mtmc::store {

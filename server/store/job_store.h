@@ -8,7 +8,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-
 #include "mtmc/v1/candidate.pb.h"
 #include "mtmc/v1/evaluation.pb.h"
 #include "mtmc/v1/job.pb.h"
@@ -119,7 +118,7 @@ struct Fleet {
 // Records are the messages of the wire contract: a second set of structs would
 // be the same fields and a converter.
 //
-// Every implementation keeps, and job_store_contract.h tests:
+// Every implementation keeps, and job_store_test.cc checks:
 //  1. Commit applies all of a Write or nothing, also when the process is
 //     killed; what it returned OK for survives.
 //  2. Events of a job are numbered 1, 2, 3, ... in order of commit.

@@ -3,11 +3,10 @@
 // The contract of JobStore, run on every implementation.
 #include "server/store/job_store.h"
 
+#include <catch2/catch.hpp>
 #include <functional>
 #include <memory>
 #include <string>
-
-#include <catch2/catch.hpp>
 
 #include "common/base/temp_dir.h"
 #include "common/rpc/error.h"
@@ -168,7 +167,8 @@ TEMPLATE_TEST_CASE("JobStore refuses the page token of another listing", "[store
   auto store = maker.Open();
   REQUIRE_THAT(Insert(*store, "projects/p/jobs/a"), IsOk());
   REQUIRE_THAT(Insert(*store, "projects/p/jobs/b"), IsOk());
-  const std::string token = store->ListJobs({.project = "projects/p", .page_size = 1})->next_page_token;
+  const std::string token =
+      store->ListJobs({.project = "projects/p", .page_size = 1})->next_page_token;
 
   const auto jobs = store->ListJobs({.project = "projects/q", .page_token = token});
   const auto candidates = store->ListCandidates({.job = kJob, .page_token = "rubbish"});
@@ -217,8 +217,9 @@ TEMPLATE_TEST_CASE("JobStore drops every lease of finished work", "[store]", Sql
   TestType maker;
   auto store = maker.Open();
   const LeaseRecord kept{.id = "c", .work = "w2", .losses = 2, .crashes = 1, .is_lost = true};
-  REQUIRE_THAT(store->Commit({.leases = {{.id = "a", .work = "w1"}, {.id = "b", .work = "w1"}, kept}}),
-               IsOk());
+  REQUIRE_THAT(
+      store->Commit({.leases = {{.id = "a", .work = "w1"}, {.id = "b", .work = "w1"}, kept}}),
+      IsOk());
 
   REQUIRE_THAT(store->Commit({.finished_work = "w1"}), IsOk());
 

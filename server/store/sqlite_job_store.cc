@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
-
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
@@ -79,8 +78,7 @@ absl::StatusOr<Message> Decode(const std::string& body) {
 
 absl::Status NotFound(const std::string& kind, const std::string& name) {
   return rpc::MakeError(absl::StatusCode::kNotFound, absl::StrCat(kind, "_NOT_FOUND"),
-                        absl::StrCat("\"", name, "\" does not exist"),
-                        {{"name", name}});
+                        absl::StrCat("\"", name, "\" does not exist"), {{"name", name}});
 }
 
 // `projects/p/jobs/j` to `projects/p`.
@@ -301,18 +299,18 @@ absl::StatusOr<JobPage> SqliteJobStore::ListJobs(const JobQuery& query) {
   const std::string filter = StateFilter(query.states);
   const std::string listing = absl::StrCat("jobs ", query.project, filter);
   MTMC_ASSIGN_OR_RETURN(const int page_size, EffectivePageSize(query.page_size));
-  MTMC_ASSIGN_OR_RETURN(const int64_t before,
-                        ParsePageToken(listing, query.page_token, std::numeric_limits<int64_t>::max()));
+  MTMC_ASSIGN_OR_RETURN(const int64_t before, ParsePageToken(listing, query.page_token,
+                                                             std::numeric_limits<int64_t>::max()));
   absl::MutexLock lock(&connection_->mu);
   soci::session& sql = connection_->sql;
   return Guard([&]() -> absl::StatusOr<JobPage> {
     const auto before_position = static_cast<long long>(before);
     const int limit = page_size + 1;
     soci::rowset<soci::row> rows =
-        (sql.prepare << absl::StrCat("SELECT position, body FROM jobs WHERE position < :before",
-                                     filter,
-                                     " AND (:p = '' OR project = :q) AND (:r = '' OR request_id = :s)"
-                                     " ORDER BY position DESC LIMIT :limit"),
+        (sql.prepare << absl::StrCat(
+             "SELECT position, body FROM jobs WHERE position < :before", filter,
+             " AND (:p = '' OR project = :q) AND (:r = '' OR request_id = :s)"
+             " ORDER BY position DESC LIMIT :limit"),
          use(before_position), use(query.project), use(query.project), use(query.request_id),
          use(query.request_id), use(limit));
     JobPage page;

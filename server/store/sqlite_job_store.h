@@ -6,7 +6,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-
 #include "server/store/job_store.h"
 
 namespace mtmc::store {

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/search/question.h"
+
+#include <algorithm>
+
+namespace mtmc::search {
+namespace {
+
+constexpr int kTriesOfLanguageModel = 2;
+
+bool IsSpent(const v1::Job& job, const Lineage& lineage, const v1::Candidate& parent,
+             const v1::Action& action) {
+  int tries = 0;
+  for (const v1::Candidate& candidate : lineage.candidates) {
+    if (candidate.parents().empty() || candidate.action().text() != action.text()) continue;
+    const auto& other = lineage.candidates[static_cast<size_t>(ParentTrial(candidate))];
+    if (other.program().sha256() == parent.program().sha256()) ++tries;
+  }
+  return tries >= (job.search().coder() == "llm" ? kTriesOfLanguageModel : 1);
+}
+
+bool IsForbidden(const v1::SearchOptions& options, v1::Action::Type type) {
+  return (type == v1::Action::TYPE_SIMPLIFY && !options.allow_simplify()) ||
+         (type == v1::Action::TYPE_LIBRARY && !options.allow_library());
+}
+
+}  // namespace
+
+std::vector<v1::Action> LegalActions(const v1::Job& job, const Lineage& lineage,
+                                     const v1::Candidate& parent,
+                                     const v1::ListActionsResponse& listed) {
+  std::vector<v1::Action> legal;
+  bool has_stop = false;
+  for (const v1::Action& action : listed.actions()) {
+    const bool is_stop = action.type() == v1::Action::TYPE_STOP;
+    if (IsForbidden(job.search(), action.type())) continue;
+    if (!is_stop && IsSpent(job, lineage, parent, action)) continue;
+    has_stop = has_stop || is_stop;
+    legal.push_back(action);
+  }
+  if (!has_stop) {
+    legal.emplace_back().set_type(v1::Action::TYPE_STOP);
+    legal.back().set_text("stop");
+  }
+  return legal;
+}
+
+v1::SearchState MakeSearchState(const v1::Job& job, const Lineage& lineage,
+                                const Selection& selection, const v1::Program& program) {
+  v1::SearchState state;
+  *state.mutable_graph() = job.inspection().graph();
+  *state.mutable_program() = program;
+  *state.mutable_evaluation() =
+      lineage.candidates[static_cast<size_t>(selection.parent)].evaluation();
+  *state.mutable_device() = job.device();
+  for (const Selection::Past& past : selection.history) {
+    const v1::Candidate& candidate = lineage.candidates[static_cast<size_t>(past.trial)];
+    auto* step = state.add_history();
+    step->set_action(candidate.action().text());
+    step->set_outcome(ToText(past.outcome));
+    if (const auto speedup = Speedup(candidate)) step->set_speedup(*speedup);
+  }
+  state.set_remaining_steps(std::max(1, job.search().max_steps() - selection.step));
+  state.set_minimum_bytes(job.inspection().minimum_bytes());
+  state.set_contraction_flops(job.inspection().contraction_flops());
+  state.set_precision(job.problem().precision());
+  return state;
+}
+
+}  // namespace mtmc::search
