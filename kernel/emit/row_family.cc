@@ -79,7 +79,20 @@ void AddVectorMoves(const SweepPlan::Stage& stage, const EmitTarget& target, Mov
   }
 }
 
-void AddTileMoves(const SweepPlan::Stage& stage, const EmitTarget& target, MoveList& moves) {
+// Whether a thread of the present mapping could keep its part of a row from one
+// sweep to the next.
+bool FitsRegisters(const GroupView& view, const EmitTarget& target,
+                   const SweepPlan::Stage& stage) {
+  if (stage.levels.size() < 2 && stage.full_outputs.empty()) return false;
+  KernelGroup group = *view.group;
+  group.knobs["cache"] = 1;
+  GroupView caching = view;
+  caching.group = &group;
+  return FitMapping(caching, target, stage, {}).cache != 0;
+}
+
+void AddTileMoves(const GroupView& view, const EmitTarget& target, const SweepPlan::Stage& stage,
+                  MoveList& moves) {
   if (!IsGpu(target)) return;
   const bool by_row = KnobAt(moves.now(), "by_row") != 0;
   const int64_t depth = KnobAt(moves.now(), "depth");
@@ -89,14 +102,17 @@ void AddTileMoves(const SweepPlan::Stage& stage, const EmitTarget& target, MoveL
   }
   if (by_row) {
     for (const int64_t slices : {8, 4, 16, 32, 1}) {
-      if (slices > stage.space.columns() || slices > KnobAt(moves.now(), "block")) continue;
+      // Fewer than eight columns each would not pay for the merge.
+      const bool pays = slices == 1 || slices * 8 <= stage.space.columns();
+      if (!pays || slices > KnobAt(moves.now(), "block")) continue;
       moves.Add("tile",
                 slices == 1 ? "to one thread per row" : Concat("to ", slices, " threads per row"),
                 {{"depth", slices}});
     }
   }
-  if (stage.levels.size() > 1 || !stage.full_outputs.empty()) {
+  if (KnobAt(moves.now(), "cache") == 0 && FitsRegisters(view, target, stage)) {
     moves.Add("tile", "with the row kept in registers", {{"cache", 1}});
+  } else if (KnobAt(moves.now(), "cache") != 0) {
     moves.Add("tile", "with the row read again", {{"cache", 0}});
   }
 }
@@ -170,7 +186,7 @@ std::vector<KnobMove> RowFamily::Moves(const GroupView& view, const EmitTarget& 
   const SweepPlan::Stage& stage = MainStage(*plan);
   MoveList moves(view.group->knobs);
   AddVectorMoves(stage, target, moves);
-  AddTileMoves(stage, target, moves);
+  AddTileMoves(view, target, stage, moves);
   AddSplitMoves(stage, target, moves);
   if (!IsAlwaysByRow() && stage.space.rows > 1) {
     if (KnobAt(moves.now(), "by_row") != 0) {
