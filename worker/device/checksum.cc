@@ -2,7 +2,6 @@
 #include "worker/device/checksum.h"
 
 #include <array>
-#include <bit>
 #include <cstring>
 
 namespace mtmc::worker {
@@ -11,8 +10,13 @@ namespace {
 // Odd and without structure, so that multiplication spreads every bit upwards.
 constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15;
 
-// Invertible in `word` for a fixed `state`: one changed word always shows.
-uint64_t Mix(uint64_t state, uint64_t word) { return std::rotl((state ^ word) * kMultiplier, 29); }
+// Invertible in `word` for a fixed `state`: one changed word always shows. The
+// shift brings a changed high bit, such as a sign, down to where the next
+// multiplication spreads it.
+uint64_t Mix(uint64_t state, uint64_t word) {
+  const uint64_t product = (state ^ word) * kMultiplier;
+  return product ^ (product >> 32);
+}
 
 }  // namespace
 

@@ -31,8 +31,9 @@ uint16_t ToF16(double value) {
   const double magnitude = std::fabs(value);
   // 65520 is halfway between the largest half and the next power of two.
   if (magnitude >= 65520.0) return static_cast<uint16_t>(sign | 0x7c00);
+  if (magnitude == 0) return sign;
   int exponent = 0;
-  if (magnitude > 0) std::frexp(magnitude, &exponent);
+  std::frexp(magnitude, &exponent);
   // Below 2^-14 all numbers share the spacing 2^-24.
   const int spacing = std::max(exponent - 11, -24);
   const auto units = static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, -spacing)));
