@@ -318,6 +318,8 @@ void StagePrinter::OpenElements(const std::vector<ScalarPtr>& roots) {
         thread == "0" ? Concat("piece * ", step) : Concat("piece * ", step, " + ", thread);
     open(LoopHead(variable, first, inner_, Concat(step, " * ", map_.split)));
   } else {
+    // A thread alone on its rows needs several loads in flight.
+    if (is_gpu_ && by_row() && text().is_cuda()) writer_.Line("#pragma unroll 8");
     open(LoopHead(variable, thread, inner_, step));
   }
   LoadElements(roots);
