@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A problem file in KernelBench form: found, imported, its model built."""
 
+import importlib.machinery
 import importlib.util
 import itertools
 import linecache
@@ -101,7 +102,9 @@ class ProblemFile:
         # A fresh name for each load: a pickled or compiled class of an earlier
         # problem must never be found again.
         name = f"mtmc_problem_{next(_numbers)}"
-        spec = importlib.util.spec_from_file_location(name, self.path)
+        # Files of the artifact cache are named by digest, without `.py`.
+        loader = importlib.machinery.SourceFileLoader(name, self.path)
+        spec = importlib.util.spec_from_file_location(name, self.path, loader=loader)
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         linecache.checkcache(self.path)
@@ -111,7 +114,7 @@ class ProblemFile:
 
     def _require(self, name, reason, what):
         if not callable(getattr(self._module, name, None)):
-            raise ProblemFailure(reason, f"{os.path.basename(self.path)} has no {what}; add one")
+            raise ProblemFailure(reason, f"the file has no {what}; add one")
 
 
 def map_tensors(model, function):
@@ -138,7 +141,7 @@ def _read_source(path):
         ) from error
     except UnicodeDecodeError as error:
         raise ProblemFailure(
-            "NOT_PYTHON", f"{os.path.basename(path)} is not UTF-8 text; give a Python file"
+            "NOT_PYTHON", "the file is not UTF-8 text; give a Python file"
         ) from error
     try:
         compile(source, path, "exec")
@@ -146,7 +149,7 @@ def _read_source(path):
         line = getattr(error, "lineno", 0) or 0
         raise ProblemFailure(
             "NOT_PYTHON",
-            f"{os.path.basename(path)} is not Python ({summary(error)}); fix line {line}",
+            f"the file is not Python ({summary(error)}); fix line {line}",
             line,
             error,
         ) from error
