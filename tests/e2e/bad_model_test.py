@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A language model that answers rubbish, nothing, or never: its steps are
+rejected with a reason, the job ends, and the key is nowhere."""
+
+import fake_llm
+import problems
+import pytest
+import stack as stacks
+
+KEY = "sk-this-must-not-appear-anywhere"
+
+# What the model does, and the reason that the rejected candidates name.
+REPLIES = {
+    "rubbish": ("I would rather talk about the weather.", "REPLY_NOT_PARSED"),
+    "code that is no program": ("```c\nint main() { return 0; }\n```", "REPLY_NOT_PARSED"),
+    "nothing": ("", "REPLY_EMPTY"),
+    "never": (None, "REPLY_TIMEOUT"),
+}
+
+
+class GatewayStack(stacks.Stack):
+    """A coordinator and a worker whose gateway has a short patience, which
+    `mtmc up` has no flag for."""
+
+    def __init__(self, folder, base_url):
+        super().__init__(folder)
+        self._base_url = base_url
+        self._daemons = []
+
+    def _serve(self, program, *flags, **changes):
+        daemon, ready = self.serve(program, *flags, **changes)
+        self._daemons.append(daemon)
+        return ready["grpc"]
+
+    def __enter__(self):
+        gateway = self._serve(
+            "mtmc-gateway", "--listen", "127.0.0.1:0", "--base-url", self._base_url, "--model", "fake",
+            "--first-byte-timeout", "2", "--total-timeout", "4", "--log-level", "debug",
+            OPENAI_API_KEY=KEY,
+        )  # fmt: skip
+        self.endpoint = self._serve(
+            "mtmc-coordinator", "--listen", "127.0.0.1:0", "--gateway", gateway, "--policy",
+            "127.0.0.1:9", "--data-dir", self.folder / "store",
+        )  # fmt: skip
+        self._serve("mtmc-worker", "--coordinator", self.endpoint, "--scratch", self.folder / "scratch")
+        self.client = stacks.contract.Client(stacks.CONTRACT, self.endpoint)
+        return self
+
+    def __exit__(self, *_):
+        self.client.close()
+        for daemon in reversed(self._daemons):
+            assert stacks.stop(daemon) == 0
+
+
+@pytest.mark.parametrize("case", REPLIES)
+def test_a_model_that_is_no_use_costs_steps_and_nothing_else(tmp_path, case):
+    reply, reason = REPLIES[case]
+    with fake_llm.FakeLlm(reply) as llm, GatewayStack(tmp_path, llm.base_url) as stack:
+        options = problems.quick(stacks.CONTRACT, trials=2, coder="llm")
+        job = stack.create_job(problems.pointwise(), **options)
+        ended = stack.await_job(job.name, 180)
+        listed = stack.client.call("CandidateService", "ListCandidates", parent=job.name).candidates
+        log = stack.event_log(job.name)
+
+        # The start program is the built-in coder's, so there is a winner.
+        assert stacks.CONTRACT.Job.State.Name(ended.state) == "STATE_SUCCEEDED", ended.failure
+        rejected = [c for c in listed if c.state == c.State.Value("STATE_REJECTED")]
+        assert rejected and all(reason in c.coder_failure for c in rejected), listed
+        assert ended.budget_use.trials <= 2
+        assert llm.requests, "the model was never asked"
+        assert llm.requests[0][0]["Authorization"] == f"Bearer {KEY}"
+        assert KEY not in str(log)
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            assert KEY.encode() not in path.read_bytes(), path
+
+
+def test_a_coder_that_is_not_set_up_fails_the_job_and_says_how_to_add_it(tmp_path):
+    with stacks.Stack(tmp_path) as stack:
+        path = stack.write("problem.py", problems.pointwise())
+        done = stack.run("optimize", path, "--coder", "llm", "--trials", "1")
+        shown = done.stdout + done.stderr
+        assert done.returncode == 3, shown
+        assert "[CODER_NOT_FOUND]" in shown and "llm" in shown

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every example through the whole system on the CPU path: verified, mostly faster
+than eager, and exported to a file that plain PyTorch runs."""
+
+import ast
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+import stack as stacks
+
+FOLDER = pathlib.Path(__file__).parents[2] / "examples/problems"
+EXAMPLES = sorted(FOLDER.glob("*.py"))
+
+# Enough for the first good steps of the rules; the suite shall take minutes.
+TRIALS = int(os.environ.get("MTMC_EXAMPLE_TRIALS", "3"))
+LEAST_FASTER = 6
+
+# The tolerance of KernelBench for float32, which is the default precision class.
+TOLERANCE = 1e-4
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def winners(stack):
+    """What `mtmc optimize` says of each example, filled by the first test."""
+    return {}
+
+
+def optimize(stack, example):
+    exported = stack.folder / f"{example.stem}_mtmc.py"
+    done = stack.run(
+        "--output", "json", "optimize", example, "--trials", TRIALS, "--file-out", exported
+    )
+    # 4 is for a winner that is correct and not faster.
+    assert done.returncode in (0, 4), f"{done.returncode}: {done.stderr}"
+    job = json.loads(done.stdout)
+    best = stack.json("candidates", "show", job["name"])
+    return job, best, exported
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_has_a_verified_winner(stack, winners, example):
+    job, best, exported = optimize(stack, example)
+    evaluation = best["evaluation"]
+    outcome = evaluation["comparisons"][0]["outcome"]
+    print(f"\n{example.stem}: {job['best_speedup']:.2f}x {outcome} by "
+          f"{best.get('action', {}).get('text', 'start')}")  # fmt: skip
+    winners[example] = (outcome, exported)
+    assert job["state"] == "STATE_SUCCEEDED"
+    assert evaluation["verdict"] == "VERDICT_CORRECT"
+    assert "failure" not in evaluation
+
+
+def test_winners_are_faster_than_eager(winners):
+    outcomes = {path.stem: outcome for path, (outcome, _) in winners.items()}
+    assert list(outcomes.values()).count("OUTCOME_FASTER") >= LEAST_FASTER, outcomes
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_exported_winner_does_the_same_in_plain_pytorch(stack, winners, example):
+    if example not in winners:
+        pytest.fail("it has no winner")
+    _, exported = winners[example]
+    allowed = {"torch", "pyopencl", "numpy"}
+    assert third_party_imports(exported) - third_party_imports(example) <= allowed
+    done = subprocess.run(
+        [stacks.PYTHON, pathlib.Path(__file__).with_name("check_export.py"), example, exported,
+         str(TOLERANCE)],
+        env={"PATH": os.environ["PATH"], "HOME": str(stack.folder)},
+        cwd=stack.folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "same\n"
+
+
+def third_party_imports(path):
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names.add(node.module.split(".")[0])
+    return names - set(sys.stdlib_module_names)
