@@ -10,7 +10,8 @@ namespace {
 std::string Extreme(DialectText text, DataType type, bool is_lowest) {
   switch (type) {
     case DataType::kI64:
-      return is_lowest ? text.IntegerLiteral(INT64_MIN, type) : text.IntegerLiteral(INT64_MAX, type);
+      return is_lowest ? text.IntegerLiteral(INT64_MIN, type)
+                       : text.IntegerLiteral(INT64_MAX, type);
     case DataType::kI32:
     case DataType::kI16:
     case DataType::kI8:
@@ -89,8 +90,8 @@ std::string Accumulator::IsBetter(const std::string& value, const std::string& i
   std::string text =
       Concat(value, order, to(0), " || (", value, " == ", to(0), " && ", is_earlier, ")");
   if (IsFloating(type_)) {
-    text += Concat(" || (", value, " != ", value, " && (", to(0), " == ", to(0), " || ",
-                   is_earlier, "))");
+    text += Concat(" || (", value, " != ", value, " && (", to(0), " == ", to(0), " || ", is_earlier,
+                   "))");
   }
   return text;
 }
@@ -114,16 +115,17 @@ std::vector<std::string> Accumulator::Add(const Access& to, const Element& eleme
     }
     case Combiner::kArgMax:
     case Combiner::kArgMin:
-      return {Concat("if (", IsBetter(x, element.index, to), ") {"), Concat("  ", to(0), " = ", x, ";"),
-              Concat("  ", to(1), " = ", element.index, ";"), "}"};
+      return {Concat("if (", IsBetter(x, element.index, to), ") {"),
+              Concat("  ", to(0), " = ", x, ";"), Concat("  ", to(1), " = ", element.index, ";"),
+              "}"};
     case Combiner::kWelford:
       return {Concat("const ", fields_[0].type, " delta = ", x, " - ", to(0), ";"),
               Concat(to(0), " += delta * ", element.inverse_count, ";"),
               Concat(to(1), " += delta * (", x, " - ", to(0), ");")};
     case Combiner::kOnlineSoftmax:
       // One exponential: of the two terms one has exponent 0.
-      return {Concat("const ", fields_[0].type, " scale = ", x, " == ", to(0), " ? 1.0f : ",
-                     Exp(Concat("-", Abs(Concat(x, " - ", to(0))))), ";"),
+      return {Concat("const ", fields_[0].type, " scale = ", x, " == ", to(0),
+                     " ? 1.0f : ", Exp(Concat("-", Abs(Concat(x, " - ", to(0))))), ";"),
               Concat(to(1), " = ", x, " > ", to(0), " ? ", to(1), " * scale + 1.0f : ", to(1),
                      " + scale;"),
               Concat(to(0), " = ", x, " > ", to(0), " ? ", x, " : ", to(0), ";")};
@@ -147,10 +149,10 @@ std::vector<std::string> Accumulator::Merge(const Access& to, const Access& from
               Concat(to(1), " += ", from(1), " + delta * delta * ", to(2), " * weight;"),
               Concat(to(2), " = total;")};
     case Combiner::kOnlineSoftmax:
-      return {Concat("const ", type, " scale = ", from(0), " == ", to(0), " ? 1.0f : ",
-                     Exp(Concat("-", Abs(Concat(from(0), " - ", to(0))))), ";"),
-              Concat(to(1), " = ", from(0), " > ", to(0), " ? ", to(1), " * scale + ", from(1), " : ",
-                     to(1), " + ", from(1), " * scale;"),
+      return {Concat("const ", type, " scale = ", from(0), " == ", to(0),
+                     " ? 1.0f : ", Exp(Concat("-", Abs(Concat(from(0), " - ", to(0))))), ";"),
+              Concat(to(1), " = ", from(0), " > ", to(0), " ? ", to(1), " * scale + ", from(1),
+                     " : ", to(1), " + ", from(1), " * scale;"),
               Concat(to(0), " = ", from(0), " > ", to(0), " ? ", from(0), " : ", to(0), ";")};
     default:
       return Add(to, {.value = from(0), .index = "", .inverse_count = ""});

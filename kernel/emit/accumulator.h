@@ -26,14 +26,18 @@ class Accumulator {
     // Value of the empty state.
     std::string empty;
   };
+
   using Access = std::function<std::string(size_t field)>;
 
   // REQUIRES: the loop is a reduction.
   Accumulator(const Loop& loop, DialectText text);
 
   const Loop& loop() const { return *loop_; }
+
   const std::vector<Field>& fields() const { return fields_; }
+
   bool is_welford() const { return loop_->combiner == Combiner::kWelford; }
+
   bool needs_index() const;
 
   // What an element brings with it.
@@ -45,6 +49,7 @@ class Accumulator {
     // caller's: lanes in step share one.
     std::string inverse_count;
   };
+
   // Statements that add an element to the state at `to`.
   std::vector<std::string> Add(const Access& to, const Element& element) const;
   // Statements that add the state at `from` to the one at `to`; scoped by the

@@ -5,6 +5,7 @@
 
 #include "common/base/status_macros.h"
 #include "kernel/emit/contraction_space.h"
+#include "kernel/emit/contraction_tiles.h"
 #include "kernel/emit/group_view.h"
 #include "kernel/emit/kernel_writer.h"
 #include "kernel/emit/scalar_key.h"
@@ -25,6 +26,7 @@ absl::StatusOr<EmittedStep> PrintNaive(const GroupView& view, const EmitTarget& 
   const TensorType& type = loop.types[0];
   KernelWriter writer(view, target, tuned, view.group->name);
   const DialectText& text = writer.text();
+  writer.Reserve({"i"});
   for (const std::string& value : view.inputs) writer.AddParameter(value, /*is_written=*/false);
   for (const std::string& value : view.outputs) writer.AddParameter(value, /*is_written=*/true);
 
@@ -103,27 +105,82 @@ class ContractionFamilyImplementation final : public Family {
   }
 
   Knobs DefaultKnobs(const GroupView&, const EmitTarget& target) const override {
-    return {{"tiled", 0}, {"block", std::min<int64_t>(target.max_threads_per_block, 256)}};
+    return {{"tiled", 0},
+            {"block", std::min<int64_t>(target.max_threads_per_block, 256)},
+            {"bm", 64}, {"bn", 64}, {"bk", 16}, {"tm", 4}, {"tn", 4}};
   }
 
-  std::vector<KnobMove> Moves(const GroupView&, const EmitTarget&) const override { return {}; }
+  std::vector<KnobMove> Moves(const GroupView& view, const EmitTarget& target) const override {
+    if (target.warp_size == 1) return {};
+    const ContractionSpace space = SpaceOf(*FindContraction(view));
+    std::vector<KnobMove> moves;
+    for (const Tile& tile : kTiles) {
+      const bool is_present = IsTiled(view) && KnobOf(view, "bm") == tile.bm &&
+                              KnobOf(view, "bn") == tile.bn && KnobOf(view, "tm") == tile.tm;
+      // Blocks twice as large as the matrix waste half of their work.
+      const bool fits = tile.bm < 2 * std::max<int64_t>(space.m, 32) &&
+                        tile.bn < 2 * std::max<int64_t>(space.n, 32);
+      if (is_present || !fits) continue;
+      KnobMove move{.action = "tile",
+                    .text = Concat("to ", tile.bm, "x", tile.bn, " blocks with ", tile.tm, "x",
+                                   tile.tn, " micro-tiles"),
+                    .knobs = view.group->knobs};
+      move.knobs["tiled"] = 1;
+      move.knobs["bm"] = tile.bm;
+      move.knobs["bn"] = tile.bn;
+      move.knobs["bk"] = tile.bk;
+      move.knobs["tm"] = tile.tm;
+      move.knobs["tn"] = tile.tn;
+      moves.push_back(std::move(move));
+    }
+    return moves;
+  }
 
   std::vector<KnobSweep> Sweeps(const GroupView& view, const EmitTarget& target) const override {
-    KnobSweep blocks{.knob = "block", .values = {view.group->knobs.find("block")->second}};
-    for (int64_t block : {64, 128, 256, 512}) {
-      if (block <= target.max_threads_per_block && block != blocks.values[0]) {
-        blocks.values.push_back(block);
-      }
+    if (!IsTiled(view)) {
+      return {SweepOf(view, "block", {64, 128, 256, 512}, target.max_threads_per_block)};
     }
-    return {blocks};
+    return {SweepOf(view, "bm", {64, 128}, 256), SweepOf(view, "bn", {64, 128}, 256),
+            SweepOf(view, "bk", {8, 16, 32}, 32)};
   }
 
   absl::StatusOr<Emission> Emit(const GroupView& view, const EmitTarget& target,
                                 const std::vector<std::string>& tuned) const override {
     Emission emission;
-    MTMC_ASSIGN_OR_RETURN(EmittedStep step, PrintNaive(view, target, tuned));
+    MTMC_ASSIGN_OR_RETURN(EmittedStep step, IsTiled(view)
+                                                ? PrintTiledContraction(view, target, tuned)
+                                                : PrintNaive(view, target, tuned));
     emission.steps.push_back(std::move(step));
     return emission;
+  }
+
+ private:
+  struct Tile {
+    int64_t bm;
+    int64_t bn;
+    int64_t bk;
+    int64_t tm;
+    int64_t tn;
+  };
+
+  // 256 threads with 64 sums each come near the FP32 peak; smaller blocks fill the device when
+  // the matrix is small, and flat ones fit narrow matrices.
+  static constexpr Tile kTiles[] = {{128, 128, 16, 8, 8}, {64, 64, 16, 4, 4}, {128, 64, 16, 8, 4},
+                                    {64, 128, 16, 4, 8},  {32, 64, 32, 4, 4}, {64, 32, 32, 4, 4}};
+
+  static int64_t KnobOf(const GroupView& view, std::string_view knob) {
+    return view.group->knobs.find(knob)->second;
+  }
+
+  static bool IsTiled(const GroupView& view) { return KnobOf(view, "tiled") != 0; }
+
+  static KnobSweep SweepOf(const GroupView& view, const std::string& knob,
+                           const std::vector<int64_t>& values, int64_t most) {
+    KnobSweep sweep{.knob = knob, .values = {KnobOf(view, knob)}};
+    for (int64_t value : values) {
+      if (value <= most && value != sweep.values[0]) sweep.values.push_back(value);
+    }
+    return sweep;
   }
 };
 

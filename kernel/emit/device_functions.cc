@@ -163,15 +163,19 @@ std::optional<VectorFunction> FindVectorFunction(std::string_view name) {
   return function;
 }
 
-std::string CudaVectorFunction(const std::string& name, const VectorFunction& function) {
+// `packs` are the structs printed so far.
+std::string CudaVectorFunction(const std::string& name, const VectorFunction& function,
+                               std::set<std::string>& packs) {
   const DialectText text(Dialect::kCuda);
   const std::string element = text.StorageType(function.type);
   const std::string compute = text.ComputeType(function.type);
   const int64_t bytes = function.lanes * SizeOf(function.type);
   const std::string pack = Concat("Pack_", ToText(function.type), "x", function.lanes);
-  std::string source = Concat("#ifndef HAS_", pack, "\n#define HAS_", pack, "\nstruct __align__(",
-                                    std::min<int64_t>(bytes, 16), ") ", pack, " {\n  ", element,
-                                    " lane[", function.lanes, "];\n};\n#endif\n");
+  std::string source;
+  if (packs.insert(pack).second) {
+    source = Concat("struct __align__(", std::min<int64_t>(bytes, 16), ") ", pack, " {\n  ", element,
+                    " lane[", function.lanes, "];\n};\n\n");
+  }
   const std::string loop =
       Concat("#pragma unroll\n  for (int i = 0; i < ", function.lanes, "; ++i) ");
   if (function.is_load) {
@@ -251,6 +255,7 @@ std::string DeviceFunctions(const std::set<std::string>& names, Dialect dialect)
   }
   const bool is_cuda = dialect == Dialect::kCuda;
   std::string source;
+  std::set<std::string> packs;
   for (const DeviceFunction& function : kFunctions) {
     if (!needed.contains(std::string(function.name))) continue;
     const std::string_view text = is_cuda ? function.cuda : function.opencl;
@@ -260,7 +265,7 @@ std::string DeviceFunctions(const std::set<std::string>& names, Dialect dialect)
     const std::optional<VectorFunction> function = FindVectorFunction(name);
     if (!function) continue;
     Append(source,
-                    is_cuda ? CudaVectorFunction(name, *function)
+                    is_cuda ? CudaVectorFunction(name, *function, packs)
                             : OpenClVectorFunction(name, *function),
                     "\n");
   }

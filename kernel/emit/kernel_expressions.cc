@@ -34,9 +34,10 @@ enum : int {
 
 bool IsIntegerType(DataType type) { return !IsFloating(type) && type != DataType::kBool; }
 
+// A name, a plain number or an element of a local array: nothing gained by another local.
 bool IsSingleWord(const std::string& text) {
   return std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return std::isalnum(c) || c == '_' || c == '.';
+    return std::isalnum(c) || c == '_' || c == '.' || c == '[' || c == ']';
   });
 }
 

@@ -62,7 +62,9 @@ ScalarPtr KernelWriter::Axis(const std::string& name, int64_t extent) {
 
 ScalarPtr KernelWriter::Declare(const std::string& name, int64_t extent,
                                 std::string_view definition) {
-  const ScalarPtr axis = Axis(Fresh(name), extent);
+  // A name that a tensor took in spite of the caller is not declared again.
+  const bool is_free = reserved_.contains(name) || !names_.contains(name);
+  const ScalarPtr axis = Axis(is_free ? name : Fresh(name), extent);
   Line(Concat("const ", TypeText(axis), " ", axis_names_.back(), " = ", definition, ";"));
   return axis;
 }
@@ -85,6 +87,13 @@ void KernelWriter::Close() {
 
 void KernelWriter::Comment(std::string_view comment) { Line(Concat("// ", comment)); }
 
+void KernelWriter::Reserve(std::initializer_list<std::string_view> names) {
+  for (std::string_view name : names) {
+    names_.emplace(name);
+    reserved_.emplace(name);
+  }
+}
+
 std::string KernelWriter::Fresh(std::string_view wish) {
   const std::string base = SafeName(wish, "value");
   std::string name = base;
@@ -100,6 +109,11 @@ const KernelWriter::Parameter* KernelWriter::FindParameter(const std::string& te
     if (parameter.tensor == tensor) return &parameter;
   }
   return nullptr;
+}
+
+bool KernelWriter::IsReadable(const std::string& tensor) const {
+  const Parameter* parameter = FindParameter(tensor);
+  return parameter != nullptr && !parameter->is_written;
 }
 
 const TensorType& KernelWriter::TypeOf(const std::string& tensor) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -54,6 +55,9 @@ class KernelWriter {
   void AddParameter(const std::string& tensor, bool is_written);
   void AddParameter(const std::string& tensor, const TensorType& type, bool is_written);
 
+  // Whether the kernel may load elements of the tensor.
+  bool IsReadable(const std::string& tensor) const;
+
   // Makes the C variable `name`, declared by the caller's own text, known as an
   // axis with values 0 .. extent - 1.
   ScalarPtr Axis(const std::string& name, int64_t extent);
@@ -69,6 +73,8 @@ class KernelWriter {
   void Comment(std::string_view comment);
   void Barrier() { Line(text_.Barrier()); }
   void Unroll() { Line(text_.UnrollPragma()); }
+  // Keeps these names for the caller's own text. Call before AddParameter.
+  void Reserve(std::initializer_list<std::string_view> names);
   // An identifier close to `wish` that nothing in this kernel uses.
   std::string Fresh(std::string_view wish);
 
@@ -156,6 +162,7 @@ class KernelWriter {
   std::vector<int64_t> extents_;
   std::vector<Scope> scopes_;
   std::set<std::string, std::less<>> names_;
+  std::set<std::string, std::less<>> reserved_;
   // Nodes that the body being printed uses more than once.
   std::set<const Scalar*> shared_;
   // What a helper local of the value being printed is named after.

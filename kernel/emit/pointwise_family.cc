@@ -6,7 +6,7 @@
 #include "common/base/status_macros.h"
 #include "kernel/emit/group_view.h"
 #include "kernel/emit/kernel_writer.h"
-#include "kernel/emit/scalar_key.h"
+#include "kernel/emit/lane_loads.h"
 #include "kernel/graph/text.h"
 
 namespace mtmc::kernel {
@@ -44,6 +44,7 @@ class PointwisePrinter {
         is_items_tuned_(std::find(tuned.begin(), tuned.end(), "items") != tuned.end()) {}
 
   absl::StatusOr<EmittedStep> Print() {
+    writer_.Reserve({"i", "chunk", "item", "v"});
     for (const std::string& value : view_.inputs) writer_.AddParameter(value, false);
     for (const std::string& value : view_.outputs) writer_.AddParameter(value, true);
     const int64_t chunks = ElementsOf(view_) / lanes_;
@@ -90,14 +91,19 @@ class PointwisePrinter {
     const ScalarPtr lane = writer_.Axis("v", lanes_);
     const ScalarPtr first = Mul(chunk, kernel::Index(lanes_));
     const ScalarPtr element = Add(first, lane);
-    const std::vector<Wide> wide = PrintLoads(element, lane);
+    std::vector<ScalarPtr> roots;
+    for (const std::string& value : view_.outputs) {
+      const TensorType& type = TypeOf(view_, value);
+      roots.push_back(Read(value, IndicesOf(type, element, writer_.extents()), type.data_type));
+    }
+    const std::vector<LaneArray> arrays = PrintLaneLoads(writer_, view_, roots, lane, lanes_);
     for (const std::string& value : view_.outputs) {
       const std::string type = writer_.text().ComputeType(TypeOf(view_, value).data_type);
       writer_.Line(Concat(type, " ", value, "_v[", lanes_, "];"));
     }
     writer_.Unroll();
     writer_.Open(Concat("for (int v = 0; v < ", lanes_, "; ++v)"));
-    for (const Wide& load : wide) writer_.Bind(load.tensor, load.indices, load.array + "[v]");
+    BindLanes(writer_, arrays, "v");
     for (const std::string& value : view_.outputs) {
       const std::vector<ScalarPtr> indices =
           IndicesOf(TypeOf(view_, value), element, writer_.extents());
@@ -108,40 +114,6 @@ class PointwisePrinter {
     for (const std::string& value : view_.outputs) {
       writer_.StoreVector(value, first, value + "_v", lanes_);
     }
-  }
-
-  struct Wide {
-    std::string tensor;
-    std::vector<ScalarPtr> indices;
-    std::string array;
-  };
-
-  // Loads every element that does not depend on the lane once, and every run of consecutive
-  // ones as a vector; what is left is loaded lane by lane.
-  std::vector<Wide> PrintLoads(const ScalarPtr& element, const ScalarPtr& lane) {
-    std::vector<Wide> wide;
-    std::vector<std::string> seen;
-    for (const std::string& value : view_.outputs) {
-      const TensorType& type = TypeOf(view_, value);
-      const ScalarPtr root = Read(value, IndicesOf(type, element, writer_.extents()), type.data_type);
-      for (const ElementRead& read : ElementReads(view_, root, writer_.extents())) {
-        const std::string key = read.tensor + KeyOf(read.offset);
-        if (read.is_guarded || std::find(seen.begin(), seen.end(), key) != seen.end()) continue;
-        seen.push_back(key);
-        const std::optional<AxisStride> stride =
-            StrideAlong(read.offset, lane->axis, writer_.extents());
-        if (!stride) continue;
-        if (stride->stride == 0) {
-          writer_.Value(read.tensor, read.indices);
-        } else if (stride->stride == 1 && stride->alignment % lanes_ == 0) {
-          const std::string array = writer_.Fresh(read.tensor + "_v");
-          const ScalarPtr first = Sub(read.offset, lane);
-          writer_.LoadVector(array, read.tensor, first, lanes_);
-          wide.push_back({read.tensor, read.indices, array});
-        }
-      }
-    }
-    return wide;
   }
 
   const GroupView& view_;

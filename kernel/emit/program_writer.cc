@@ -169,6 +169,7 @@ class ProgramWriter {
       const KernelGroup group{.name = "copy_" + output.name};
       const GroupView view{.graph = &graph_, .nest = &nest_, .group = &group};
       KernelWriter writer(view, target_, {}, group.name);
+      writer.Reserve({"i"});
       writer.AddParameter(output.value, output.type, /*is_written=*/false);
       writer.AddParameter(output.name, output.type, /*is_written=*/true);
       const int64_t elements = output.type.elements();

@@ -17,9 +17,8 @@ const SweepPlan::Stage& MainStage(const SweepPlan& plan) {
   const auto elements = [](const SweepPlan::Stage& stage) {
     return stage.levels.empty() ? 0 : stage.space.rows * stage.space.columns();
   };
-  return *std::max_element(
-      plan.stages.begin(), plan.stages.end(),
-      [&](const auto& a, const auto& b) { return elements(a) < elements(b); });
+  return *std::max_element(plan.stages.begin(), plan.stages.end(),
+                           [&](const auto& a, const auto& b) { return elements(a) < elements(b); });
 }
 
 int64_t PowerOfTwoUpTo(int64_t value, int64_t most) {
@@ -49,6 +48,7 @@ class MoveList {
   }
 
   const Knobs& now() const { return now_; }
+
   std::vector<KnobMove> Take() { return std::move(moves_); }
 
  private:
@@ -59,8 +59,8 @@ class MoveList {
 void AddVectorMoves(const SweepPlan::Stage& stage, const EmitTarget& target, MoveList& moves) {
   const bool by_row = KnobAt(moves.now(), "by_row") != 0;
   const int64_t run = by_row ? stage.space.row_run : stage.space.inner;
-  const std::vector<int64_t> widths =
-      IsGpu(target) ? std::vector<int64_t>{4, 2, 8, 1} : std::vector<int64_t>{64, 128, 32, 16, 8, 1};
+  const std::vector<int64_t> widths = IsGpu(target) ? std::vector<int64_t>{4, 2, 8, 1}
+                                                    : std::vector<int64_t>{64, 128, 32, 16, 8, 1};
   const std::string what = by_row ? "rows" : "columns";
   for (const int64_t width : widths) {
     if (run % width != 0) continue;
@@ -81,8 +81,7 @@ void AddVectorMoves(const SweepPlan::Stage& stage, const EmitTarget& target, Mov
 
 // Whether a thread of the present mapping could keep its part of a row from one
 // sweep to the next.
-bool FitsRegisters(const GroupView& view, const EmitTarget& target,
-                   const SweepPlan::Stage& stage) {
+bool FitsRegisters(const GroupView& view, const EmitTarget& target, const SweepPlan::Stage& stage) {
   if (stage.levels.size() < 2 && stage.full_outputs.empty()) return false;
   KernelGroup group = *view.group;
   group.knobs["cache"] = 1;
@@ -162,7 +161,8 @@ Knobs RowFamily::DefaultKnobs(const GroupView& view, const EmitTarget& target) c
                  {"depth", 1},  {"split", 1}, {"cache", 0}};
   if (!plan) return knobs;
   const RowSpace& space = MainStage(*plan).space;
-  const bool by_row = IsAlwaysByRow() || (space.rows_are_contiguous && !space.columns_are_contiguous);
+  const bool by_row =
+      IsAlwaysByRow() || (space.rows_are_contiguous && !space.columns_are_contiguous);
   knobs["by_row"] = by_row ? 1 : 0;
   if (!IsGpu(target)) {
     // One row or element per work-item leaves nothing to vectorize; a few lanes
@@ -175,8 +175,7 @@ Knobs RowFamily::DefaultKnobs(const GroupView& view, const EmitTarget& target) c
     return knobs;
   }
   const int64_t most = std::min<int64_t>(target.max_threads_per_block, 256);
-  knobs["block"] =
-      by_row ? most : std::max<int64_t>(32, PowerOfTwoUpTo(space.columns(), most));
+  knobs["block"] = by_row ? most : std::max<int64_t>(32, PowerOfTwoUpTo(space.columns(), most));
   return knobs;
 }
 

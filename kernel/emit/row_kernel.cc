@@ -74,13 +74,16 @@ class StagePrinter {
     std::vector<ScalarPtr> indices;
     std::string text;  // of one lane
   };
+
   struct State {
     Accumulator accumulator;
     std::string name;
   };
 
   bool by_row() const { return map_.by_row != 0; }
+
   bool has_lanes() const { return lanes_ > 1; }
+
   DialectText text() const { return writer_.text(); }
 
   void AddParameters();
@@ -110,14 +113,18 @@ class StagePrinter {
   void PlanCache();
   bool IsLoadable(const ElementRead& read) const;
   bool IsWide(const ElementRead& read) const;
+
   static std::string KeyOfRead(const ElementRead& read) {
     return Concat(read.tensor, "[", ToText(read.offset), "]");
   }
+
   ScalarPtr BodyHere(const Loop& loop) const;
   void OpenLane();
+
   void CloseLane() {
     if (has_lanes()) writer_.Close();
   }
+
   void CloseElements();
 
   std::string LoopHead(const std::string& variable, const std::string& first, int64_t count,
@@ -126,12 +133,15 @@ class StagePrinter {
   static Accumulator::Access Scalar(const State& state);
   void PrintMerge(const State& state, const Accumulator::Access& to,
                   const Accumulator::Access& from);
+
   std::string Thread() const { return map_.block == 1 && !is_block_tuned_ ? "0" : "thread"; }
+
   std::vector<ScalarPtr> FullIndices(const std::vector<ScalarPtr>& indices) const {
     std::vector<ScalarPtr> full;
     for (const ScalarPtr& index : indices) full.push_back(SubstituteAxes(index, {row_, column_}));
     return full;
   }
+
   std::vector<ScalarPtr> RowIndices(const std::string& value) const {
     return IndicesOf(TypeOf(view_, value), row_, writer_.extents());
   }
@@ -156,22 +166,26 @@ class StagePrinter {
   std::string grid_;
 
   std::vector<VectorLoad> loads_;
+
   // What a sweep keeps for the next, by the key of the read, when caching.
   struct Kept {
     std::string array;
     bool is_filled = false;
   };
+
   std::map<std::string, Kept> cached_;
   // Axis that the loop over a thread's steps advances, and that of the row.
   int step_axis_ = 0;
   int row_axis_ = 0;
   bool is_caching_ = false;
   int64_t cache_steps_ = 1;
+
   struct RowArray {
     std::string value;
     std::vector<ScalarPtr> indices;
     std::string text;
   };
+
   // Row maps that live in lane arrays, for by_row.
   std::vector<RowArray> row_arrays_;
   // Results that do.
@@ -211,7 +225,8 @@ void StagePrinter::AddParameters() {
     // Only what the row outputs read beyond the reductions.
     read.levels.clear();
     std::set<std::string> own;
-    for (const Loop* loop : stage_.levels[0]) own.insert(loop->results.begin(), loop->results.end());
+    for (const Loop* loop : stage_.levels[0])
+      own.insert(loop->results.begin(), loop->results.end());
     std::erase_if(read.row_outputs, [&](const std::string& name) { return own.contains(name); });
     inputs = ReadsOf(view_, read);
     std::erase_if(inputs, [&](const std::string& name) { return own.contains(name); });
@@ -241,9 +256,10 @@ void StagePrinter::DeclareAxes() {
   if (by_row() && role_ != Role::kCombine) {
     const int64_t chunks = space.rows / lanes_;
     const int64_t width = map_.block / map_.depth;
-    std::string position =
-        Concat(block, width > 1 ? Concat(" * ", width) : "", map_.depth > 1 ? Concat(" + thread % ", width)
-                                                   : Thread() == "0" ? "" : " + thread");
+    std::string position = Concat(block, width > 1 ? Concat(" * ", width) : "",
+                                  map_.depth > 1    ? Concat(" + thread % ", width)
+                                  : Thread() == "0" ? ""
+                                                    : " + thread");
     // Threads beyond the last row repeat it: all take part in the barriers, and
     // equal values are written twice.
     if (chunks % width != 0) {
@@ -285,8 +301,7 @@ void StagePrinter::DeclareAxes() {
 std::string StagePrinter::LoopHead(const std::string& variable, const std::string& first,
                                    int64_t count, const std::string& step) const {
   const std::string type = count > INT32_MAX / 2 ? text().ComputeType(DataType::kI64) : "int";
-  const std::string advance =
-      step == "1" ? Concat("++", variable) : Concat(variable, " += ", step);
+  const std::string advance = step == "1" ? Concat("++", variable) : Concat(variable, " += ", step);
   return Concat("for (", type, " ", variable, " = ", first, "; ", variable, " < ",
                 text().IntegerLiteral(count, DataType::kI64), "; ", advance, ")");
 }
@@ -298,8 +313,7 @@ void StagePrinter::OpenElements(const std::vector<ScalarPtr>& roots) {
     ++open_scopes_;
   };
   const std::string variable = by_row() ? "k" : "c";
-  const std::string thread =
-      by_row() ? (map_.depth > 1 ? "slice" : "0") : Thread();
+  const std::string thread = by_row() ? (map_.depth > 1 ? "slice" : "0") : Thread();
   const std::string step = by_row() ? std::to_string(map_.depth) : threads_;
   const bool has_pieces = role_ == Role::kPartial;
   const bool splits_outer = has_pieces && outer_ >= map_.split;
@@ -358,7 +372,8 @@ void StagePrinter::PlanCache() {
   for (const ScalarPtr& root : Roots()) {
     for (const ElementRead& read : ElementReads(view_, root, writer_.extents())) {
       const std::string key = KeyOfRead(read);
-      if (cached_.contains(key) || !IsLoadable(read) || !UsesAxis(read.offset, step_axis_)) continue;
+      if (cached_.contains(key) || !IsLoadable(read) || !UsesAxis(read.offset, step_axis_))
+        continue;
       if (has_lanes() && !IsWide(read)) continue;
       elements += cache_steps_ * lanes_;
       if (elements > kMostCachedElements) return;
@@ -462,8 +477,8 @@ void StagePrinter::DeclareLanes(const State& state) {
     } else {
       writer_.Line(Concat(fields[field].type, " ", name, "_lane[", lanes_, "];"));
       if (is_gpu_) writer_.Unroll();
-      writer_.Line(Concat("for (int v = 0; v < ", lanes_, "; ++v) ", name, "_lane[v] = ",
-                          fields[field].empty, ";"));
+      writer_.Line(Concat("for (int v = 0; v < ", lanes_, "; ++v) ", name,
+                          "_lane[v] = ", fields[field].empty, ";"));
     }
   }
 }
@@ -530,8 +545,8 @@ void StagePrinter::MergeLanes(std::vector<State>& states) {
     const std::string name = Scalar(state)(2);
     writer_.Line(Concat(state.accumulator.fields()[2].type, " ", name, "_lanes[", lanes_, "];"));
     if (is_gpu_) writer_.Unroll();
-    writer_.Line(Concat("for (int v = 0; v < ", lanes_, "; ++v) ", name, "_lanes[v] = ", name,
-                        "_lane;"));
+    writer_.Line(
+        Concat("for (int v = 0; v < ", lanes_, "; ++v) ", name, "_lanes[v] = ", name, "_lane;"));
   }
   const auto lane = [](const State& state, const std::string& at) -> Accumulator::Access {
     return [&state, at](size_t field) {
@@ -546,8 +561,7 @@ void StagePrinter::MergeLanes(std::vector<State>& states) {
     if (is_gpu_) writer_.Unroll();
     writer_.Open(Concat("for (int v = 0; v < ", rest, "; ++v)"));
     for (const State& state : states) {
-      PrintMerge(state, lane(state, count % 2 == 0 ? "v" : "0"),
-                 lane(state, Concat("v + ", half)));
+      PrintMerge(state, lane(state, count % 2 == 0 ? "v" : "0"), lane(state, Concat("v + ", half)));
     }
     writer_.Close();
     count = half;
@@ -576,11 +590,10 @@ void StagePrinter::MergeWarps(std::vector<State>& states) {
     const auto& fields = state.accumulator.fields();
     for (size_t field = 0; field < fields.size(); ++field) {
       const std::string name = Scalar(state)(field);
-      writer_.Line(Concat("const ", fields[field].type, " ", name, "_other = ",
-                          text().ShuffleXor(name, "mask"), ";"));
+      writer_.Line(Concat("const ", fields[field].type, " ", name,
+                          "_other = ", text().ShuffleXor(name, "mask"), ";"));
     }
-    PrintMerge(state, Scalar(state),
-               [&](size_t field) { return Scalar(state)(field) + "_other"; });
+    PrintMerge(state, Scalar(state), [&](size_t field) { return Scalar(state)(field) + "_other"; });
   }
   writer_.Close();
   if (map_.block == 32 && !is_block_tuned_) return;
@@ -650,8 +663,8 @@ void StagePrinter::MergeDepth(std::vector<State>& states) {
   const int64_t width = map_.block / map_.depth * lanes_;
   const auto shared = [&](const State& state, const std::string& slice) -> Accumulator::Access {
     const std::string at =
-        has_lanes() ? Concat("(", slice, ") * ", width, " + thread % ", map_.block / map_.depth, " * ",
-                             lanes_, " + v")
+        has_lanes() ? Concat("(", slice, ") * ", width, " + thread % ", map_.block / map_.depth,
+                             " * ", lanes_, " + v")
                     : Concat("(", slice, ") * ", width, " + thread % ", map_.block / map_.depth);
     return [&state, at](size_t field) {
       return Concat(state.name, state.accumulator.fields()[field].suffix, "_all[", at, "]");
@@ -677,7 +690,8 @@ void StagePrinter::MergeDepth(std::vector<State>& states) {
     writer_.Line(Concat(shared(state, "slice")(field), " = ", Lane(state, "v")(field), ";"));
   });
   writer_.Barrier();
-  writer_.Open(Concat("for (int half_count = ", map_.depth / 2, "; half_count > 0; half_count /= 2)"));
+  writer_.Open(
+      Concat("for (int half_count = ", map_.depth / 2, "; half_count > 0; half_count /= 2)"));
   writer_.Open("if (slice < half_count)");
   if (has_lanes()) writer_.Open(Concat("for (int v = 0; v < ", lanes_, "; ++v)"));
   for (const State& state : states) {
@@ -771,8 +785,8 @@ void StagePrinter::TouchRowMaps() {
       continue;
     }
     const std::string array = writer_.Fresh(name + "_lane");
-    writer_.Line(Concat(text().ComputeType(TypeOf(view_, name).data_type), " ", array, "[", lanes_,
-                        "];"));
+    writer_.Line(
+        Concat(text().ComputeType(TypeOf(view_, name).data_type), " ", array, "[", lanes_, "];"));
     OpenLane();
     for (const RowArray& known : row_arrays_) writer_.Bind(known.value, known.indices, known.text);
     writer_.Line(Concat(array, "[v] = ", writer_.Value(name, indices), ";"));
@@ -816,8 +830,8 @@ void StagePrinter::StoreElements() {
                             .offset = OffsetOf(type, indices, writer_.extents())};
     is_wide.push_back(has_lanes() && IsWide(place));
     if (is_wide.back()) {
-      writer_.Line(Concat(text().ComputeType(type.data_type), " ", output.value, "_out_v[", lanes_,
-                          "];"));
+      writer_.Line(
+          Concat(text().ComputeType(type.data_type), " ", output.value, "_out_v[", lanes_, "];"));
     }
   }
   OpenLane();
@@ -869,8 +883,9 @@ absl::StatusOr<EmittedStep> PrintMaps(const GroupView& view, const EmitTarget& t
   const std::vector<ScalarPtr> indices = IndicesOf(type, i, writer.extents());
   writer.Store(value, indices, writer.Value(value, indices));
   if (elements % block != 0) writer.Close();
-  return writer.Finish({.grid = {Concat("ceil_div(", std::max<int64_t>(elements, 1), ", ", block, ")")},
-                        .block = {std::to_string(block)}});
+  return writer.Finish(
+      {.grid = {Concat("ceil_div(", std::max<int64_t>(elements, 1), ", ", block, ")")},
+       .block = {std::to_string(block)}});
 }
 
 int64_t KnobOf(const GroupView& view, std::string_view knob, int64_t otherwise) {
@@ -918,13 +933,12 @@ absl::StatusOr<Emission> EmitStage(const GroupView& view, const EmitTarget& targ
                                    const SweepPlan::Stage& stage, size_t index) {
   using Role = StagePrinter::Role;
   Emission emission;
-  const std::string base =
-      index == 0 ? view.group->name : Concat(view.group->name, "_", index + 1);
+  const std::string base = index == 0 ? view.group->name : Concat(view.group->name, "_", index + 1);
   if (stage.levels.empty()) {
     for (size_t i = 0; i < stage.map_outputs.size(); ++i) {
-      MTMC_ASSIGN_OR_RETURN(EmittedStep step,
-                            PrintMaps(view, target, stage, stage.map_outputs[i],
-                                      Concat(base, i == 0 ? "" : "_", i == 0 ? "" : std::to_string(i))));
+      MTMC_ASSIGN_OR_RETURN(EmittedStep step, PrintMaps(view, target, stage, stage.map_outputs[i],
+                                                        Concat(base, i == 0 ? "" : "_",
+                                                               i == 0 ? "" : std::to_string(i))));
       emission.steps.push_back(std::move(step));
     }
     return emission;

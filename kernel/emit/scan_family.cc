@@ -54,7 +54,7 @@ struct ScanSpace {
 ScanSpace SpaceOf(const Loop& scan) {
   ScanSpace space;
   for (size_t axis = 0; axis < scan.extents.size(); ++axis) {
-    int64_t& part = static_cast<int>(axis) < scan.scan_axis   ? space.outer
+    int64_t& part = static_cast<int>(axis) < scan.scan_axis    ? space.outer
                     : static_cast<int>(axis) == scan.scan_axis ? space.length
                                                                : space.inner;
     part *= scan.extents[axis];
@@ -111,9 +111,8 @@ class ScanPrinter {
   // One thread walks along a row; neighbouring threads take neighbouring rows.
   void PrintByRow() {
     const DialectText& text = writer_.text();
-    const ScalarPtr row =
-        writer_.Declare("row", space_.rows(),
-                        Concat(text.BlockId(0), " * ", block_, " + ", text.ThreadId(0)));
+    const ScalarPtr row = writer_.Declare(
+        "row", space_.rows(), Concat(text.BlockId(0), " * ", block_, " + ", text.ThreadId(0)));
     grid_ = Concat("ceil_div(", space_.rows(), ", ", block_, ")");
     const bool is_exact = space_.rows() % block_ == 0;
     if (!is_exact) writer_.Open(Concat("if (row < ", space_.rows(), ")"));
@@ -160,8 +159,9 @@ class ScanPrinter {
     writer_.Line("totals[thread] = total;");
     writer_.Barrier();
     writer_.Open(Concat("for (int distance = 1; distance < ", block_, "; distance *= 2)"));
-    writer_.Line(Concat("const ", type_, " before = thread >= distance ? totals[thread - distance] : ",
-                        identity_, ";"));
+    writer_.Line(Concat("const ", type_,
+                        " before = thread >= distance ? totals[thread - distance] : ", identity_,
+                        ";"));
     writer_.Barrier();
     writer_.Line(Concat("totals[thread] = totals[thread]", operation_, "before;"));
     writer_.Barrier();
@@ -205,9 +205,8 @@ class ScanFamilyImplementation final : public Family {
     for (const ElementRead& read : ElementReads(view, scan->body, scan->extents)) {
       if (read.tensor == scan->results[0]) return false;
     }
-    return std::all_of(view.outputs.begin(), view.outputs.end(), [&](const std::string& value) {
-      return IsAligned(view, *scan, value);
-    });
+    return std::all_of(view.outputs.begin(), view.outputs.end(),
+                       [&](const std::string& value) { return IsAligned(view, *scan, value); });
   }
 
   Knobs DefaultKnobs(const GroupView& view, const EmitTarget& target) const override {

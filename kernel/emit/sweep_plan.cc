@@ -89,8 +89,7 @@ class Planner {
     const RowSpace& shared = plan_.stages.back().space;
     if (space.rows != shared.rows || space.columns() != shared.columns()) return std::nullopt;
     const std::vector<int64_t> extents = ExtentsOf(space);
-    const ScalarPtr body =
-        SubstituteAxes(loop.body, AxesAt(loop, Axis(0), Axis(1), extents));
+    const ScalarPtr body = SubstituteAxes(loop.body, AxesAt(loop, Axis(0), Axis(1), extents));
     return LevelIn(plan_.stages.size() - 1, ElementReads(view_, body, extents), extents);
   }
 
@@ -131,8 +130,7 @@ class Planner {
     return has_any ? stage : plan_.stages.size() - 1;
   }
 
-  bool FitsAt(size_t stage, const std::string& value,
-              const std::vector<ScalarPtr>& indices) const {
+  bool FitsAt(size_t stage, const std::string& value, const std::vector<ScalarPtr>& indices) const {
     const std::vector<int64_t> extents = ExtentsOf(plan_.stages[stage].space);
     return LevelIn(stage, ElementReads(view_, ReadOf(view_, value, indices), extents), extents)
         .has_value();

@@ -25,6 +25,7 @@ struct SweepPlan {
     std::string value;
     std::vector<ScalarPtr> indices;
   };
+
   struct Stage {
     RowSpace space;
     std::vector<std::vector<const Loop*>> levels;
@@ -34,6 +35,7 @@ struct SweepPlan {
     // For a stage without reductions.
     std::vector<std::string> map_outputs;
   };
+
   std::vector<Stage> stages;
   // Reduction results that later stages read, in memory of their own unless they
   // are outputs of the group.

@@ -39,8 +39,7 @@ GraphNode Softmax(int64_t dim) {
           .result_types = {{DataType::kF32, {4, 6, 8}}}};
 }
 
-GraphNode Mean(const std::string& of, std::vector<GraphArgument> dims,
-               std::vector<int64_t> shape) {
+GraphNode Mean(const std::string& of, std::vector<GraphArgument> dims, std::vector<int64_t> shape) {
   return {.name = "mean",
           .op = "aten::mean.dim",
           .arguments = {{"self", ValueArgument{of}}, {"dim", std::move(dims)}, {"keepdim", false}},

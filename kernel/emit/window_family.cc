@@ -17,9 +17,8 @@ class WindowFamilyImplementation final : public RowFamily {
     const std::optional<SweepPlan> plan = MakeSweepPlan(view);
     if (!plan || plan->stages.size() != 1) return false;
     const SweepPlan::Stage& stage = plan->stages[0];
-    const bool are_windows =
-        std::all_of(stage.levels[0].begin(), stage.levels[0].end(),
-                    [](const Loop* loop) { return IsWindow(*loop); });
+    const bool are_windows = std::all_of(stage.levels[0].begin(), stage.levels[0].end(),
+                                         [](const Loop* loop) { return IsWindow(*loop); });
     return are_windows && stage.levels.size() == 1 && stage.full_outputs.empty();
   }
 

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/engine/engine.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "kernel/program/checker.h"
+#include "kernel/program/interface.h"
+#include "kernel/program/parser.h"
+
+namespace mtmc::kernel {
+namespace {
+
+constexpr char kSource[] =
+    "class Model(nn.Module):\n"
+    "    def forward(self, x, w):\n"
+    "        h = x @ w\n"
+    "        h = torch.relu(h * 2.0)\n"
+    "        return h + 1.0\n";
+
+GraphArgument ValueOf(const std::string& name, const std::string& value) {
+  return {.name = name, .value = ValueArgument{value}};
+}
+
+// y = relu((x @ w) * 2) + 1
+Graph MakeGraph() {
+  const TensorType x{.shape = {64, 32}};
+  const TensorType w{.shape = {32, 48}};
+  const TensorType h{.shape = {64, 48}};
+  Graph graph{.source = kSource};
+  graph.inputs = {{.name = "x", .type = x}, {.name = "w", .type = w}};
+  graph.nodes = {
+      {"matmul", "aten::matmul.default", {ValueOf("self", "x"), ValueOf("other", "w")},
+       {"matmul"}, {h}, 3, ""},
+      {"mul", "aten::mul.Tensor", {ValueOf("self", "matmul"), {"other", 2.0}}, {"mul"}, {h}, 4, ""},
+      {"relu", "aten::relu.default", {ValueOf("self", "mul")}, {"relu"}, {h}, 4, ""},
+      {"add", "aten::add.Tensor", {ValueOf("self", "relu"), {"other", 1.0}, {"alpha", int64_t{1}}},
+       {"add"}, {h}, 5, ""}};
+  graph.outputs = {{.name = "y", .value = "add", .type = h}};
+  return graph;
+}
+
+EngineOptions CudaOptions() { return {.target = {.dialect = Dialect::kCuda}}; }
+
+std::vector<std::string> TextsOf(const std::vector<EngineAction>& actions) {
+  std::vector<std::string> texts;
+  for (const EngineAction& action : actions) texts.push_back(action.text);
+  return texts;
+}
+
+bool Has(const std::vector<std::string>& texts, const std::string& text) {
+  return std::find(texts.begin(), texts.end(), text) != texts.end();
+}
+
+TEST_CASE("CreateProgram launches one kernel per graph node", "[engine]") {
+  const absl::StatusOr<EngineProgram> made = CreateProgram(MakeGraph(), CudaOptions());
+
+  REQUIRE(made.ok());
+  const ParseResult parsed = ParseProgram(made->text);
+  REQUIRE(parsed.program.has_value());
+  CHECK(parsed.program->steps.size() == 4);
+  CHECK(CheckProgram(*parsed.program, FromGraph(MakeGraph()), {}, {}).empty());
+}
+
+TEST_CASE("A kernel quotes the user's lines that it computes", "[engine]") {
+  const absl::StatusOr<EngineProgram> made = CreateProgram(MakeGraph(), CudaOptions());
+
+  REQUIRE(made.ok());
+  CHECK(made->text.find("// h = torch.relu(h * 2.0)  (line 4)\n") != std::string::npos);
+}
+
+TEST_CASE("ListActions offers a whole pointwise chain in one step", "[engine]") {
+  const absl::StatusOr<EngineProgram> made = CreateProgram(MakeGraph(), CudaOptions());
+  REQUIRE(made.ok());
+
+  const auto actions = ListActions(MakeGraph(), made->schedule, CudaOptions());
+
+  REQUIRE(actions.ok());
+  const std::vector<std::string> texts = TextsOf(*actions);
+  CHECK(Has(texts, "fuse mul, relu and add (lines 4-5)"));
+  CHECK(Has(texts, "fuse mul into matmul (lines 3-4)"));
+  CHECK(Has(texts, "library matmul as aten::matmul (line 3)"));
+  CHECK(texts.back() == "stop");
+}
+
+TEST_CASE("Action texts of one program are unique", "[engine]") {
+  const absl::StatusOr<EngineProgram> made = CreateProgram(MakeGraph(), CudaOptions());
+  REQUIRE(made.ok());
+  const auto actions = ListActions(MakeGraph(), made->schedule, CudaOptions());
+  REQUIRE(actions.ok());
+
+  std::vector<std::string> texts = TextsOf(*actions);
+  std::sort(texts.begin(), texts.end());
+
+  CHECK(std::adjacent_find(texts.begin(), texts.end()) == texts.end());
+}
+
+TEST_CASE("Fusing everything leaves one kernel", "[engine]") {
+  const absl::StatusOr<EngineProgram> made = CreateProgram(MakeGraph(), CudaOptions());
+  REQUIRE(made.ok());
+
+  const absl::StatusOr<EngineProgram> fused =
+      ApplyAction(MakeGraph(), made->schedule,
+                  "fuse everything around matmul: matmul, mul, relu and add (lines 3-5)",
+                  CudaOptions());
+
+  REQUIRE(fused.ok());
+  CHECK(ParseProgram(fused->text).program->steps.size() == 1);
+  CHECK(fused->schedule == "group matmul family=contraction nodes=matmul,mul,relu,add\n");
+}
+
+TEST_CASE("A library call splits off what was fused to it", "[engine]") {
+  const std::string schedule = "group matmul family=contraction nodes=matmul,mul,relu,add\n";
+
+  const absl::StatusOr<EngineProgram> split =
+      ApplyAction(MakeGraph(), schedule,
+                  "library matmul as aten::matmul and the rest apart (lines 3-5)", CudaOptions());
+
+  REQUIRE(split.ok());
+  CHECK(split->schedule ==
+        "group matmul family=library nodes=matmul\n"
+        "group matmul_after family=pointwise nodes=mul,relu,add\n");
+}
+
+TEST_CASE("Tuning declares the swept knobs as parameters", "[engine]") {
+  const std::string schedule = "group matmul family=contraction nodes=matmul,mul,relu,add\n";
+
+  const absl::StatusOr<EngineProgram> tuned = ApplyAction(
+      MakeGraph(), schedule, "tune matmul over block (lines 3-5)", CudaOptions());
+
+  REQUIRE(tuned.ok());
+  const ParseResult parsed = ParseProgram(tuned->text);
+  REQUIRE(parsed.program.has_value());
+  REQUIRE(parsed.program->tune.size() == 1);
+  CHECK(parsed.program->tune[0].name == "MATMUL_BLOCK");
+}
+
+TEST_CASE("ApplyAction refuses an action that is not legal", "[engine]") {
+  const absl::StatusOr<EngineProgram> made = CreateProgram(MakeGraph(), CudaOptions());
+  REQUIRE(made.ok());
+
+  const auto applied = ApplyAction(MakeGraph(), made->schedule, "fuse all", CudaOptions());
+
+  CHECK(applied.status().code() == absl::StatusCode::kNotFound);
+}
+
+TEST_CASE("ListActions refuses a schedule of another graph", "[engine]") {
+  const std::string schedule = GENERATE(as<std::string>{}, "group a family=pointwise nodes=conv\n",
+                                        "group matmul family=pointwise nodes=matmul\n",
+                                        "group add family=pointwise nodes=add\n"
+                                        "group relu family=pointwise nodes=relu\n");
+  CAPTURE(schedule);
+
+  const auto actions = ListActions(MakeGraph(), schedule, CudaOptions());
+
+  CHECK(actions.status().code() == absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace mtmc::kernel
