@@ -33,6 +33,12 @@ constexpr absl::Duration kTuneTimeout = absl::Minutes(2);
 constexpr absl::Duration kMeasureTimeout = absl::Minutes(2);
 constexpr absl::Duration kProfileTimeout = absl::Seconds(30);
 
+// A user's file that takes the interpreter down does so again; an interpreter
+// that was killed for something else, such as memory, is not its fault.
+constexpr int kInspectionAttempts = 2;
+
+constexpr char kReferenceDied[] = "REFERENCE_DIED";
+
 constexpr int kDefaultVariants = 32;
 constexpr int kDefaultHiddenSeeds = 2;
 
@@ -59,6 +65,24 @@ v1::Failure MakeFailure(v1::Failure::Kind kind, v1::Stage stage, std::string mes
   failure.set_stage(stage);
   failure.set_message(std::move(message));
   failure.set_diagnostics(std::move(diagnostics));
+  return failure;
+}
+
+// The problem's failure when it could not be loaded or timed.
+v1::JobFailure FailureOfReference(const absl::Status& status) {
+  v1::JobFailure failure;
+  if (absl::IsFailedPrecondition(status)) {
+    failure.set_reason("BASELINE_FAILED");
+    failure.set_message(absl::StrCat("a baseline failed: ", std::string(status.message()),
+                                     "; choose another with --baseline"));
+    return failure;
+  }
+  const bool is_late = absl::IsDeadlineExceeded(status);
+  failure.set_reason(is_late ? "REFERENCE_TIMEOUT" : kReferenceDied);
+  failure.set_message(absl::StrCat("the process that runs the model ",
+                                   is_late ? "did not answer in time" : "died",
+                                   "; make the model's sizes smaller, or see the diagnostics"));
+  failure.set_diagnostics(std::string(status.message()));
   return failure;
 }
 
@@ -159,7 +183,8 @@ class Evaluator::Run {
     auto loaded = LoadProblem(owner_.parties_.reference, *path, request_.problem(),
                               owner_.options_.torch_device, {}, kLoadTimeout);
     if (!loaded.ok()) {
-      return GiveUp("REFERENCE_DIED", std::string(loaded.status().message()));
+      return GiveUp(FailureOfReference(loaded.status()).reason(),
+                    std::string(loaded.status().message()));
     }
     if (loaded->has_failure()) {
       *result_.mutable_problem_failure() = loaded->failure();
@@ -373,19 +398,27 @@ v1::LeaseResult Evaluator::Evaluate(const v1::EvaluationRequest& request, const 
 }
 
 v1::LeaseResult Evaluator::Inspect(const v1::InspectionRequest& request, const Progress& progress) {
+  v1::LeaseResult result;
+  for (int attempt = 0; attempt < kInspectionAttempts; ++attempt) {
+    result = InspectOnce(request, progress);
+    if (result.problem_failure().reason() != kReferenceDied) break;
+  }
+  return result;
+}
+
+v1::LeaseResult Evaluator::InspectOnce(const v1::InspectionRequest& request,
+                                       const Progress& progress) {
   progress(v1::STAGE_MEASURE);
   auto path = fetch_(request.problem().source());
   if (!path.ok()) {
     return WorkerTrouble("ARTIFACT_UNAVAILABLE", std::string(path.status().message()));
   }
+  v1::LeaseResult result;
   const absl::Duration load_timeout = Or(request.limits().trace_timeout(), kLoadTimeout);
   auto loaded = LoadProblem(parties_.reference, *path, request.problem(), options_.torch_device,
                             request.limits(), load_timeout);
-  v1::LeaseResult result;
   if (!loaded.ok()) {
-    // A user's file that takes the interpreter down is a bad problem, not a bad worker.
-    result.mutable_problem_failure()->set_reason("REFERENCE_DIED");
-    result.mutable_problem_failure()->set_message(std::string(loaded.status().message()));
+    *result.mutable_problem_failure() = FailureOfReference(loaded.status());
     return result;
   }
   if (loaded->has_failure()) {
@@ -395,8 +428,7 @@ v1::LeaseResult Evaluator::Inspect(const v1::InspectionRequest& request, const P
   v1::Inspection inspection = loaded->loaded().inspection();
   auto times = TimeBaselines(parties_.reference, request.baselines(), clock_, kMeasureTimeout);
   if (!times.ok()) {
-    result.mutable_problem_failure()->set_reason("BASELINE_FAILED");
-    result.mutable_problem_failure()->set_message(std::string(times.status().message()));
+    *result.mutable_problem_failure() = FailureOfReference(times.status());
     return result;
   }
   inspection.mutable_baselines()->Assign(times->begin(), times->end());

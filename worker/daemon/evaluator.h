@@ -57,6 +57,8 @@ class Evaluator {
  private:
   class Run;
 
+  v1::LeaseResult InspectOnce(const v1::InspectionRequest& request, const Progress& progress);
+
   const Parties parties_;
   const Fetch fetch_;
   base::Clock& clock_;

@@ -27,10 +27,10 @@ NoiseStoppingRule RuleOf(const v1::EvaluationOptions& options) {
 }
 
 absl::Status ReferenceError(const Reply<v1::ReferenceResponse>& reply) {
-  if (!reply.is_answered()) {
-    return absl::UnavailableError(absl::StrCat("the reference process ended: ", reply.detail));
-  }
-  return absl::UnavailableError(reply.response.failure().message());
+  using Ending = Reply<v1::ReferenceResponse>::Ending;
+  if (reply.is_answered()) return absl::FailedPreconditionError(reply.response.failure().message());
+  if (reply.ending == Ending::kTimedOut) return absl::DeadlineExceededError(reply.detail);
+  return absl::UnavailableError(reply.detail);
 }
 
 Sampler BaselineSampler(ReferenceParty& reference, v1::Baseline baseline, bool is_cold,

@@ -20,14 +20,16 @@ namespace mtmc::worker {
 
 // Loads a problem into the reference process; cheap when it is loaded already.
 // The response holds the inspection or the user's mistake. UNAVAILABLE when the
-// process died or did not answer in time, with its last words.
+// process died, DEADLINE_EXCEEDED when it was killed for being late, each with
+// its last words.
 absl::StatusOr<v1::ReferenceResponse> LoadProblem(ReferenceParty& reference, const std::string& path,
                                                   const v1::Problem& problem,
                                                   const std::string& torch_device,
                                                   const v1::ReferenceLimits& limits,
                                                   absl::Duration timeout);
 
-// Times baselines of the loaded problem on the public workload.
+// Times baselines of the loaded problem on the public workload. Errors as those
+// of LoadProblem; FAILED_PRECONDITION when a baseline cannot be run.
 absl::StatusOr<std::vector<v1::BaselineTime>> TimeBaselines(
     ReferenceParty& reference, const google::protobuf::RepeatedField<int>& baselines,
     base::Clock& clock, absl::Duration timeout);
