@@ -67,9 +67,8 @@ LowerNode Activate(const Activation& body) {
   return [body](NodeLowering& node) {
     const Elements self = *node.FindTensor("self");
     const DataType type = ComputeType(node.result_type().data_type);
-    node.Define(MapElements({CastTo(self, type)}, [&](const std::vector<ScalarPtr>& x) {
-      return body(node, x[0]);
-    }));
+    node.Define(MapElements({CastTo(self, type)},
+                            [&](const std::vector<ScalarPtr>& x) { return body(node, x[0]); }));
     return true;
   };
 }
@@ -86,10 +85,10 @@ bool LowerPrelu(NodeLowering& node) {
     weight = Reshape(weight, shape);
   }
   const DataType type = ComputeType(node.result_type().data_type);
-  node.Define(MapElements({CastTo(self, type), CastTo(weight, type)},
-                          [](const std::vector<ScalarPtr>& x) {
-                            return Select(Greater(x[0], 0), x[0], Mul(x[1], x[0]));
-                          }));
+  node.Define(
+      MapElements({CastTo(self, type), CastTo(weight, type)}, [](const std::vector<ScalarPtr>& x) {
+        return Select(Greater(x[0], 0), x[0], Mul(x[1], x[0]));
+      }));
   return true;
 }
 
@@ -118,8 +117,8 @@ void AddActivationOps(OpTable& table) {
     return node.FindText("approximate") == "tanh" ? GeluTanh(x) : GeluErf(x);
   });
   table["silu"] = Activate([](Node, X x) { return Mul(x, Call(Operator::kSigmoid, x)); });
-  table["mish"] = Activate(
-      [](Node, X x) { return Mul(x, Call(Operator::kTanh, Softplus(x, 1, 20))); });
+  table["mish"] =
+      Activate([](Node, X x) { return Mul(x, Call(Operator::kTanh, Softplus(x, 1, 20))); });
   table["hardswish"] = Activate([](Node, X x) { return Mul(x, HardSigmoid(x)); });
   table["hardsigmoid"] = Activate([](Node, X x) { return HardSigmoid(x); });
   table["hardtanh"] = Activate([](Node node, X x) {
@@ -145,8 +144,8 @@ void AddActivationOps(OpTable& table) {
     return Softplus(x, node.Double("beta", 1), node.Double("threshold", 20));
   });
   // Not a core operator, but common as written in models.
-  table["softsign"] = Activate(
-      [](Node, X x) { return Div(x, Add(Number(1, x), Call(Operator::kAbs, x))); });
+  table["softsign"] =
+      Activate([](Node, X x) { return Div(x, Add(Number(1, x), Call(Operator::kAbs, x))); });
   table["log_sigmoid"] = Activate([](Node, X x) { return LogSigmoid(x); });
   table["tanhshrink"] = Activate([](Node, X x) { return Sub(x, Call(Operator::kTanh, x)); });
   table["hardshrink"] = Activate([](Node node, X x) {

@@ -56,8 +56,7 @@ bool LowerStack(NodeLowering& node) {
 ScalarPtr PaddedIndex(const ScalarPtr& index, int64_t extent, const std::string& mode) {
   const ScalarPtr last = Index(extent - 1);
   if (mode == "replicate") {
-    return Apply(Scalar::Operator::kMin,
-                 {Apply(Scalar::Operator::kMax, {index, Index(0)}), last});
+    return Apply(Scalar::Operator::kMin, {Apply(Scalar::Operator::kMax, {index, Index(0)}), last});
   }
   if (mode == "circular") return Mod(Add(index, Index(extent)), extent);
   const ScalarPtr mirrored = Apply(Scalar::Operator::kAbs, {index});
@@ -69,25 +68,27 @@ bool LowerPad(NodeLowering& node, const std::string& mode) {
   const auto padding = node.FindInts(node.Has("pad") ? "pad" : "padding");
   if (!padding) return false;
   const double value = node.Double("value", 0);
-  node.DefineMovement(
-      {node.result_type(), [=](const Indices& indices) {
-         Indices source = indices;
-         ScalarPtr is_inside = Literal(1, DataType::kBool);
-         for (size_t i = 0; i * 2 < padding->size(); ++i) {
-           const size_t dim = source.size() - 1 - i;
-           const int64_t before = (*padding)[2 * i];
-           const int64_t after = (*padding)[2 * i + 1];
-           const int64_t extent = self.type.shape[dim];
-           source[dim] = Sub(source[dim], Index(before));
-           if (mode != "constant") {
-             source[dim] = PaddedIndex(source[dim], extent, mode);
-             continue;
-           }
-           if (before > 0) is_inside = And(is_inside, LessEqual(Index(0), source[dim]));
-           if (after > 0) is_inside = And(is_inside, Less(source[dim], Index(extent)));
-         }
-         return Select(is_inside, self.at(source), Literal(value, self.type.data_type));
-       }});
+  node.DefineMovement({node.result_type(), [=](const Indices& indices) {
+                         Indices source = indices;
+                         ScalarPtr is_inside = Literal(1, DataType::kBool);
+                         for (size_t i = 0; i * 2 < padding->size(); ++i) {
+                           const size_t dim = source.size() - 1 - i;
+                           const int64_t before = (*padding)[2 * i];
+                           const int64_t after = (*padding)[2 * i + 1];
+                           const int64_t extent = self.type.shape[dim];
+                           source[dim] = Sub(source[dim], Index(before));
+                           if (mode != "constant") {
+                             source[dim] = PaddedIndex(source[dim], extent, mode);
+                             continue;
+                           }
+                           if (before > 0)
+                             is_inside = And(is_inside, LessEqual(Index(0), source[dim]));
+                           if (after > 0)
+                             is_inside = And(is_inside, Less(source[dim], Index(extent)));
+                         }
+                         return Select(is_inside, self.at(source),
+                                       Literal(value, self.type.data_type));
+                       }});
   return true;
 }
 
@@ -118,8 +119,8 @@ bool LowerRoll(NodeLowering& node) {
   const Elements rolled{self.type, [=](const Indices& indices) {
                           Indices source = indices;
                           for (size_t i = 0; i < dims.size(); ++i) {
-                            const auto d = static_cast<size_t>(
-                                NodeLowering::Dimension(dims[i], self.rank()));
+                            const auto d =
+                                static_cast<size_t>(NodeLowering::Dimension(dims[i], self.rank()));
                             const int64_t extent = self.type.shape[d];
                             const int64_t shift = ((*shifts)[i] % extent + extent) % extent;
                             source[d] = Mod(Add(source[d], Index(extent - shift)), extent);
@@ -171,12 +172,10 @@ bool LowerTriangle(NodeLowering& node, bool is_lower) {
   const int64_t diagonal = node.Int("diagonal", 0);
   node.DefineMovement({self.type, [=](const Indices& indices) {
                          const ScalarPtr& column = indices.back();
-                         const ScalarPtr bound =
-                             Add(indices[indices.size() - 2], Index(diagonal));
+                         const ScalarPtr bound = Add(indices[indices.size() - 2], Index(diagonal));
                          const ScalarPtr is_kept =
                              is_lower ? LessEqual(column, bound) : LessEqual(bound, column);
-                         return Select(is_kept, self.at(indices),
-                                       Literal(0, self.type.data_type));
+                         return Select(is_kept, self.at(indices), Literal(0, self.type.data_type));
                        }});
   return true;
 }

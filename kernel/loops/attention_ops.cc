@@ -19,8 +19,8 @@ Elements Input(const NodeLowering& node, const char* name) {
 Elements Masked(const NodeLowering& node, const Elements& scores, double scale) {
   const DataType type = scores.type.data_type;
   const ScalarPtr hidden = Literal(-std::numeric_limits<double>::infinity(), type);
-  Elements masked = MapElements(
-      {scores}, [=](const Operands& v) { return Mul(v[0], Literal(scale, type)); });
+  Elements masked =
+      MapElements({scores}, [=](const Operands& v) { return Mul(v[0], Literal(scale, type)); });
   if (node.Bool("is_causal", false)) {
     masked = {scores.type, [=](const Indices& indices) {
                 const ScalarPtr is_seen = LessEqual(indices.back(), indices[indices.size() - 2]);

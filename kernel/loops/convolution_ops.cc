@@ -55,8 +55,8 @@ bool Finish(NodeLowering& node, const std::vector<int64_t>& extents, const Scala
   const TensorType type{ComputeType(node.result_type().data_type), node.result_type().shape};
   const auto bias = node.FindTensor("bias");
   const bool is_result = !bias && type == node.result_type();
-  const Elements product = node.Contract(type, extents, lhs, rhs,
-                                         is_result ? node.result() : node.NameOf("product"));
+  const Elements product =
+      node.Contract(type, extents, lhs, rhs, is_result ? node.result() : node.NameOf("product"));
   if (is_result) return true;
   if (!bias) {
     node.Define(product);
@@ -97,8 +97,8 @@ bool LowerConvolution(NodeLowering& node, const Elements& input, const Elements&
                 weight.at(tap));
 }
 
-// out[n, o, p...] = sum over c, k... of in[n, group(o) * C + c, q...] * w[group(o) * C + c, o', k...]
-// with q = (p + padding - k * dilation) / stride where that is whole and inside.
+// out[n, o, p...] = sum over c, k... of in[n, group(o) * C + c, q...] * w[group(o) * C + c, o',
+// k...] with q = (p + padding - k * dilation) / stride where that is whole and inside.
 bool LowerTransposed(NodeLowering& node, const Elements& input, const Elements& weight,
                      const Geometry& g) {
   const size_t dims = g.dims();
@@ -121,8 +121,8 @@ bool LowerTransposed(NodeLowering& node, const Elements& input, const Elements& 
     extents.push_back(g.kernel[d]);
     is_inside = And(is_inside, LessEqual(Index(0), scaled));
     if (g.stride[d] > 1) {
-      is_inside = And(is_inside, Apply(Scalar::Operator::kEqual,
-                                       {Mod(scaled, g.stride[d]), Index(0)}));
+      is_inside =
+          And(is_inside, Apply(Scalar::Operator::kEqual, {Mod(scaled, g.stride[d]), Index(0)}));
     }
     is_inside = And(is_inside, Less(position.back(), Index(input.type.shape[2 + d])));
   }

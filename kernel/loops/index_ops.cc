@@ -77,8 +77,8 @@ bool LowerIndex(NodeLowering& node) {
                  Indices source;
                  for (size_t i = 0; i < wide.size(); ++i) {
                    const ScalarPtr index = wide[i].at(outer);
-                   source.push_back(Select(Less(index, Index(0)),
-                                           Add(index, Index(self.type.shape[i])), index));
+                   source.push_back(
+                       Select(Less(index, Index(0)), Add(index, Index(self.type.shape[i])), index));
                  }
                  source.insert(source.end(), split, axes.end());
                  return self.at(source);
@@ -90,9 +90,8 @@ bool LowerOneHot(NodeLowering& node) {
   const Elements index = IndexTensor(node, "self");
   node.Define({node.result_type(), [=](const Indices& axes) {
                  const Indices outer(axes.begin(), axes.end() - 1);
-                 return Select(
-                     Apply(Scalar::Operator::kEqual, {index.at(outer), axes.back()}), Index(1),
-                     Index(0));
+                 return Select(Apply(Scalar::Operator::kEqual, {index.at(outer), axes.back()}),
+                               Index(1), Index(0));
                }});
   return true;
 }

@@ -21,59 +21,106 @@ double PropagateNan(double a, double b, double chosen) {
 
 double Unary(Operator op, double x) {
   switch (op) {
-    case Operator::kNeg: return -x;
-    case Operator::kAbs: return std::fabs(x);
-    case Operator::kExp: return std::exp(x);
-    case Operator::kExp2: return std::exp2(x);
-    case Operator::kExpm1: return std::expm1(x);
-    case Operator::kLog: return std::log(x);
-    case Operator::kLog2: return std::log2(x);
-    case Operator::kLog1p: return std::log1p(x);
-    case Operator::kSqrt: return std::sqrt(x);
-    case Operator::kRsqrt: return 1 / std::sqrt(x);
-    case Operator::kReciprocal: return 1 / x;
-    case Operator::kSin: return std::sin(x);
-    case Operator::kCos: return std::cos(x);
-    case Operator::kTan: return std::tan(x);
-    case Operator::kTanh: return std::tanh(x);
-    case Operator::kErf: return std::erf(x);
-    case Operator::kSigmoid: return 1 / (1 + std::exp(-x));
-    case Operator::kFloor: return std::floor(x);
-    case Operator::kCeil: return std::ceil(x);
-    case Operator::kTrunc: return std::trunc(x);
-    case Operator::kRound: return std::nearbyint(x);
-    case Operator::kSign: return x > 0 ? 1 : x < 0 ? -1 : 0;
-    case Operator::kNot: return x == 0;
-    case Operator::kIsNan: return std::isnan(x);
-    case Operator::kIsInf: return std::isinf(x);
-    default: return std::numeric_limits<double>::quiet_NaN();
+    case Operator::kNeg:
+      return -x;
+    case Operator::kAbs:
+      return std::fabs(x);
+    case Operator::kExp:
+      return std::exp(x);
+    case Operator::kExp2:
+      return std::exp2(x);
+    case Operator::kExpm1:
+      return std::expm1(x);
+    case Operator::kLog:
+      return std::log(x);
+    case Operator::kLog2:
+      return std::log2(x);
+    case Operator::kLog1p:
+      return std::log1p(x);
+    case Operator::kSqrt:
+      return std::sqrt(x);
+    case Operator::kRsqrt:
+      return 1 / std::sqrt(x);
+    case Operator::kReciprocal:
+      return 1 / x;
+    case Operator::kSin:
+      return std::sin(x);
+    case Operator::kCos:
+      return std::cos(x);
+    case Operator::kTan:
+      return std::tan(x);
+    case Operator::kTanh:
+      return std::tanh(x);
+    case Operator::kErf:
+      return std::erf(x);
+    case Operator::kSigmoid:
+      return 1 / (1 + std::exp(-x));
+    case Operator::kFloor:
+      return std::floor(x);
+    case Operator::kCeil:
+      return std::ceil(x);
+    case Operator::kTrunc:
+      return std::trunc(x);
+    case Operator::kRound:
+      return std::nearbyint(x);
+    case Operator::kSign:
+      return x > 0 ? 1 : x < 0 ? -1 : 0;
+    case Operator::kNot:
+      return x == 0;
+    case Operator::kIsNan:
+      return std::isnan(x);
+    case Operator::kIsInf:
+      return std::isinf(x);
+    default:
+      return std::numeric_limits<double>::quiet_NaN();
   }
 }
 
 double Binary(Operator op, double a, double b) {
   const auto bits = [](double x) { return static_cast<int64_t>(x); };
   switch (op) {
-    case Operator::kAdd: return a + b;
-    case Operator::kSub: return a - b;
-    case Operator::kMul: return a * b;
-    case Operator::kDiv: return a / b;
-    case Operator::kFloorDiv: return std::floor(a / b);
-    case Operator::kMod: return FloorMod(a, b);
-    case Operator::kMin: return PropagateNan(a, b, std::fmin(a, b));
-    case Operator::kMax: return PropagateNan(a, b, std::fmax(a, b));
-    case Operator::kPow: return std::pow(a, b);
-    case Operator::kLess: return a < b;
-    case Operator::kLessEqual: return a <= b;
-    case Operator::kEqual: return a == b;
-    case Operator::kNotEqual: return a != b;
-    case Operator::kAnd: return a != 0 && b != 0;
-    case Operator::kOr: return a != 0 || b != 0;
-    case Operator::kBitAnd: return static_cast<double>(bits(a) & bits(b));
-    case Operator::kBitOr: return static_cast<double>(bits(a) | bits(b));
-    case Operator::kBitXor: return static_cast<double>(bits(a) ^ bits(b));
-    case Operator::kShiftLeft: return static_cast<double>(bits(a) << bits(b));
-    case Operator::kShiftRight: return static_cast<double>(bits(a) >> bits(b));
-    default: return std::numeric_limits<double>::quiet_NaN();
+    case Operator::kAdd:
+      return a + b;
+    case Operator::kSub:
+      return a - b;
+    case Operator::kMul:
+      return a * b;
+    case Operator::kDiv:
+      return a / b;
+    case Operator::kFloorDiv:
+      return std::floor(a / b);
+    case Operator::kMod:
+      return FloorMod(a, b);
+    case Operator::kMin:
+      return PropagateNan(a, b, std::fmin(a, b));
+    case Operator::kMax:
+      return PropagateNan(a, b, std::fmax(a, b));
+    case Operator::kPow:
+      return std::pow(a, b);
+    case Operator::kLess:
+      return a < b;
+    case Operator::kLessEqual:
+      return a <= b;
+    case Operator::kEqual:
+      return a == b;
+    case Operator::kNotEqual:
+      return a != b;
+    case Operator::kAnd:
+      return a != 0 && b != 0;
+    case Operator::kOr:
+      return a != 0 || b != 0;
+    case Operator::kBitAnd:
+      return static_cast<double>(bits(a) & bits(b));
+    case Operator::kBitOr:
+      return static_cast<double>(bits(a) | bits(b));
+    case Operator::kBitXor:
+      return static_cast<double>(bits(a) ^ bits(b));
+    case Operator::kShiftLeft:
+      return static_cast<double>(bits(a) << bits(b));
+    case Operator::kShiftRight:
+      return static_cast<double>(bits(a) >> bits(b));
+    default:
+      return std::numeric_limits<double>::quiet_NaN();
   }
 }
 
@@ -89,6 +136,7 @@ class Interpreter {
   explicit Interpreter(HostTensors tensors) : tensors_(std::move(tensors)) {}
 
   absl::Status Run(const Loop& loop);
+
   HostTensors TakeTensors() { return std::move(tensors_); }
 
  private:
@@ -198,9 +246,8 @@ void Interpreter::Combine(Combiner combiner, double element, Accumulator& state)
     }
     case Combiner::kOnlineSoftmax: {
       const double max = is_first ? element : std::fmax(state.value, element);
-      const double kept = is_first || state.second == 0
-                              ? 0
-                              : state.second * std::exp(state.value - max);
+      const double kept =
+          is_first || state.second == 0 ? 0 : state.second * std::exp(state.value - max);
       state.second = kept + (std::isinf(max) && max < 0 ? 0 : std::exp(element - max));
       state.value = max;
       return;
@@ -257,8 +304,8 @@ void Interpreter::RunReduce(const Loop& loop) {
 }
 
 void Interpreter::RunScan(const Loop& loop) {
-  HostTensor result{loop.types[0], std::vector<double>(
-                                       static_cast<size_t>(loop.types[0].elements()))};
+  HostTensor result{loop.types[0],
+                    std::vector<double>(static_cast<size_t>(loop.types[0].elements()))};
   int64_t step = 1;
   for (size_t axis = static_cast<size_t>(loop.scan_axis) + 1; axis < loop.extents.size(); ++axis) {
     step *= loop.extents[axis];
@@ -272,8 +319,7 @@ void Interpreter::RunScan(const Loop& loop) {
       result.values[at] = element;
     } else {
       const double before = result.values[static_cast<size_t>(i - step)];
-      result.values[at] =
-          loop.combiner == Combiner::kProduct ? before * element : before + element;
+      result.values[at] = loop.combiner == Combiner::kProduct ? before * element : before + element;
     }
   }
   tensors_.insert_or_assign(loop.results[0], std::move(result));

@@ -54,8 +54,8 @@ void LowerOne(const OpTable& table, const Graph& graph, const GraphNode& node, L
   const size_t first_loop = nest.loops.size();
   NodeLowering lowering(graph, node, nest);
   const auto found = table.find(lowering.op());
-  const bool has_form = found != table.end() && found->second(lowering) &&
-                        DefinesAllResults(nest, first_loop, node);
+  const bool has_form =
+      found != table.end() && found->second(lowering) && DefinesAllResults(nest, first_loop, node);
   if (!has_form) {
     for (size_t i = first_loop; i < nest.loops.size(); ++i) {
       for (const std::string& name : nest.loops[i].results) nest.types.erase(name);

@@ -42,11 +42,11 @@ TEST_CASE("LowerToLoops writes a softmax as one pair reduction and a map", "[loo
 }
 
 TEST_CASE("LowerToLoops writes a linear layer as a contraction", "[loops]") {
-  const Graph graph = MakeGraph({.name = "linear",
-                                 .op = "aten::linear.default",
-                                 .arguments = {Value("input", "x"), Value("weight", "w"),
-                                               {"bias", NoneArgument{}}},
-                                 .result_types = {{DataType::kF32, {4, 3}}}});
+  const Graph graph =
+      MakeGraph({.name = "linear",
+                 .op = "aten::linear.default",
+                 .arguments = {Value("input", "x"), Value("weight", "w"), {"bias", NoneArgument{}}},
+                 .result_types = {{DataType::kF32, {4, 3}}}});
 
   CHECK(Lowered(graph) ==
         "linear: f32 [i0 < 4, i1 < 3] = contract[i2 < 8] x[i0, i2] * w[i1, i2]\n");
@@ -59,8 +59,7 @@ TEST_CASE("LowerToLoops keeps the index of a dimension that a view keeps", "[loo
                                  .arguments = arguments,
                                  .result_types = {{DataType::kF32, {4, 2, 4}}}});
 
-  CHECK(Lowered(graph) ==
-        "view: f32 [i0 < 4, i1 < 2, i2 < 4] = move x[i0, i1 * 4 + i2]\n");
+  CHECK(Lowered(graph) == "view: f32 [i0 < 4, i1 < 2, i2 < 4] = move x[i0, i1 * 4 + i2]\n");
 }
 
 TEST_CASE("LowerToLoops leaves an unknown operator opaque", "[loops]") {

@@ -40,9 +40,8 @@ bool DefineLoss(NodeLowering& node, const Elements& loss) {
   }
   const Elements total = Total(node, loss, node.NameOf("total"));
   const double divisor = reduction == kMean ? static_cast<double>(loss.type.elements()) : 1;
-  node.Define(MapElements({total}, [divisor](const Operands& v) {
-    return Div(v[0], Number(divisor, v[0]));
-  }));
+  node.Define(MapElements(
+      {total}, [divisor](const Operands& v) { return Div(v[0], Number(divisor, v[0])); }));
   return true;
 }
 
@@ -66,8 +65,8 @@ ScalarPtr Huber(const NodeLowering& node, const ScalarPtr& x, const ScalarPtr& t
   const double delta = node.Double("delta", 1);
   const ScalarPtr distance = Call(Operator::kAbs, Sub(x, target));
   const ScalarPtr linear = Mul(Number(delta, x), Sub(distance, Number(0.5 * delta, x)));
-  return Select(LessEqual(distance, Number(delta, x)),
-                Mul(Mul(Number(0.5, x), distance), distance), linear);
+  return Select(LessEqual(distance, Number(delta, x)), Mul(Mul(Number(0.5, x), distance), distance),
+                linear);
 }
 
 // target * (log(target) - x), zero where target is zero.
@@ -85,8 +84,8 @@ ScalarPtr BinaryCrossEntropy(const NodeLowering&, const ScalarPtr& x, const Scal
     return Apply(Operator::kMax, {v, Number(-100, x)});
   };
   const ScalarPtr on = Mul(target, bounded(Call(Operator::kLog, x)));
-  const ScalarPtr off = Mul(Sub(Number(1, x), target),
-                            bounded(Call(Operator::kLog1p, Call(Operator::kNeg, x))));
+  const ScalarPtr off =
+      Mul(Sub(Number(1, x), target), bounded(Call(Operator::kLog1p, Call(Operator::kNeg, x))));
   return Call(Operator::kNeg, Add(on, off));
 }
 
@@ -165,10 +164,8 @@ bool LowerNllLoss(NodeLowering& node) {
 
 Elements SumAlong(NodeLowering& node, const Elements& x, int dim, bool keep,
                   const std::string& suffix) {
-  return node.Reduce(x, {.combiner = Combiner::kSum,
-                         .dims = {dim},
-                         .keep = keep,
-                         .name = node.NameOf(suffix)});
+  return node.Reduce(
+      x, {.combiner = Combiner::kSum, .dims = {dim}, .keep = keep, .name = node.NameOf(suffix)});
 }
 
 // dot / (max(|a|, eps) max(|b|, eps)).
@@ -181,16 +178,16 @@ bool LowerCosineSimilarity(NodeLowering& node) {
   const Elements wide_a = BroadcastTo(a, dots.type.shape);
   const Elements wide_b = BroadcastTo(b, dots.type.shape);
   const double eps = node.Double("eps", 1e-8);
-  node.Define(MapElements({SumAlong(node, dots, dim, false, "dot"),
-                           SumAlong(node, MapElements({wide_a, wide_a}, product), dim, false, "a"),
-                           SumAlong(node, MapElements({wide_b, wide_b}, product), dim, false, "b")},
-                          [eps](const Operands& v) {
-                            const auto length = [&](const ScalarPtr& squares) {
-                              return Apply(Operator::kMax,
-                                           {Call(Operator::kSqrt, squares), Number(eps, v[0])});
-                            };
-                            return Div(v[0], Mul(length(v[1]), length(v[2])));
-                          }));
+  node.Define(MapElements(
+      {SumAlong(node, dots, dim, false, "dot"),
+       SumAlong(node, MapElements({wide_a, wide_a}, product), dim, false, "a"),
+       SumAlong(node, MapElements({wide_b, wide_b}, product), dim, false, "b")},
+      [eps](const Operands& v) {
+        const auto length = [&](const ScalarPtr& squares) {
+          return Apply(Operator::kMax, {Call(Operator::kSqrt, squares), Number(eps, v[0])});
+        };
+        return Div(v[0], Mul(length(v[1]), length(v[2])));
+      }));
   return true;
 }
 
@@ -233,9 +230,9 @@ bool LowerTripletMarginLoss(NodeLowering& node) {
   const Elements far =
       PowerDistance(node, anchor, Operand(node, "negative"), p, eps, false, "negative");
   return DefineLoss(node, MapElements({near, far}, [=](const Operands& v) {
-    const ScalarPtr gap = Sub(Root(v[0], p), Root(v[1], p));
-    return Apply(Operator::kMax, {Add(gap, Number(margin, gap)), Number(0, gap)});
-  }));
+                      const ScalarPtr gap = Sub(Root(v[0], p), Root(v[1], p));
+                      return Apply(Operator::kMax, {Add(gap, Number(margin, gap)), Number(0, gap)});
+                    }));
 }
 
 }  // namespace

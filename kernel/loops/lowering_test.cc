@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
 #include <google/protobuf/util/json_util.h>
-
 #include <unistd.h>
 
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -100,8 +98,7 @@ std::string Compare(const Case& c) {
   return "";
 }
 
-TEST_CASE("LowerToLoops keeps the meaning of every PyTorch operator it has a form for",
-          "[loops]") {
+TEST_CASE("LowerToLoops keeps the meaning of every PyTorch operator it has a form for", "[loops]") {
   const std::vector<Case> cases = LoadCases();
   if (cases.empty()) {
     WARN("SKIPPED: MTMC_PYTHON names no Python with PyTorch");

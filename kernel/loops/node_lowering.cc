@@ -83,8 +83,7 @@ std::vector<int64_t> BroadcastShape(const std::vector<int64_t>& a, const std::ve
 
 Elements BroadcastTo(const Elements& operand, const std::vector<int64_t>& shape) {
   if (operand.type.shape == shape) return operand;
-  return {{operand.type.data_type, shape},
-          [operand](const std::vector<ScalarPtr>& indices) {
+  return {{operand.type.data_type, shape}, [operand](const std::vector<ScalarPtr>& indices) {
             const size_t rank = operand.type.shape.size();
             std::vector<ScalarPtr> own(indices.end() - static_cast<int64_t>(rank), indices.end());
             for (size_t i = 0; i < rank; ++i) {
@@ -104,8 +103,7 @@ Elements MapElements(const std::vector<Elements>& operands, const ScalarFunction
     probe.push_back(Read("_", {}, operand.type.data_type));
   }
   const DataType type = body(probe)->type;
-  return {{type, shape},
-          [wide = std::move(wide), body](const std::vector<ScalarPtr>& indices) {
+  return {{type, shape}, [wide = std::move(wide), body](const std::vector<ScalarPtr>& indices) {
             std::vector<ScalarPtr> values;
             for (const Elements& operand : wide) values.push_back(operand.at(indices));
             return body(values);
@@ -140,8 +138,7 @@ Elements Reshape(const Elements& operand, std::vector<int64_t> shape) {
                 return std::decay_t<decltype(list)>(list.begin() + static_cast<int64_t>(begin),
                                                     list.begin() + static_cast<int64_t>(end));
               };
-              const ScalarPtr offset =
-                  Ravel(part(indices, first_j, j), part(shape, first_j, j));
+              const ScalarPtr offset = Ravel(part(indices, first_j, j), part(shape, first_j, j));
               AppendUnraveled(offset, part(from, first_i, i), source);
             }
             return operand.at(source);
@@ -278,8 +275,8 @@ void NodeLowering::AddLoop(Loop loop) {
   nest_.loops.push_back(std::move(loop));
 }
 
-void NodeLowering::AddMap(const Elements& elements, const std::string& name,
-                          const TensorType& type, bool is_movement) {
+void NodeLowering::AddMap(const Elements& elements, const std::string& name, const TensorType& type,
+                          bool is_movement) {
   const Elements wide = CastTo(BroadcastTo(elements, type.shape), type.data_type);
   Loop loop;
   loop.form = Loop::Form::kMap;
@@ -313,8 +310,8 @@ Elements NodeLowering::Reduce(const Elements& body, const Reduction& reduction) 
   std::vector<ScalarPtr> indices(static_cast<size_t>(rank));
   int axis = 0;
   for (int dim = 0; dim < rank; ++dim) {
-    const bool is_reduced = std::find(reduction.dims.begin(), reduction.dims.end(), dim) !=
-                            reduction.dims.end();
+    const bool is_reduced =
+        std::find(reduction.dims.begin(), reduction.dims.end(), dim) != reduction.dims.end();
     if (is_reduced && !reduction.keep) continue;
     if (!is_reduced) indices[static_cast<size_t>(dim)] = Axis(axis);
     loop.extents.push_back(is_reduced ? 1 : body.type.shape[static_cast<size_t>(dim)]);

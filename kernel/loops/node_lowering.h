@@ -48,9 +48,12 @@ class NodeLowering {
       : graph_(graph), node_(node), nest_(nest) {}
 
   const GraphNode& node() const { return node_; }
+
   // Operator without namespace and overload, such as `conv2d`.
   std::string op() const;
+
   const TensorType& result_type(size_t index = 0) const { return node_.result_types[index]; }
+
   size_t result_count() const { return node_.results.size(); }
 
   // Arguments by schema name. A missing or None argument is absent; a number
@@ -91,6 +94,7 @@ class NodeLowering {
     std::string name;
     std::string second = {};
   };
+
   Elements Reduce(const Elements& body, const Reduction& reduction);
   // A reduction whose element is a function of output indices, then reduction
   // indices, for windows. `output` is the result's type.
@@ -107,6 +111,7 @@ class NodeLowering {
 
   // Name of the node's only or first result.
   const std::string& result() const { return node_.results[0]; }
+
   // A new value name that starts with the node's.
   std::string NameOf(std::string_view suffix) const;
 

@@ -105,9 +105,9 @@ bool LowerRmsNorm(NodeLowering& node) {
     return Apply(Operator::kRsqrt, {Add(mean, Literal(eps, v[0]->type))});
   });
   const Elements rrms = node.Materialize(scale, node.NameOf("rrms"));
-  node.Define(ScaleAndShift(
-      MapElements({x, rrms}, [](const Operands& v) { return Mul(v[0], v[1]); }),
-      node.FindTensor("weight"), std::nullopt));
+  node.Define(
+      ScaleAndShift(MapElements({x, rrms}, [](const Operands& v) { return Mul(v[0], v[1]); }),
+                    node.FindTensor("weight"), std::nullopt));
   return true;
 }
 
@@ -138,11 +138,11 @@ bool LowerGroupNorm(NodeLowering& node) {
   std::vector<int> dims(static_cast<size_t>(grouped.rank()) - 2);
   std::iota(dims.begin(), dims.end(), 2);
   const Moments moments = MomentsOf(node, grouped, dims);
-  const Elements scale = node.Materialize(InverseDeviation(moments, node.Double("eps", 1e-5)),
-                                          node.NameOf("rstd"));
-  const Elements standard = MapElements(
-      {x, PerGroup(moments.mean, x, groups), PerGroup(scale, x, groups)},
-      [](const Operands& v) { return Mul(Sub(v[0], v[1]), v[2]); });
+  const Elements scale =
+      node.Materialize(InverseDeviation(moments, node.Double("eps", 1e-5)), node.NameOf("rstd"));
+  const Elements standard =
+      MapElements({x, PerGroup(moments.mean, x, groups), PerGroup(scale, x, groups)},
+                  [](const Operands& v) { return Mul(Sub(v[0], v[1]), v[2]); });
   const auto channels = [&](const char* name) -> std::optional<Elements> {
     const auto vector = node.FindTensor(name);
     if (!vector) return std::nullopt;
@@ -199,9 +199,8 @@ bool LowerBatchNormTraining(NodeLowering& node) {
   const Elements mean = Reshape(moments.mean, {channels});
   const double divisor = static_cast<double>(std::max<int64_t>(moments.count - 1, 1));
   const Elements variance =
-      MapElements({Reshape(moments.deviations, {channels})}, [divisor](const Operands& v) {
-        return Div(v[0], Literal(divisor, v[0]->type));
-      });
+      MapElements({Reshape(moments.deviations, {channels})},
+                  [divisor](const Operands& v) { return Div(v[0], Literal(divisor, v[0]->type)); });
   node.Define(mean, 1);
   node.Define(Reshape(InverseDeviation(moments, eps), {channels}), 2);
   if (node.result_count() == 3) return true;
@@ -222,10 +221,9 @@ bool LowerBatchNormInference(NodeLowering& node) {
   if (!mean || !variance) return false;
   const double eps = node.Double("eps", 1e-5);
   const DataType type = x.type.data_type;
-  const Elements standard = MapElements(
-      {x, CastTo(*mean, type), CastTo(*variance, type)}, [eps](const Operands& v) {
-        const ScalarPtr scale =
-            Apply(Operator::kRsqrt, {Add(v[2], Literal(eps, v[2]->type))});
+  const Elements standard =
+      MapElements({x, CastTo(*mean, type), CastTo(*variance, type)}, [eps](const Operands& v) {
+        const ScalarPtr scale = Apply(Operator::kRsqrt, {Add(v[2], Literal(eps, v[2]->type))});
         return Mul(Sub(v[0], v[1]), scale);
       });
   node.Define(ScaleAndShift(standard, ChannelVector(node, "weight", x.rank()),
@@ -239,8 +237,7 @@ bool LowerBatchNormInference(NodeLowering& node) {
 }
 
 bool LowerBatchNorm(NodeLowering& node) {
-  return node.Bool("training", true) ? LowerBatchNormTraining(node)
-                                     : LowerBatchNormInference(node);
+  return node.Bool("training", true) ? LowerBatchNormTraining(node) : LowerBatchNormInference(node);
 }
 
 }  // namespace

@@ -74,9 +74,8 @@ LowerNode UnaryOf(const ScalarFunction& body) {
 
 // Rounding leaves integers as they are.
 LowerNode Rounding(Operator op) {
-  return UnaryOf([op](const Operands& x) {
-    return IsFloating(x[0]->type) ? Apply(op, {x[0]}) : x[0];
-  });
+  return UnaryOf(
+      [op](const Operands& x) { return IsFloating(x[0]->type) ? Apply(op, {x[0]}) : x[0]; });
 }
 
 LowerNode Binary(Operator op) {
@@ -84,8 +83,9 @@ LowerNode Binary(Operator op) {
     const auto self = node.FindOperand("self");
     const auto other = node.FindOperand("other");
     if (!self || !other) return false;
-    return DefineArithmetic(node, {*self, *other},
-                            [op](const Operands& x) { return Apply(op, {x[0], x[1]}); });
+    return DefineArithmetic(node, {*self, *other}, [op](const Operands& x) {
+      return Apply(op, {x[0], x[1]});
+    });
   };
 }
 
@@ -166,8 +166,8 @@ LowerNode Comparison(const ScalarFunction& body) {
     const auto self = node.FindOperand("self");
     const auto other = node.FindOperand("other");
     if (!self || !other) return false;
-    const DataType type = ComputeType(
-        Promote(self->type.data_type, other->type.data_type, !node.IsTensor("other")));
+    const DataType type =
+        ComputeType(Promote(self->type.data_type, other->type.data_type, !node.IsTensor("other")));
     node.Define(MapElements({CastTo(*self, type), CastTo(*other, type)}, body));
     return true;
   };
@@ -200,8 +200,8 @@ LowerNode Predicate(Operator op) {
       node.Define(Constant(0, DataType::kBool, self.type.shape));
       return true;
     }
-    node.Define(MapElements({CastTo(self, type)},
-                            [op](const Operands& x) { return Apply(op, {x[0]}); }));
+    node.Define(
+        MapElements({CastTo(self, type)}, [op](const Operands& x) { return Apply(op, {x[0]}); }));
     return true;
   };
 }
@@ -226,9 +226,9 @@ bool LowerWhere(NodeLowering& node) {
   const auto other = node.FindOperand("other");
   if (!condition || !self || !other) return false;
   const DataType type = node.result_type().data_type;
-  node.Define(MapElements(
-      {CastTo(*condition, DataType::kBool), CastTo(*self, type), CastTo(*other, type)},
-      [](const Operands& x) { return Select(x[0], x[1], x[2]); }));
+  node.Define(
+      MapElements({CastTo(*condition, DataType::kBool), CastTo(*self, type), CastTo(*other, type)},
+                  [](const Operands& x) { return Select(x[0], x[1], x[2]); }));
   return true;
 }
 
@@ -247,9 +247,7 @@ bool LowerLerp(NodeLowering& node) {
   const auto weight = node.FindOperand("weight");
   if (!weight) return false;
   return DefineArithmetic(node, {*node.FindTensor("self"), *node.FindTensor("end"), *weight},
-                          [](const Operands& x) {
-                            return Add(x[0], Mul(x[2], Sub(x[1], x[0])));
-                          });
+                          [](const Operands& x) { return Add(x[0], Mul(x[2], Sub(x[1], x[0]))); });
 }
 
 // addcmul and addcdiv: self + value * (tensor1 op tensor2).
@@ -323,8 +321,9 @@ void AddPointwiseOps(OpTable& table) {
     return node.Int("decimals", 0) == 0 && Rounding(Operator::kRound)(node);
   };
   table["eq"] = Comparison([](const Operands& x) { return Apply(Operator::kEqual, {x[0], x[1]}); });
-  table["ne"] =
-      Comparison([](const Operands& x) { return Apply(Operator::kNotEqual, {x[0], x[1]}); });
+  table["ne"] = Comparison([](const Operands& x) {
+    return Apply(Operator::kNotEqual, {x[0], x[1]});
+  });
   table["lt"] = Comparison([](const Operands& x) { return Less(x[0], x[1]); });
   table["le"] = Comparison([](const Operands& x) { return LessEqual(x[0], x[1]); });
   table["gt"] = Comparison([](const Operands& x) { return Less(x[1], x[0]); });

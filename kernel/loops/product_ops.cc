@@ -44,8 +44,7 @@ Elements MatrixProduct(NodeLowering& node, const Elements& a, const Elements& b,
     std::vector<ScalarPtr> indices;
     for (int i = 0; i < own; ++i) {
       const bool is_broadcast = operand.type.shape[static_cast<size_t>(i)] == 1;
-      indices.push_back(is_broadcast ? Index(0)
-                                     : axes[static_cast<size_t>(batch_rank - own + i)]);
+      indices.push_back(is_broadcast ? Index(0) : axes[static_cast<size_t>(batch_rank - own + i)]);
     }
     return indices;
   };
@@ -174,9 +173,9 @@ bool LowerEinsum(NodeLowering& node) {
     if (!is_result) node.Define(product);
     return true;
   }
-  node.Define(node.ReduceWindow(
-      type, summed, [&](const std::vector<ScalarPtr>&) { return factors[0]; },
-      {.combiner = Combiner::kSum, .name = node.NameOf("total")}));
+  node.Define(node.ReduceWindow(type, summed,
+                                [&](const std::vector<ScalarPtr>&) { return factors[0]; },
+                                {.combiner = Combiner::kSum, .name = node.NameOf("total")}));
   return true;
 }
 

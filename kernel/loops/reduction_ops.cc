@@ -45,9 +45,8 @@ bool DefineReduction(NodeLowering& node, const Elements& body, Combiner combiner
 }
 
 LowerNode Reduced(Combiner combiner) {
-  return [combiner](NodeLowering& node) {
-    return DefineReduction(node, Accumulated(node), combiner);
-  };
+  return
+      [combiner](NodeLowering& node) { return DefineReduction(node, Accumulated(node), combiner); };
 }
 
 LowerNode Quantified(Combiner combiner) {
@@ -70,7 +69,9 @@ LowerNode Extremum(Combiner value, Combiner with_index, Operator pairwise) {
   return [=](NodeLowering& node) {
     if (node.IsTensor("other")) {
       node.Define(MapElements({*node.FindTensor("self"), *node.FindTensor("other")},
-                              [=](const Operands& x) { return Apply(pairwise, {x[0], x[1]}); }));
+                              [=](const Operands& x) {
+                                return Apply(pairwise, {x[0], x[1]});
+                              }));
       return true;
     }
     const Elements body = *node.FindTensor("self");

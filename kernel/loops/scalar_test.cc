@@ -6,7 +6,9 @@
 namespace mtmc::kernel {
 namespace {
 
-ScalarPtr X(std::vector<ScalarPtr> indices) { return Read("x", std::move(indices), DataType::kF32); }
+ScalarPtr X(std::vector<ScalarPtr> indices) {
+  return Read("x", std::move(indices), DataType::kF32);
+}
 
 TEST_CASE("Builders fold index arithmetic on literals", "[loops]") {
   CHECK(ToText(Add(Mul(Index(3), Index(4)), Index(5))) == "17");

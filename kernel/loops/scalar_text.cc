@@ -17,52 +17,98 @@ struct Notation {
 
 Notation NotationOf(Operator op) {
   switch (op) {
-    case Operator::kAdd: return {"+", 6};
-    case Operator::kSub: return {"-", 6};
-    case Operator::kMul: return {"*", 7};
-    case Operator::kDiv: return {"/", 7};
-    case Operator::kFloorDiv: return {"/", 7};
-    case Operator::kMod: return {"%", 7};
-    case Operator::kLess: return {"<", 4};
-    case Operator::kLessEqual: return {"<=", 4};
-    case Operator::kEqual: return {"==", 3};
-    case Operator::kNotEqual: return {"!=", 3};
-    case Operator::kAnd: return {"&&", 2};
-    case Operator::kOr: return {"||", 1};
-    case Operator::kBitAnd: return {"bit_and", 0};
-    case Operator::kBitOr: return {"bit_or", 0};
-    case Operator::kBitXor: return {"bit_xor", 0};
-    case Operator::kShiftLeft: return {"shift_left", 0};
-    case Operator::kShiftRight: return {"shift_right", 0};
-    case Operator::kNeg: return {"neg", 0};
-    case Operator::kAbs: return {"abs", 0};
-    case Operator::kMin: return {"min", 0};
-    case Operator::kMax: return {"max", 0};
-    case Operator::kPow: return {"pow", 0};
-    case Operator::kExp: return {"exp", 0};
-    case Operator::kExp2: return {"exp2", 0};
-    case Operator::kExpm1: return {"expm1", 0};
-    case Operator::kLog: return {"log", 0};
-    case Operator::kLog2: return {"log2", 0};
-    case Operator::kLog1p: return {"log1p", 0};
-    case Operator::kSqrt: return {"sqrt", 0};
-    case Operator::kRsqrt: return {"rsqrt", 0};
-    case Operator::kReciprocal: return {"reciprocal", 0};
-    case Operator::kSin: return {"sin", 0};
-    case Operator::kCos: return {"cos", 0};
-    case Operator::kTan: return {"tan", 0};
-    case Operator::kTanh: return {"tanh", 0};
-    case Operator::kErf: return {"erf", 0};
-    case Operator::kSigmoid: return {"sigmoid", 0};
-    case Operator::kFloor: return {"floor", 0};
-    case Operator::kCeil: return {"ceil", 0};
-    case Operator::kTrunc: return {"trunc", 0};
-    case Operator::kRound: return {"round", 0};
-    case Operator::kSign: return {"sign", 0};
-    case Operator::kNot: return {"not", 0};
-    case Operator::kIsNan: return {"is_nan", 0};
-    case Operator::kIsInf: return {"is_inf", 0};
-    case Operator::kSelect: return {"select", 0};
+    case Operator::kAdd:
+      return {"+", 6};
+    case Operator::kSub:
+      return {"-", 6};
+    case Operator::kMul:
+      return {"*", 7};
+    case Operator::kDiv:
+      return {"/", 7};
+    case Operator::kFloorDiv:
+      return {"/", 7};
+    case Operator::kMod:
+      return {"%", 7};
+    case Operator::kLess:
+      return {"<", 4};
+    case Operator::kLessEqual:
+      return {"<=", 4};
+    case Operator::kEqual:
+      return {"==", 3};
+    case Operator::kNotEqual:
+      return {"!=", 3};
+    case Operator::kAnd:
+      return {"&&", 2};
+    case Operator::kOr:
+      return {"||", 1};
+    case Operator::kBitAnd:
+      return {"bit_and", 0};
+    case Operator::kBitOr:
+      return {"bit_or", 0};
+    case Operator::kBitXor:
+      return {"bit_xor", 0};
+    case Operator::kShiftLeft:
+      return {"shift_left", 0};
+    case Operator::kShiftRight:
+      return {"shift_right", 0};
+    case Operator::kNeg:
+      return {"neg", 0};
+    case Operator::kAbs:
+      return {"abs", 0};
+    case Operator::kMin:
+      return {"min", 0};
+    case Operator::kMax:
+      return {"max", 0};
+    case Operator::kPow:
+      return {"pow", 0};
+    case Operator::kExp:
+      return {"exp", 0};
+    case Operator::kExp2:
+      return {"exp2", 0};
+    case Operator::kExpm1:
+      return {"expm1", 0};
+    case Operator::kLog:
+      return {"log", 0};
+    case Operator::kLog2:
+      return {"log2", 0};
+    case Operator::kLog1p:
+      return {"log1p", 0};
+    case Operator::kSqrt:
+      return {"sqrt", 0};
+    case Operator::kRsqrt:
+      return {"rsqrt", 0};
+    case Operator::kReciprocal:
+      return {"reciprocal", 0};
+    case Operator::kSin:
+      return {"sin", 0};
+    case Operator::kCos:
+      return {"cos", 0};
+    case Operator::kTan:
+      return {"tan", 0};
+    case Operator::kTanh:
+      return {"tanh", 0};
+    case Operator::kErf:
+      return {"erf", 0};
+    case Operator::kSigmoid:
+      return {"sigmoid", 0};
+    case Operator::kFloor:
+      return {"floor", 0};
+    case Operator::kCeil:
+      return {"ceil", 0};
+    case Operator::kTrunc:
+      return {"trunc", 0};
+    case Operator::kRound:
+      return {"round", 0};
+    case Operator::kSign:
+      return {"sign", 0};
+    case Operator::kNot:
+      return {"not", 0};
+    case Operator::kIsNan:
+      return {"is_nan", 0};
+    case Operator::kIsInf:
+      return {"is_inf", 0};
+    case Operator::kSelect:
+      return {"select", 0};
   }
   return {"?", 0};
 }

@@ -23,9 +23,8 @@ LowerNode Softmax(const std::function<Elements(NodeLowering&, const Elements&, i
 
 // softmax(-x).
 Elements SoftminOf(NodeLowering& node, const Elements& x, int dim) {
-  return SoftmaxOf(node,
-                   MapElements({x}, [](const Operands& v) { return Apply(Operator::kNeg, {v[0]}); }),
-                   dim);
+  return SoftmaxOf(
+      node, MapElements({x}, [](const Operands& v) { return Apply(Operator::kNeg, {v[0]}); }), dim);
 }
 
 bool LowerLogSumExp(NodeLowering& node) {
@@ -39,8 +38,7 @@ bool LowerLogSumExp(NodeLowering& node) {
                                           .second = sum});
   // An infinite maximum is the result; max + log(sum) would be NaN.
   node.Define(MapElements({max, node.Value(sum)}, [](const Operands& x) {
-    return Select(Apply(Operator::kIsInf, {x[0]}), x[0],
-                  Add(x[0], Apply(Operator::kLog, {x[1]})));
+    return Select(Apply(Operator::kIsInf, {x[0]}), x[0], Add(x[0], Apply(Operator::kLog, {x[1]})));
   }));
   return true;
 }

@@ -64,8 +64,8 @@ bool SwapDimensions(NodeLowering& node, int64_t a, int64_t b) {
 }
 
 // Source index along `dim` is first + step * index.
-void DefineStrided(NodeLowering& node, const Elements& source, size_t index, int dim,
-                   int64_t first, int64_t step) {
+void DefineStrided(NodeLowering& node, const Elements& source, size_t index, int dim, int64_t first,
+                   int64_t step) {
   DefineView(node, source, index, [=](const Indices& indices) {
     Indices moved = indices;
     ScalarPtr& along = moved[static_cast<size_t>(dim)];
@@ -82,8 +82,7 @@ bool LowerSlice(NodeLowering& node) {
   const Elements self = *node.FindTensor("self");
   const int dim = NodeLowering::Dimension(node.Int("dim", 0), self.rank());
   const int64_t extent = self.type.shape[static_cast<size_t>(dim)];
-  DefineStrided(node, self, 0, dim, ClampIndex(node.Int("start", 0), extent),
-                node.Int("step", 1));
+  DefineStrided(node, self, 0, dim, ClampIndex(node.Int("start", 0), extent), node.Int("step", 1));
   return true;
 }
 
@@ -150,14 +149,14 @@ bool LowerDiag(NodeLowering& node) {
     return true;
   }
   const DataType type = self.type.data_type;
-  node.DefineMovement(
-      {node.result_type(), [=](const Indices& indices) {
-         const ScalarPtr row = Sub(indices[0], Index(down));
-         const ScalarPtr column = Sub(indices[1], Index(right));
-         const ScalarPtr is_diagonal = And(Apply(Scalar::Operator::kEqual, {row, column}),
-                                           LessEqual(Index(0), row));
-         return Select(is_diagonal, self.at({row}), Literal(0, type));
-       }});
+  node.DefineMovement({node.result_type(), [=](const Indices& indices) {
+                         const ScalarPtr row = Sub(indices[0], Index(down));
+                         const ScalarPtr column = Sub(indices[1], Index(right));
+                         const ScalarPtr is_diagonal =
+                             And(Apply(Scalar::Operator::kEqual, {row, column}),
+                                 LessEqual(Index(0), row));
+                         return Select(is_diagonal, self.at({row}), Literal(0, type));
+                       }});
   return true;
 }
 

@@ -73,9 +73,9 @@ ScalarPtr InputOffset(const Window& window, const Elements& input,
     inner /= window.kernel[d];
     ScalarPtr tap = FloorDiv(chosen, inner);
     if (d > 0) tap = Mod(tap, window.kernel[d]);
-    const ScalarPtr index = Sub(Add(Mul(axes[first + d], Index(window.stride[d])),
-                                    Mul(tap, Index(window.dilation[d]))),
-                                Index(window.padding[d]));
+    const ScalarPtr index =
+        Sub(Add(Mul(axes[first + d], Index(window.stride[d])), Mul(tap, Index(window.dilation[d]))),
+            Index(window.padding[d]));
     offset = Add(Mul(offset, Index(input.type.shape[first + d])), index);
   }
   return offset;
@@ -98,9 +98,8 @@ LowerNode MaxPool(size_t dims) {
       return true;
     }
     const std::string chosen = node.NameOf("chosen");
-    node.ReduceWindow(
-        type, window.kernel, body,
-        {.combiner = Combiner::kArgMax, .name = node.result(), .second = chosen});
+    node.ReduceWindow(type, window.kernel, body,
+                      {.combiner = Combiner::kArgMax, .name = node.result(), .second = chosen});
     const Elements taps = node.Value(chosen);
     node.Define({node.result_type(1),
                  [&](const std::vector<ScalarPtr>& axes) {
@@ -128,8 +127,7 @@ ScalarPtr AverageDivisor(const Window& window, const Elements& input, bool count
     }
     const ScalarPtr begin =
         Sub(Mul(axes[first + d], Index(window.stride[d])), Index(window.padding[d]));
-    const ScalarPtr end =
-        Apply(Operator::kMin, {Add(begin, Index(window.kernel[d])), Index(high)});
+    const ScalarPtr end = Apply(Operator::kMin, {Add(begin, Index(window.kernel[d])), Index(high)});
     count = Mul(count, Sub(end, Apply(Operator::kMax, {begin, Index(low)})));
   }
   return count;
@@ -144,8 +142,7 @@ LowerNode AveragePool(size_t dims) {
         type, window.kernel,
         [&](const std::vector<ScalarPtr>& axes) {
           const Position position = PositionIn(window, input, type.shape, axes);
-          return Select(position.is_inside, input.at(position.indices),
-                        Literal(0, type.data_type));
+          return Select(position.is_inside, input.at(position.indices), Literal(0, type.data_type));
         },
         {.combiner = Combiner::kSum, .name = node.NameOf("total")});
     const bool counts_padding = node.Bool("count_include_pad", true);
@@ -225,11 +222,13 @@ LowerNode AdaptivePool(size_t dims, bool is_average) {
     };
     const bool has_index = node.result_count() == 2;
     const std::string chosen = has_index ? node.NameOf("chosen") : "";
-    const Elements reduced = node.ReduceWindow(
-        type, window, body,
-        {.combiner = is_average ? Combiner::kSum : has_index ? Combiner::kArgMax : Combiner::kMax,
-         .name = node.NameOf(is_average ? "total" : "largest"),
-         .second = chosen});
+    const Elements reduced =
+        node.ReduceWindow(type, window, body,
+                          {.combiner = is_average  ? Combiner::kSum
+                                       : has_index ? Combiner::kArgMax
+                                                   : Combiner::kMax,
+                           .name = node.NameOf(is_average ? "total" : "largest"),
+                           .second = chosen});
     node.Define({type, [&](const std::vector<ScalarPtr>& axes) {
                    if (!is_average) return reduced.at(axes);
                    ScalarPtr count = Index(1);
@@ -248,8 +247,7 @@ LowerNode AdaptivePool(size_t dims, bool is_average) {
                  [&](const std::vector<ScalarPtr>& axes) {
                    std::vector<ScalarPtr> begin;
                    for (size_t d = first; d < rank; ++d) {
-                     begin.push_back(
-                         AdaptiveBegin(axes[d], input.type.shape[d], type.shape[d]));
+                     begin.push_back(AdaptiveBegin(axes[d], input.type.shape[d], type.shape[d]));
                    }
                    return AdaptiveOffset(input, window, begin, taps.at(axes));
                  }},
