@@ -7,6 +7,7 @@ import uuid
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.rpc import error_details_pb2, status_pb2
 
 CHUNK_BYTES = 1 << 20
 CALL_SECONDS = 20
@@ -48,9 +49,10 @@ class Contract:
         for key, value in rpc_error.trailing_metadata() or ():
             if key != "grpc-status-details-bin":
                 continue
-            for detail in self.message("google.rpc.Status").FromString(value).details:
-                if detail.type_url.endswith("google.rpc.ErrorInfo"):
-                    reason = self.message("google.rpc.ErrorInfo").FromString(detail.value).reason
+            for detail in status_pb2.Status.FromString(value).details:
+                info = error_details_pb2.ErrorInfo()
+                if detail.Unpack(info):
+                    reason = info.reason
         return CallError(rpc_error.code(), reason, rpc_error.details())
 
 
