@@ -42,17 +42,17 @@ std::string Verdict(const nlohmann::json& checks) {
 absl::StatusOr<ExitCode> Doctor(const CommonOptions& options, const std::string& python) {
   std::vector<std::string> command = {(config::ProgramDir() / "mtmc-worker").string(), "--doctor"};
   if (!python.empty()) command.insert(command.end(), {"--python", python});
-  MTMC_ASSIGN_OR_RETURN(const base::ProcessResult result,
-                        base::RunProcess({.argv = command}, absl::Now() + kExamineTimeout));
-  if (!result.reason.is_success()) {
-    return absl::InternalError(absl::StrCat("mtmc-worker --doctor ", result.reason.ToString(), ": ",
-                                            result.standard_error));
+  MTMC_ASSIGN_OR_RETURN(const base::CompletedProcess result,
+                        base::RunProcess({.argv = command}, {.timeout = kExamineTimeout}));
+  if (!result.exit.is_success()) {
+    return absl::InternalError(
+        absl::StrCat("mtmc-worker --doctor ", result.exit.ToString(), ": ", result.error));
   }
   if (options.is_json) {
-    std::cout << result.standard_output;
+    std::cout << result.output;
     return kExitOk;
   }
-  const auto report = nlohmann::json::parse(result.standard_output, nullptr, false);
+  const auto report = nlohmann::json::parse(result.output, nullptr, false);
   if (!report.is_object()) return absl::InternalError("mtmc-worker --doctor printed no JSON");
   Table table({"check", "state", "found"});
   for (const auto& check : report["checks"]) {

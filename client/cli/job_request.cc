@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "common/base/file.h"
 #include "common/base/id.h"
 #include "common/base/status_macros.h"
@@ -17,7 +18,7 @@ namespace {
 // A problem is source text; this much of it is a mistake.
 constexpr uint64_t kMaxSourceBytes = uint64_t{4} << 20;
 
-absl::StatusOr<std::string> ReadSource(const std::string& path, std::string_view what) {
+absl::StatusOr<std::string> ReadSource(const std::string& path, absl::string_view what) {
   if (!std::filesystem::exists(path)) {
     return rpc::MakeError(absl::StatusCode::kNotFound, "FILE_NOT_FOUND",
                           absl::StrCat(what, " file '", path, "' does not exist"));
@@ -37,7 +38,7 @@ absl::StatusOr<std::string> ReadSource(const std::string& path, std::string_view
 // Enumerator `PREFIX_NAME` of a proto enum from what a user typed.
 template <typename Enum, typename Parse>
 absl::StatusOr<Enum> ParseEnum(const std::string& prefix, const std::string& text,
-                               std::string_view option, std::string_view choices, const Parse& parse) {
+                               absl::string_view option, absl::string_view choices, const Parse& parse) {
   Enum value;
   if (parse(absl::StrCat(prefix, absl::AsciiStrToUpper(text)), &value)) return value;
   return rpc::MakeError(absl::StatusCode::kInvalidArgument, "INVALID_OPTION",

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "google/protobuf/util/json_util.h"
@@ -21,7 +22,7 @@ bool IsSet(const char* variable) {
   return value != nullptr && *value != '\0';
 }
 
-std::string Styled(std::string_view code, const std::string& text) {
+std::string Styled(absl::string_view code, const std::string& text) {
   static const bool is_interactive = IsInteractive();
   return is_interactive ? absl::StrCat("\033[", code, "m", text, "\033[0m") : text;
 }

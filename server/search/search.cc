@@ -336,6 +336,7 @@ class Search::Impl {
   }
 
   awaitable<absl::Status> CodeStart(v1::Candidate candidate) {
+    if (job_.has_start_program()) co_return co_await AdoptStart(std::move(candidate));
     v1::CreateProgramRequest request;
     *request.mutable_context() = Context();
     auto response = co_await CallCoder<v1::CreateProgramResponse>(
@@ -358,6 +359,13 @@ class Search::Impl {
       co_return co_await Record(candidate, {});
     }
     co_return co_await RecordProgram(std::move(candidate), response->program());
+  }
+
+  // The user has written the start program.
+  awaitable<absl::Status> AdoptStart(v1::Candidate candidate) {
+    *candidate.mutable_program() = job_.start_program();
+    candidate.set_coder("user");
+    co_return co_await Record(candidate, {});
   }
 
   awaitable<absl::Status> CodeStep(v1::Candidate candidate) {

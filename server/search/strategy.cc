@@ -2,6 +2,7 @@
 #include "server/search/strategy.h"
 
 #include "common/base/check.h"
+#include "server/search/evaluate_strategy.h"
 #include "server/search/greedy_strategy.h"
 #include "server/search/mtmc_strategy.h"
 #include "server/search/random_strategy.h"
@@ -12,6 +13,7 @@ std::unique_ptr<const Strategy> MakeStrategy(const v1::Job& job) {
   const std::string& name = job.search().strategy();
   if (name == "greedy") return std::make_unique<GreedyStrategy>(job);
   if (name == "random") return std::make_unique<RandomStrategy>(job);
+  if (name == "evaluate") return std::make_unique<EvaluateStrategy>();
   MTMC_CHECK(name == "mtmc");
   return std::make_unique<MtmcStrategy>(job);
 }

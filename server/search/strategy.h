@@ -58,7 +58,7 @@ class Strategy {
       const std::vector<v1::Action>& actions) const = 0;
 };
 
-// The strategy that a job asks for: `mtmc`, `greedy` or `random`.
+// The strategy that a job asks for: `mtmc`, `greedy`, `random` or `evaluate`.
 // REQUIRES: the job is resolved (job_options.h).
 std::unique_ptr<const Strategy> MakeStrategy(const v1::Job& job);
 
