@@ -36,9 +36,8 @@ std::string SpeedupText(const v1::Candidate& candidate) {
 
 absl::StatusOr<ExitCode> List(const CandidatesOptions& options) {
   MTMC_ASSIGN_OR_RETURN(Session session, Connect(options.common));
-  MTMC_ASSIGN_OR_RETURN(
-      const std::vector<v1::Candidate> candidates,
-      session.api->ListCandidates(JobName(options.common.project, options.name)));
+  MTMC_ASSIGN_OR_RETURN(const std::vector<v1::Candidate> candidates,
+                        session.api->ListCandidates(JobName(options.common.project, options.name)));
   if (options.common.is_json) {
     v1::ListCandidatesResponse response;
     response.mutable_candidates()->Assign(candidates.begin(), candidates.end());
@@ -59,7 +58,8 @@ absl::StatusOr<ExitCode> List(const CandidatesOptions& options) {
 void PrintErrors(const v1::Evaluation& evaluation) {
   for (const v1::OutputError& error : evaluation.errors()) {
     std::cout << "  output " << error.output() << ": error "
-              << absl::StrFormat("%.3g of %.3g allowed", error.tolerance_needed(), error.tolerance_allowed())
+              << absl::StrFormat("%.3g of %.3g allowed", error.tolerance_needed(),
+                                 error.tolerance_allowed())
               << " (" << error.workload() << ")\n";
   }
 }
@@ -70,8 +70,9 @@ void PrintProfile(const v1::Profile& profile) {
   Table table({"kernel", ">time", ">share", ">blocks", ">threads", ">registers", ">shared"});
   for (const v1::KernelActivity& kernel : profile.kernels()) {
     table.AddRow({kernel.kernel(), FormatSeconds(kernel.seconds()),
-                  absl::StrFormat("%.0f %%", 100 * kernel.share_ratio()), absl::StrCat(kernel.blocks()),
-                  absl::StrCat(kernel.threads_per_block()), absl::StrCat(kernel.registers_per_thread()),
+                  absl::StrFormat("%.0f %%", 100 * kernel.share_ratio()),
+                  absl::StrCat(kernel.blocks()), absl::StrCat(kernel.threads_per_block()),
+                  absl::StrCat(kernel.registers_per_thread()),
                   absl::StrCat(kernel.shared_memory_bytes())});
   }
   table.Print(std::cout);
@@ -80,7 +81,8 @@ void PrintProfile(const v1::Profile& profile) {
 
 void PrintDecision(const v1::Decision& decision) {
   if (decision.choices().empty()) return;
-  std::cout << "\n" << Bold("decision") << " by " << decision.policy()
+  std::cout << "\n"
+            << Bold("decision") << " by " << decision.policy()
             << (decision.is_fallback() ? " (fallback)" : "") << "\n";
   constexpr int kShown = 5;
   for (int i = 0; i < std::min(kShown, decision.choices_size()); ++i) {
@@ -125,17 +127,23 @@ absl::StatusOr<ExitCode> Diff(const CandidatesOptions& options) {
                                 ? (after.parents().empty() ? "" : after.parents(0))
                                 : CandidateName(options.common.project, options.other);
   if (before_name.empty()) {
-    return rpc::MakeError(absl::StatusCode::kFailedPrecondition, "NO_PARENT",
-                          absl::StrCat(ShortName(after.name()),
-                                       " is the start program; name a second candidate to compare with"));
+    return rpc::MakeError(
+        absl::StatusCode::kFailedPrecondition, "NO_PARENT",
+        absl::StrCat(ShortName(after.name()),
+                     " is the start program; name a second candidate to compare with"));
   }
   MTMC_ASSIGN_OR_RETURN(const v1::Candidate before, session.api->GetCandidate(before_name));
   MTMC_ASSIGN_OR_RETURN(const std::string old_text, session.api->Download(before.program()));
   MTMC_ASSIGN_OR_RETURN(const std::string new_text, session.api->Download(after.program()));
-  std::cout << "--- " << ShortName(before.name()) << "  " << ActionText(before) << "  " << TimeText(before) << "\n"
-            << "+++ " << ShortName(after.name()) << "  " << ActionText(after) << "  " << TimeText(after) << "\n";
+  std::cout << "--- " << ShortName(before.name()) << "  " << ActionText(before) << "  "
+            << TimeText(before) << "\n"
+            << "+++ " << ShortName(after.name()) << "  " << ActionText(after) << "  "
+            << TimeText(after) << "\n";
   for (const std::string& line : LineDiff(old_text, new_text)) {
-    std::cout << (line.starts_with('+') ? Green(line) : line.starts_with('-') ? Red(line) : line) << "\n";
+    std::cout << (line.starts_with('+')   ? Green(line)
+                  : line.starts_with('-') ? Red(line)
+                                          : line)
+              << "\n";
   }
   return kExitOk;
 }
@@ -158,8 +166,11 @@ absl::StatusOr<ExitCode> Export(const CandidatesOptions& options) {
 }  // namespace
 
 ExitCode RunCandidatesList(const CandidatesOptions& options) { return Finish(List(options)); }
+
 ExitCode RunCandidatesShow(const CandidatesOptions& options) { return Finish(Show(options)); }
+
 ExitCode RunCandidatesDiff(const CandidatesOptions& options) { return Finish(Diff(options)); }
+
 ExitCode RunExport(const CandidatesOptions& options) { return Finish(Export(options)); }
 
 }  // namespace mtmc::client

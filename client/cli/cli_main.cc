@@ -36,7 +36,8 @@ struct Options {
 };
 
 void AddJobOptions(CLI::App& app, JobOptions& job) {
-  app.add_option("file", job.file, "Python file with Model, get_inputs and get_init_inputs")->required();
+  app.add_option("file", job.file, "Python file with Model, get_inputs and get_init_inputs")
+      ->required();
   app.add_option("--strategy", job.strategy, "mtmc, greedy or random")
       ->check(CLI::IsMember({"mtmc", "greedy", "random"}))
       ->capture_default_str();
@@ -47,7 +48,8 @@ void AddJobOptions(CLI::App& app, JobOptions& job) {
       ->check(CLI::IsMember({"builtin", "llm"}))
       ->capture_default_str();
   app.add_option("--model", job.model, "language model of coder llm; default is the gateway's");
-  app.add_option("--precision", job.precision, "strict, kernelbench, tf32 or half")->capture_default_str();
+  app.add_option("--precision", job.precision, "strict, kernelbench, tf32 or half")
+      ->capture_default_str();
   app.add_option("--dialect", job.dialect, "opencl or cuda; default by the worker");
   app.add_option("--baseline", job.baselines, "eager, eager_tf32, compile; the first one counts")
       ->capture_default_str();
@@ -58,7 +60,8 @@ void AddJobOptions(CLI::App& app, JobOptions& job) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("--minutes", job.max_minutes, "longest wall time in minutes; 0 is one hour")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--seed", job.seed, "seed of parameters, inputs and search")->capture_default_str();
+  app.add_option("--seed", job.seed, "seed of parameters, inputs and search")
+      ->capture_default_str();
   app.add_flag("--no-library", job.is_library_forbidden, "forbid vendor library calls");
   app.add_flag("--randomize-identity", job.randomize_identity_parameters,
                "replace biases of 0 and scales of 1 by random values");
@@ -68,7 +71,8 @@ void AddStackOptions(CLI::App& app, StackOptions& stack) {
   app.add_option("--device", stack.device, "device of the local worker: auto, opencl:N or cuda:N")
       ->capture_default_str();
   app.add_option("--python", stack.python, "interpreter that has PyTorch")->envname("MTMC_PYTHON");
-  app.add_option("--data-dir", stack.data_dir, "folder of the store; default in the user's data folder");
+  app.add_option("--data-dir", stack.data_dir,
+                 "folder of the store; default in the user's data folder");
   app.add_option("--policy-model", stack.policy_model, "Hugging Face folder for policy lm");
 }
 
@@ -82,22 +86,27 @@ CLI::App* AddCommand(CLI::App& parent, const std::string& name, const std::strin
 }
 
 void DeclareJobs(CLI::App& app, Options& options, ExitCode& exit_code) {
-  CLI::App* jobs = app.add_subcommand("jobs", "create, list and follow jobs")->require_subcommand(1);
+  CLI::App* jobs =
+      app.add_subcommand("jobs", "create, list and follow jobs")->require_subcommand(1);
   jobs->fallthrough();
   CLI::App* create = AddCommand(*jobs, "create", "create a job at a running coordinator", exit_code,
                                 [&] { return RunJobsCreate(options.jobs); });
   AddJobOptions(*create, options.jobs.job);
   create->add_flag("--wait", options.jobs.is_waiting, "follow the job to its end");
   create->add_flag("--dry-run", options.jobs.is_validate_only, "check everything, create nothing");
-  create->add_option("--timeout", options.jobs.timeout_seconds, "with --wait: longest wait in seconds");
+  create->add_option("--timeout", options.jobs.timeout_seconds,
+                     "with --wait: longest wait in seconds");
   CLI::App* list = AddCommand(*jobs, "list", "list jobs, newest first", exit_code,
                               [&] { return RunJobsList(options.jobs); });
-  list->add_option("--limit", options.jobs.limit, "most jobs to list")->capture_default_str()->check(CLI::PositiveNumber);
-  CLI::App* get = AddCommand(*jobs, "get", "show one job", exit_code,
-                             [&] { return RunJobsGet(options.jobs); });
+  list->add_option("--limit", options.jobs.limit, "most jobs to list")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  CLI::App* get =
+      AddCommand(*jobs, "get", "show one job", exit_code, [&] { return RunJobsGet(options.jobs); });
   CLI::App* watch = AddCommand(*jobs, "watch", "follow a job; Ctrl-C detaches", exit_code,
                                [&] { return RunJobsWatch(options.jobs); });
-  watch->add_option("--timeout", options.jobs.timeout_seconds, "longest wait in seconds; 0 is for ever");
+  watch->add_option("--timeout", options.jobs.timeout_seconds,
+                    "longest wait in seconds; 0 is for ever");
   CLI::App* cancel = AddCommand(*jobs, "cancel", "end a job; its candidates remain", exit_code,
                                 [&] { return RunJobsCancel(options.jobs); });
   for (CLI::App* command : {get, watch, cancel}) {
@@ -150,21 +159,23 @@ void Declare(CLI::App& app, Options& options, ExitCode& exit_code) {
       ->capture_default_str();
   app.add_flag("-q,--quiet", options.common.is_quiet, "print results only");
 
-  CLI::App* optimize = AddCommand(app, "optimize", "make a problem fast; starts what is missing", exit_code,
-                                  [&] { return RunOptimize(options.optimize); });
+  CLI::App* optimize = AddCommand(app, "optimize", "make a problem fast; starts what is missing",
+                                  exit_code, [&] { return RunOptimize(options.optimize); });
   AddJobOptions(*optimize, options.optimize.job);
   AddStackOptions(*optimize, options.optimize.stack);
   optimize->add_option("-f,--file-out", options.optimize.output_file,
                        "where the winner is written; default NAME_mtmc.py here");
-  CLI::App* evaluate = AddCommand(app, "evaluate", "evaluate one program against a problem", exit_code,
-                                  [&] { return RunEvaluate(options.optimize); });
-  evaluate->add_option("program", options.optimize.job.program_file, "program text to evaluate")->required();
+  CLI::App* evaluate = AddCommand(app, "evaluate", "evaluate one program against a problem",
+                                  exit_code, [&] { return RunEvaluate(options.optimize); });
+  evaluate->add_option("program", options.optimize.job.program_file, "program text to evaluate")
+      ->required();
   AddJobOptions(*evaluate, options.optimize.job);
   AddStackOptions(*evaluate, options.optimize.stack);
   CLI::App* up = AddCommand(app, "up", "run the local stack until Ctrl-C", exit_code,
                             [&] { return RunUp(options.up); });
   AddStackOptions(*up, options.up.stack);
-  up->add_option("--listen", options.up.listen, "address of the coordinator")->capture_default_str();
+  up->add_option("--listen", options.up.listen, "address of the coordinator")
+      ->capture_default_str();
   DeclareJobs(app, options, exit_code);
   DeclareCandidates(app, options, exit_code);
   DeclareWorkers(app, options, exit_code);
@@ -184,8 +195,9 @@ int Main(int argc, char** argv) {
   // Global options are complete before any subcommand's callback runs.
   app.parse_complete_callback([&] {
     options.common.is_json = options.output == "json";
-    for (CommonOptions* common : {&options.optimize.common, &options.jobs.common,
-                                  &options.candidates.common, &options.workers.common, &options.up.common}) {
+    for (CommonOptions* common :
+         {&options.optimize.common, &options.jobs.common, &options.candidates.common,
+          &options.workers.common, &options.up.common}) {
       *common = options.common;
     }
   });

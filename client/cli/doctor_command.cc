@@ -56,7 +56,8 @@ absl::StatusOr<ExitCode> Doctor(const CommonOptions& options, const std::string&
   if (!report.is_object()) return absl::InternalError("mtmc-worker --doctor printed no JSON");
   Table table({"check", "state", "found"});
   for (const auto& check : report["checks"]) {
-    table.AddRow({check.value("name", ""), Mark(check.value("state", "")), check.value("detail", "")});
+    table.AddRow(
+        {check.value("name", ""), Mark(check.value("state", "")), check.value("detail", "")});
   }
   table.Print(std::cout);
   std::cout << "\n";

@@ -20,8 +20,6 @@ void CatchInterrupts() { Signal().emplace(); }
 
 bool Interrupted() { return Signal() && Signal()->token().stop_requested(); }
 
-bool WaitForInterrupt(absl::Duration timeout) {
-  return Signal()->WaitUntil(absl::Now() + timeout);
-}
+bool WaitForInterrupt(absl::Duration timeout) { return Signal()->WaitUntil(absl::Now() + timeout); }
 
 }  // namespace mtmc::client

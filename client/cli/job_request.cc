@@ -38,7 +38,8 @@ absl::StatusOr<std::string> ReadSource(const std::string& path, absl::string_vie
 // Enumerator `PREFIX_NAME` of a proto enum from what a user typed.
 template <typename Enum, typename Parse>
 absl::StatusOr<Enum> ParseEnum(const std::string& prefix, const std::string& text,
-                               absl::string_view option, absl::string_view choices, const Parse& parse) {
+                               absl::string_view option, absl::string_view choices,
+                               const Parse& parse) {
   Enum value;
   if (parse(absl::StrCat(prefix, absl::AsciiStrToUpper(text)), &value)) return value;
   return rpc::MakeError(absl::StatusCode::kInvalidArgument, "INVALID_OPTION",
@@ -58,17 +59,22 @@ absl::StatusOr<v1::CreateJobRequest> MakeJobRequest(Api& api, const CommonOption
   problem.set_display_name(std::filesystem::path(options.file).stem().string());
   problem.set_seed(options.seed);
   problem.set_randomize_identity_parameters(options.randomize_identity_parameters);
-  MTMC_ASSIGN_OR_RETURN(const auto precision, ParseEnum<v1::Precision>("PRECISION_", options.precision, "--precision",
-                                                  "strict, kernelbench, tf32, half", v1::Precision_Parse));
+  MTMC_ASSIGN_OR_RETURN(
+      const auto precision,
+      ParseEnum<v1::Precision>("PRECISION_", options.precision, "--precision",
+                               "strict, kernelbench, tf32, half", v1::Precision_Parse));
   problem.set_precision(precision);
   for (const std::string& name : options.baselines) {
-    MTMC_ASSIGN_OR_RETURN(const auto baseline, ParseEnum<v1::Baseline>("BASELINE_", name, "--baseline",
-                                                   "eager, eager_tf32, compile", v1::Baseline_Parse));
+    MTMC_ASSIGN_OR_RETURN(
+        const auto baseline,
+        ParseEnum<v1::Baseline>("BASELINE_", name, "--baseline", "eager, eager_tf32, compile",
+                                v1::Baseline_Parse));
     job.mutable_evaluation()->add_baselines(baseline);
   }
   if (!options.dialect.empty()) {
-    MTMC_ASSIGN_OR_RETURN(const auto dialect, ParseEnum<v1::Dialect>("DIALECT_", options.dialect, "--dialect",
-                                                  "opencl, cuda", v1::Dialect_Parse));
+    MTMC_ASSIGN_OR_RETURN(const auto dialect,
+                          ParseEnum<v1::Dialect>("DIALECT_", options.dialect, "--dialect",
+                                                 "opencl, cuda", v1::Dialect_Parse));
     job.set_dialect(dialect);
   }
   v1::SearchOptions& search = *job.mutable_search();

@@ -105,7 +105,8 @@ void JobView::ObserveJob(const v1::Job& job) {
   }
   if (job.state() == v1::Job::STATE_PENDING) activity_ = "waiting for a worker";
   if (job.state() == v1::Job::STATE_RUNNING && candidates_.empty()) {
-    activity_ = job_->has_inspection() ? "writing the start program" : "tracing and timing the reference";
+    activity_ =
+        job_->has_inspection() ? "writing the start program" : "tracing and timing the reference";
   }
 }
 
@@ -136,7 +137,8 @@ void JobView::ObserveCandidate(const v1::Candidate& candidate) {
                                      Shortened(action, kActionWidth));
   absl::StrAppend(&line, Padded(outcome, Coloured(outcome), 14), "  ");
   if (!evaluation.comparisons().empty()) {
-    absl::StrAppendFormat(&line, "%9s  %8s", FormatSeconds(evaluation.measurement().median_seconds()),
+    absl::StrAppendFormat(&line, "%9s  %8s",
+                          FormatSeconds(evaluation.measurement().median_seconds()),
                           FormatSpeedup(evaluation.comparisons(0).speedup()));
   } else if (evaluation.has_failure()) {
     absl::StrAppend(&line, Dim(Shortened(evaluation.failure().message(), 60)));
@@ -167,8 +169,9 @@ void JobView::Tick() {
 }
 
 bool JobView::has_ended() const {
-  return job_ && (job_->state() == v1::Job::STATE_SUCCEEDED || job_->state() == v1::Job::STATE_FAILED ||
-                  job_->state() == v1::Job::STATE_CANCELLED);
+  return job_ &&
+         (job_->state() == v1::Job::STATE_SUCCEEDED || job_->state() == v1::Job::STATE_FAILED ||
+          job_->state() == v1::Job::STATE_CANCELLED);
 }
 
 std::vector<v1::Candidate> JobView::WinningLineage() const {
@@ -200,7 +203,8 @@ void JobView::PrintSummary() {
     return;
   }
   const v1::Evaluation& best = lineage.back().evaluation();
-  Table table({"problem", "baseline", ">baseline time", ">ours", ">speedup", "99 % interval", "verdict"});
+  Table table(
+      {"problem", "baseline", ">baseline time", ">ours", ">speedup", "99 % interval", "verdict"});
   for (const auto& comparison : best.comparisons()) {
     const std::string outcome = absl::AsciiStrToUpper(
         absl::StripPrefix(v1::Comparison::Outcome_Name(comparison.outcome()), "OUTCOME_"));
@@ -214,8 +218,8 @@ void JobView::PrintSummary() {
   }
   table.Print(out_);
   if (!best.profile().summary().empty()) out_ << "\n" << best.profile().summary() << "\n";
-  out_ << "\nactions applied (" << ShortName(job_->best_candidate()) << " of "
-       << candidates_.size() << " candidates, ended by " << job_->end_reason() << "):\n";
+  out_ << "\nactions applied (" << ShortName(job_->best_candidate()) << " of " << candidates_.size()
+       << " candidates, ended by " << job_->end_reason() << "):\n";
   for (const v1::Candidate& candidate : lineage) {
     if (candidate.has_action()) out_ << "  " << candidate.action().text() << "\n";
   }

@@ -38,8 +38,10 @@ class JobView {
 
   // Sequence of the last event seen.
   int64_t cursor() const { return cursor_; }
+
   // As last seen; absent before the first event.
   const std::optional<v1::Job>& job() const { return job_; }
+
   bool has_ended() const;
 
   // Best candidate with its ancestors, start first; empty without a best one.

@@ -35,8 +35,9 @@ absl::StatusOr<ExitCode> Follow(Session& session, const std::string& name,
   const bool is_silent = options.common.is_json || options.common.is_quiet;
   std::ostream null(nullptr);
   JobView view(is_silent ? null : std::cout, !is_silent && IsInteractive());
-  const absl::Duration timeout = options.timeout_seconds > 0 ? absl::Seconds(options.timeout_seconds)
-                                                             : absl::InfiniteDuration();
+  const absl::Duration timeout = options.timeout_seconds > 0
+                                     ? absl::Seconds(options.timeout_seconds)
+                                     : absl::InfiniteDuration();
   const absl::Status followed = FollowJob(session, name, view, timeout);
   if (absl::IsCancelled(followed)) {
     std::cerr << "\ndetached; watch it again with:\n  mtmc jobs watch " << ShortName(name) << "\n";
@@ -92,7 +93,8 @@ absl::StatusOr<ExitCode> Get(const JobsOptions& options) {
     return kExitOk;
   }
   PrintJobs({job});
-  if (job.has_failure()) std::cout << "\n" << job.failure().message() << " [" << job.failure().reason() << "]\n";
+  if (job.has_failure())
+    std::cout << "\n" << job.failure().message() << " [" << job.failure().reason() << "]\n";
   return kExitOk;
 }
 
@@ -119,9 +121,13 @@ absl::StatusOr<ExitCode> Cancel(const JobsOptions& options) {
 }  // namespace
 
 ExitCode RunJobsCreate(const JobsOptions& options) { return Finish(Create(options)); }
+
 ExitCode RunJobsList(const JobsOptions& options) { return Finish(List(options)); }
+
 ExitCode RunJobsGet(const JobsOptions& options) { return Finish(Get(options)); }
+
 ExitCode RunJobsWatch(const JobsOptions& options) { return Finish(Watch(options)); }
+
 ExitCode RunJobsCancel(const JobsOptions& options) { return Finish(Cancel(options)); }
 
 }  // namespace mtmc::client

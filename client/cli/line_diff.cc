@@ -19,8 +19,8 @@ Lines FullDiff(const Lines& a, const Lines& b) {
   std::vector<std::vector<int>> common(a.size() + 1, std::vector<int>(b.size() + 1));
   for (size_t i = a.size(); i-- > 0;) {
     for (size_t j = b.size(); j-- > 0;) {
-      common[i][j] = a[i] == b[j] ? common[i + 1][j + 1] + 1
-                                  : std::max(common[i + 1][j], common[i][j + 1]);
+      common[i][j] =
+          a[i] == b[j] ? common[i + 1][j + 1] + 1 : std::max(common[i + 1][j], common[i][j + 1]);
     }
   }
   Lines diff;

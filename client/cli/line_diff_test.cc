@@ -17,7 +17,8 @@ TEST_CASE("LineDiff marks a changed line with its neighbours", "[cli]") {
 }
 
 TEST_CASE("LineDiff folds what is far from a change", "[cli]") {
-  const Lines diff = LineDiff("1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12", "x\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\ny");
+  const Lines diff =
+      LineDiff("1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12", "x\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\ny");
 
   CHECK(diff == Lines{"-1", "+x", " 2", " 3", " 4", "@@", " 9", " 10", " 11", "-12", "+y"});
 }

@@ -26,7 +26,8 @@ void PrintDetached(const Session& session, const std::string& job) {
 std::string OutputPath(const OptimizeOptions& options) {
   if (!options.output_file.empty()) return options.output_file;
   const std::filesystem::path file(options.job.file);
-  return (std::filesystem::current_path() / absl::StrCat(file.stem().string(), "_mtmc.py")).string();
+  return (std::filesystem::current_path() / absl::StrCat(file.stem().string(), "_mtmc.py"))
+      .string();
 }
 
 ExitCode ExitCodeOfJob(const v1::Job& job) {

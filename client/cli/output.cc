@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "common/base/check.h"
 #include "google/protobuf/util/json_util.h"
 
@@ -93,7 +93,7 @@ std::string FormatSeconds(double seconds) {
   if (seconds >= 1) return absl::StrFormat("%.3g s", seconds);
   // %.3g would print 1.23e+02 for 123.4; these are the same digits written out.
   const auto digits = [](double value) {
-    return value >= 100 ? absl::StrFormat("%.0f", value)
+    return value >= 100  ? absl::StrFormat("%.0f", value)
            : value >= 10 ? absl::StrFormat("%.1f", value)
                          : absl::StrFormat("%.2f", value);
   };
@@ -104,8 +104,11 @@ std::string FormatSeconds(double seconds) {
 std::string FormatSpeedup(double speedup) { return absl::StrFormat("%.2fx", speedup); }
 
 std::string Bold(const std::string& text) { return Styled("1", text); }
+
 std::string Green(const std::string& text) { return Styled("32", text); }
+
 std::string Red(const std::string& text) { return Styled("31", text); }
+
 std::string Dim(const std::string& text) { return Styled("2", text); }
 
 }  // namespace mtmc::client

@@ -24,7 +24,9 @@ class Table {
   explicit Table(std::vector<std::string> headers);
 
   void AddRow(std::vector<std::string> cells);
+
   bool is_empty() const { return rows_.empty(); }
+
   void Print(std::ostream& out) const;
 
  private:

@@ -57,7 +57,8 @@ absl::StatusOr<Session> ConnectTo(const std::string& endpoint) {
 LocalStack::Options LocalStackOptions(const StackOptions& stack) {
   LocalStack::Options options;
   options.program_dir = config::ProgramDir();
-  options.data_dir = stack.data_dir.empty() ? config::DataDir() : std::filesystem::path(stack.data_dir);
+  options.data_dir =
+      stack.data_dir.empty() ? config::DataDir() : std::filesystem::path(stack.data_dir);
   options.log_dir = options.data_dir / "logs";
   options.stack_file = StackFile();
   options.device = stack.device;

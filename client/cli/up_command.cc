@@ -4,8 +4,8 @@
 #include "client/cli/commands.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/output.h"
-#include "common/base/status_macros.h"
 #include "common/base/shutdown_signal.h"
+#include "common/base/status_macros.h"
 #include "common/config/version.h"
 #include "common/rpc/status.h"
 
@@ -17,9 +17,9 @@ constexpr absl::Duration kSupervision = absl::Seconds(1);
 
 absl::StatusOr<ExitCode> Up(const UpOptions& options) {
   if (const auto running = Connect(options.common); running.ok()) {
-    return rpc::MakeError(absl::StatusCode::kFailedPrecondition, "STACK_RUNNING",
-                          "a coordinator already serves at " + running->endpoint +
-                              "; use it, or stop it first");
+    return rpc::MakeError(
+        absl::StatusCode::kFailedPrecondition, "STACK_RUNNING",
+        "a coordinator already serves at " + running->endpoint + "; use it, or stop it first");
   }
   LocalStack::Options stack_options = LocalStackOptions(options.stack);
   stack_options.listen = options.listen;

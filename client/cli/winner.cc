@@ -34,9 +34,10 @@ absl::StatusOr<v1::Candidate> FindCandidate(Api& api, const std::string& name) {
   if (absl::StrContains(name, "/candidates/")) return api.GetCandidate(name);
   MTMC_ASSIGN_OR_RETURN(const v1::Job job, api.GetJob(name));
   if (!job.best_candidate().empty()) return api.GetCandidate(job.best_candidate());
-  return rpc::MakeError(absl::StatusCode::kFailedPrecondition, "NO_CORRECT_CANDIDATE",
-                        absl::StrCat(name, " has no correct candidate yet; see 'mtmc candidates list ",
-                                     ShortName(name), "'"));
+  return rpc::MakeError(
+      absl::StatusCode::kFailedPrecondition, "NO_CORRECT_CANDIDATE",
+      absl::StrCat(name, " has no correct candidate yet; see 'mtmc candidates list ",
+                   ShortName(name), "'"));
 }
 
 absl::StatusOr<std::string> ExportText(Api& api, const v1::Candidate& candidate) {

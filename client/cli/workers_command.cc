@@ -24,11 +24,11 @@ absl::StatusOr<ExitCode> List(const WorkersOptions& options) {
   }
   Table table({"worker", "state", "device", "host", "version", "works for"});
   for (const v1::Worker& worker : workers) {
-    table.AddRow({ShortName(worker.name()),
-                  absl::AsciiStrToLower(
-                      absl::StripPrefix(v1::Worker::State_Name(worker.state()), "STATE_")),
-                  worker.device().product(), worker.host(), worker.version(),
-                  worker.activity().empty() ? "-" : worker.activity()});
+    table.AddRow(
+        {ShortName(worker.name()),
+         absl::AsciiStrToLower(absl::StripPrefix(v1::Worker::State_Name(worker.state()), "STATE_")),
+         worker.device().product(), worker.host(), worker.version(),
+         worker.activity().empty() ? "-" : worker.activity()});
   }
   table.Print(std::cout);
   return kExitOk;
@@ -42,13 +42,15 @@ absl::StatusOr<ExitCode> Drain(const WorkersOptions& options) {
   MTMC_ASSIGN_OR_RETURN(const v1::Worker worker,
                         session.api->DrainWorker(name, options.is_undrain));
   std::cerr << ShortName(worker.name())
-            << (options.is_undrain ? " takes work again\n" : " finishes its work and takes no more\n");
+            << (options.is_undrain ? " takes work again\n"
+                                   : " finishes its work and takes no more\n");
   return kExitOk;
 }
 
 }  // namespace
 
 ExitCode RunWorkersList(const WorkersOptions& options) { return Finish(List(options)); }
+
 ExitCode RunWorkersDrain(const WorkersOptions& options) { return Finish(Drain(options)); }
 
 }  // namespace mtmc::client

@@ -69,14 +69,17 @@ absl::StatusOr<std::string> ExportPython(const ExportInput& input) {
 
   return absl::StrCat(
       "# Made by mtmc ", std::string(config::Version()), ": ", input.provenance, "\n",
-      "# ModelNew has the constructor, parameters and outputs of Model below. It needs PyTorch and\n# ",
-      program.dialect == kernel::Dialect::kCuda ? "cuda.bindings, which PyTorch brings" : "pyopencl",
+      "# ModelNew has the constructor, parameters and outputs of Model below. It needs PyTorch "
+      "and\n# ",
+      program.dialect == kernel::Dialect::kCuda ? "cuda.bindings, which PyTorch brings"
+                                                : "pyopencl",
       "; no mtmc process.\n\n", input.problem_source, "\n\n",
       "# ---- the optimized program ----\n\nimport ctypes as _mtmc_ctypes\n\n",
       program.dialect == kernel::Dialect::kOpenCl ? "import numpy as _mtmc_numpy\n" : "",
       "import torch as _mtmc_torch\n\n_MTMC_SOURCE = r", std::string(kQuotes), "\n",
       DeviceSource(program.text), std::string(kQuotes), "\n\n\n", runtime,
-      "\n\n_mtmc_program = _MtmcProgram(_MTMC_SOURCE, ", MacroDict(program, bindings), ")\n\n\n", forward);
+      "\n\n_mtmc_program = _MtmcProgram(_MTMC_SOURCE, ", MacroDict(program, bindings), ")\n\n\n",
+      forward);
 }
 
 }  // namespace mtmc::client

@@ -75,19 +75,33 @@ std::string Literal(double value) { return absl::StrFormat("%.17g", value); }
 std::string CallArgumentText(const kernel::CallArgument& argument) {
   struct Writer {
     std::string operator()(const kernel::NoneLiteral&) const { return "None"; }
-    std::string operator()(const kernel::CallArgument::TensorName& tensor) const { return tensor.name; }
+
+    std::string operator()(const kernel::CallArgument::TensorName& tensor) const {
+      return tensor.name;
+    }
+
     std::string operator()(int64_t value) const { return absl::StrCat(value); }
-    std::string operator()(double value) const { return absl::StrCat("float(\"", Literal(value), "\")"); }
+
+    std::string operator()(double value) const {
+      return absl::StrCat("float(\"", Literal(value), "\")");
+    }
+
     std::string operator()(bool value) const { return value ? "True" : "False"; }
+
     std::string operator()(const std::string& value) const {
       return absl::StrCat("\"", absl::CEscape(value), "\"");
     }
+
     std::string operator()(const std::vector<kernel::CallArgument>& list) const {
-      return absl::StrCat("[", absl::StrJoin(list, ", ", [](std::string* out, const auto& element) {
-                            absl::StrAppend(out, CallArgumentText(element));
-                          }), "]");
+      return absl::StrCat("[",
+                          absl::StrJoin(list, ", ",
+                                        [](std::string* out, const auto& element) {
+                                          absl::StrAppend(out, CallArgumentText(element));
+                                        }),
+                          "]");
     }
   };
+
   const std::string text = std::visit(Writer(), argument.value);
   return argument.keyword.empty() ? text : absl::StrCat(argument.keyword, "=", text);
 }
@@ -131,8 +145,10 @@ class ForwardWriter {
     }
     std::sort(arguments.begin(), arguments.end(),
               [](const auto* a, const auto* b) { return a->argument_index < b->argument_index; });
-    text_ = "class ModelNew(Model):\n    \"\"\"Model with its forward replaced by the program above.\"\"\"\n\n"
-            "    @_mtmc_torch.no_grad()\n    def forward(self, *mtmc_arguments):\n";
+    text_ =
+        "class ModelNew(Model):\n    \"\"\"Model with its forward replaced by the program "
+        "above.\"\"\"\n\n"
+        "    @_mtmc_torch.no_grad()\n    def forward(self, *mtmc_arguments):\n";
     for (const kernel::GraphInput* input : arguments) {
       Line(input->name, " = mtmc_arguments[", input->argument_index, "]");
       if (device_.empty()) device_ = absl::StrCat(input->name, ".device");
@@ -141,12 +157,14 @@ class ForwardWriter {
 
   absl::Status WriteBindings() {
     for (const kernel::Tensor& tensor : program_.tensors) {
-      if (tensor.role != kernel::Tensor::Role::kInput && tensor.role != kernel::Tensor::Role::kWeight) {
+      if (tensor.role != kernel::Tensor::Role::kInput &&
+          tensor.role != kernel::Tensor::Role::kWeight) {
         continue;
       }
       const kernel::GraphInput* input = graph_.FindInput(tensor.name);
       if (input == nullptr) {
-        return absl::InvalidArgumentError(absl::StrCat("the problem has no input '", tensor.name, "'"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("the problem has no input '", tensor.name, "'"));
       }
       if (input->kind == kernel::GraphInput::Kind::kUserInput) {
         Line(tensor.name, " = ", tensor.name, ".contiguous()");
@@ -156,7 +174,8 @@ class ForwardWriter {
         MTMC_RETURN_IF_ERROR(WriteConstant(*input));
       } else {
         Line(tensor.name, " = ",
-             input->kind == kernel::GraphInput::Kind::kParameter ? "self.get_parameter(\"" : "self.get_buffer(\"",
+             input->kind == kernel::GraphInput::Kind::kParameter ? "self.get_parameter(\""
+                                                                 : "self.get_buffer(\"",
              input->target, "\").contiguous()");
       }
       if (device_.empty()) device_ = absl::StrCat(tensor.name, ".device");
@@ -168,13 +187,14 @@ class ForwardWriter {
 
   absl::Status WriteConstant(const kernel::GraphInput& input) {
     if (input.data.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat("the content of constant '", input.name,
-                                                     "' is not recorded; register it as a buffer of the model"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the content of constant '", input.name,
+                       "' is not recorded; register it as a buffer of the model"));
     }
     const std::string bytes = absl::BytesToHexString(input.data);
-    Line(input.name, " = _mtmc_torch.frombuffer(bytearray.fromhex(\"", bytes, "\"), dtype=_mtmc_torch.",
-         TorchType(input.type.data_type), ").reshape(", Shape(input.type.shape), ").to(",
-         device_.empty() ? "\"cpu\"" : device_, ")");
+    Line(input.name, " = _mtmc_torch.frombuffer(bytearray.fromhex(\"", bytes,
+         "\"), dtype=_mtmc_torch.", TorchType(input.type.data_type), ").reshape(",
+         Shape(input.type.shape), ").to(", device_.empty() ? "\"cpu\"" : device_, ")");
     return absl::OkStatus();
   }
 
@@ -208,14 +228,16 @@ class ForwardWriter {
     const auto kernel = kernels_.find(launch.kernel);
     if (kernel == kernels_.end() || kernel->second.parameters.size() != launch.arguments.size()) {
       return absl::InvalidArgumentError(absl::StrCat("the program has no kernel '", launch.kernel,
-                                                     "' with ", launch.arguments.size(), " parameters"));
+                                                     "' with ", launch.arguments.size(),
+                                                     " parameters"));
     }
     MTMC_ASSIGN_OR_RETURN(const std::string grid, Extents(launch.grid));
     MTMC_ASSIGN_OR_RETURN(const std::string block, Extents(launch.block));
     MTMC_ASSIGN_OR_RETURN(const int64_t shared, launch.shared_bytes.Evaluate(bindings_));
     std::vector<std::string> arguments;
     for (size_t i = 0; i < launch.arguments.size(); ++i) {
-      MTMC_ASSIGN_OR_RETURN(std::string argument, Argument(launch.arguments[i], kernel->second.parameters[i]));
+      MTMC_ASSIGN_OR_RETURN(std::string argument,
+                            Argument(launch.arguments[i], kernel->second.parameters[i]));
       arguments.push_back(std::move(argument));
     }
     Line("_mtmc_program.launch(\"", launch.kernel, "\", ", grid, ", ", block, ", ", shared, ", [",
@@ -230,7 +252,8 @@ class ForwardWriter {
     }
     const auto type = kernel::FindScalarType(parameter.type);
     if (!type) {
-      return absl::InvalidArgumentError(absl::StrCat("'", parameter.type, "' is not a scalar type"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", parameter.type, "' is not a scalar type"));
     }
     const std::string name = ScalarTypeName(*type, program_.dialect);
     if (const auto* real = std::get_if<double>(&argument.value)) {
@@ -242,12 +265,15 @@ class ForwardWriter {
   }
 
   void WriteCall(const kernel::LibraryCall& call) {
-    std::string target = call.results.size() == 1 ? call.results[0] : absl::StrJoin(call.results, ", ");
-    std::string function = absl::StrCat("_mtmc_torch.ops.aten.", absl::StripPrefix(call.op, "aten::"));
+    std::string target =
+        call.results.size() == 1 ? call.results[0] : absl::StrJoin(call.results, ", ");
+    std::string function =
+        absl::StrCat("_mtmc_torch.ops.aten.", absl::StripPrefix(call.op, "aten::"));
     if (!call.overload.empty()) absl::StrAppend(&function, ".", call.overload);
-    const std::string arguments = absl::StrJoin(call.arguments, ", ", [](std::string* out, const auto& argument) {
-      absl::StrAppend(out, CallArgumentText(argument));
-    });
+    const std::string arguments =
+        absl::StrJoin(call.arguments, ", ", [](std::string* out, const auto& argument) {
+          absl::StrAppend(out, CallArgumentText(argument));
+        });
     if (call.precision == kernel::LibraryCall::Precision::kDefault) {
       Line(target, " = ", function, "(", arguments, ")");
     } else {
@@ -265,7 +291,8 @@ class ForwardWriter {
     std::vector<std::string> returned;
     for (const kernel::GraphOutput& output : graph_.outputs) {
       if (program_.FindTensor(output.name) == nullptr) {
-        return absl::InvalidArgumentError(absl::StrCat("the program has no output '", output.name, "'"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("the program has no output '", output.name, "'"));
       }
       switch (output.kind) {
         case kernel::GraphOutput::Kind::kUserOutput:
@@ -282,7 +309,8 @@ class ForwardWriter {
     Line("return ", returned.empty() ? "None" : absl::StrJoin(returned, ", "));
     if (has_precision_) {
       text_ = absl::StrCat(
-          "class _mtmc_tf32:\n    \"\"\"Allows or forbids TF32 in library calls while it is entered.\"\"\"\n\n"
+          "class _mtmc_tf32:\n    \"\"\"Allows or forbids TF32 in library calls while it is "
+          "entered.\"\"\"\n\n"
           "    def __init__(self, allows):\n        self._allows = allows\n\n"
           "    def __enter__(self):\n        b = _mtmc_torch.backends\n"
           "        self._before = (b.cuda.matmul.allow_tf32, b.cudnn.allow_tf32)\n"

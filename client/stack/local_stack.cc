@@ -63,8 +63,13 @@ class LocalStack::Daemon {
     std::error_code ignored;
     std::filesystem::remove(ready_file_, ignored);
     base::SubprocessOptions start;
-    start.argv = {(options_.program_dir / command_.name).string(), "--ready-file", ready_file_.string(),
-                  "--log-level", options_.log_level, "--http", http_.empty() ? "127.0.0.1:0" : http_};
+    start.argv = {(options_.program_dir / command_.name).string(),
+                  "--ready-file",
+                  ready_file_.string(),
+                  "--log-level",
+                  options_.log_level,
+                  "--http",
+                  http_.empty() ? "127.0.0.1:0" : http_};
     if (!command_.listen.empty()) {
       start.argv.insert(start.argv.end(), {"--listen", grpc_.empty() ? command_.listen : grpc_});
     }
@@ -77,14 +82,14 @@ class LocalStack::Daemon {
     return AwaitReady();
   }
 
-  bool IsDead() {
-    return !process_ || process_->Wait(absl::InfinitePast()).ok();
-  }
+  bool IsDead() { return !process_ || process_->Wait(absl::InfinitePast()).ok(); }
 
   bool MayRestart() const { return absl::Now() - started_ >= kRestartPause; }
 
   const std::string& name() const { return command_.name; }
+
   const std::string& grpc() const { return grpc_; }
+
   const std::string& http() const { return http_; }
 
  private:
@@ -152,12 +157,14 @@ absl::Status LocalStack::StartAll() {
   MTMC_ASSIGN_OR_RETURN(const std::string policy,
                         start({"mtmc-policyd", policy_arguments, "127.0.0.1:0"}));
   MTMC_ASSIGN_OR_RETURN(const std::string gateway, start({"mtmc-gateway", {}, "127.0.0.1:0"}));
-  MTMC_ASSIGN_OR_RETURN(endpoint_, start({"mtmc-coordinator",
-                                          {"--data-dir", options_.data_dir.string(), "--policy",
-                                           policy, "--gateway", gateway},
-                                          options_.listen}));
-  std::vector<std::string> worker = {"--coordinator", endpoint_, "--device", options_.device,
-                                     "--scratch", (options_.data_dir / "scratch").string()};
+  MTMC_ASSIGN_OR_RETURN(
+      endpoint_,
+      start({"mtmc-coordinator",
+             {"--data-dir", options_.data_dir.string(), "--policy", policy, "--gateway", gateway},
+             options_.listen}));
+  std::vector<std::string> worker = {"--coordinator", endpoint_,
+                                     "--device",      options_.device,
+                                     "--scratch",     (options_.data_dir / "scratch").string()};
   if (!options_.python.empty()) worker.insert(worker.end(), {"--python", options_.python});
   MTMC_RETURN_IF_ERROR(start({"mtmc-worker", worker, ""}).status());
   const nlohmann::json stack = {{"endpoint", endpoint_}, {"pid", ::getpid()}};

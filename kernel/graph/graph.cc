@@ -6,9 +6,8 @@
 namespace mtmc::kernel {
 
 const GraphArgument* GraphNode::FindArgument(std::string_view argument_name) const {
-  const auto it = std::find_if(arguments.begin(), arguments.end(), [&](const GraphArgument& a) {
-    return a.name == argument_name;
-  });
+  const auto it = std::find_if(arguments.begin(), arguments.end(),
+                               [&](const GraphArgument& a) { return a.name == argument_name; });
   return it == arguments.end() ? nullptr : &*it;
 }
 

@@ -41,17 +41,28 @@ class ValueTable {
 
 absl::StatusOr<DataType> FromProto(v1::DataType proto) {
   switch (proto) {
-    case v1::DATA_TYPE_F64: return DataType::kF64;
-    case v1::DATA_TYPE_F32: return DataType::kF32;
-    case v1::DATA_TYPE_F16: return DataType::kF16;
-    case v1::DATA_TYPE_BF16: return DataType::kBf16;
-    case v1::DATA_TYPE_I64: return DataType::kI64;
-    case v1::DATA_TYPE_I32: return DataType::kI32;
-    case v1::DATA_TYPE_I16: return DataType::kI16;
-    case v1::DATA_TYPE_I8: return DataType::kI8;
-    case v1::DATA_TYPE_U8: return DataType::kU8;
-    case v1::DATA_TYPE_BOOL: return DataType::kBool;
-    default: break;
+    case v1::DATA_TYPE_F64:
+      return DataType::kF64;
+    case v1::DATA_TYPE_F32:
+      return DataType::kF32;
+    case v1::DATA_TYPE_F16:
+      return DataType::kF16;
+    case v1::DATA_TYPE_BF16:
+      return DataType::kBf16;
+    case v1::DATA_TYPE_I64:
+      return DataType::kI64;
+    case v1::DATA_TYPE_I32:
+      return DataType::kI32;
+    case v1::DATA_TYPE_I16:
+      return DataType::kI16;
+    case v1::DATA_TYPE_I8:
+      return DataType::kI8;
+    case v1::DATA_TYPE_U8:
+      return DataType::kU8;
+    case v1::DATA_TYPE_BOOL:
+      return DataType::kBool;
+    default:
+      break;
   }
   return absl::InvalidArgumentError(
       Concat("element type ", static_cast<int>(proto), " is not one of mtmc.v1.DataType"));
@@ -59,23 +70,34 @@ absl::StatusOr<DataType> FromProto(v1::DataType proto) {
 
 v1::DataType ToProto(DataType type) {
   switch (type) {
-    case DataType::kF64: return v1::DATA_TYPE_F64;
-    case DataType::kF32: return v1::DATA_TYPE_F32;
-    case DataType::kF16: return v1::DATA_TYPE_F16;
-    case DataType::kBf16: return v1::DATA_TYPE_BF16;
-    case DataType::kI64: return v1::DATA_TYPE_I64;
-    case DataType::kI32: return v1::DATA_TYPE_I32;
-    case DataType::kI16: return v1::DATA_TYPE_I16;
-    case DataType::kI8: return v1::DATA_TYPE_I8;
-    case DataType::kU8: return v1::DATA_TYPE_U8;
-    case DataType::kBool: return v1::DATA_TYPE_BOOL;
+    case DataType::kF64:
+      return v1::DATA_TYPE_F64;
+    case DataType::kF32:
+      return v1::DATA_TYPE_F32;
+    case DataType::kF16:
+      return v1::DATA_TYPE_F16;
+    case DataType::kBf16:
+      return v1::DATA_TYPE_BF16;
+    case DataType::kI64:
+      return v1::DATA_TYPE_I64;
+    case DataType::kI32:
+      return v1::DATA_TYPE_I32;
+    case DataType::kI16:
+      return v1::DATA_TYPE_I16;
+    case DataType::kI8:
+      return v1::DATA_TYPE_I8;
+    case DataType::kU8:
+      return v1::DATA_TYPE_U8;
+    case DataType::kBool:
+      return v1::DATA_TYPE_BOOL;
   }
   return v1::DATA_TYPE_UNSPECIFIED;
 }
 
 absl::StatusOr<TensorType> TypeOf(std::string_view name, const v1::TensorType& proto) {
   absl::StatusOr<TensorType> type = mtmc::kernel::FromProto(proto);
-  if (!type.ok()) return Invalid("value", name, Concat("has no type: ", base::ToStd(type.status().message())));
+  if (!type.ok())
+    return Invalid("value", name, Concat("has no type: ", base::ToStd(type.status().message())));
   return type;
 }
 
@@ -85,11 +107,20 @@ absl::StatusOr<GraphInput> InputFromProto(const v1::GraphInput& proto) {
                    .argument_index = proto.argument_index(),
                    .data = proto.data()};
   switch (proto.kind()) {
-    case v1::GraphInput::KIND_USER_INPUT: input.kind = GraphInput::Kind::kUserInput; break;
-    case v1::GraphInput::KIND_PARAMETER: input.kind = GraphInput::Kind::kParameter; break;
-    case v1::GraphInput::KIND_BUFFER: input.kind = GraphInput::Kind::kBuffer; break;
-    case v1::GraphInput::KIND_CONSTANT: input.kind = GraphInput::Kind::kConstant; break;
-    default: return Invalid("input", proto.name(), "has no kind");
+    case v1::GraphInput::KIND_USER_INPUT:
+      input.kind = GraphInput::Kind::kUserInput;
+      break;
+    case v1::GraphInput::KIND_PARAMETER:
+      input.kind = GraphInput::Kind::kParameter;
+      break;
+    case v1::GraphInput::KIND_BUFFER:
+      input.kind = GraphInput::Kind::kBuffer;
+      break;
+    case v1::GraphInput::KIND_CONSTANT:
+      input.kind = GraphInput::Kind::kConstant;
+      break;
+    default:
+      return Invalid("input", proto.name(), "has no kind");
   }
   absl::StatusOr<TensorType> type = TypeOf(proto.name(), proto.type());
   if (!type.ok()) return type.status();
@@ -101,17 +132,27 @@ absl::StatusOr<GraphArgument> ArgumentFromProto(const v1::GraphArgument& proto,
                                                 const ValueTable& values, bool is_element) {
   GraphArgument argument;
   switch (proto.kind_case()) {
-    case v1::GraphArgument::kNone: argument.value = NoneArgument{}; break;
+    case v1::GraphArgument::kNone:
+      argument.value = NoneArgument{};
+      break;
     case v1::GraphArgument::kValue:
       if (!values.Contains(proto.value())) {
         return Invalid("argument", proto.value(), "is not defined before its use");
       }
       argument.value = ValueArgument{proto.value()};
       break;
-    case v1::GraphArgument::kIntValue: argument.value = int64_t{proto.int_value()}; break;
-    case v1::GraphArgument::kFloatValue: argument.value = proto.float_value(); break;
-    case v1::GraphArgument::kBoolValue: argument.value = proto.bool_value(); break;
-    case v1::GraphArgument::kStringValue: argument.value = proto.string_value(); break;
+    case v1::GraphArgument::kIntValue:
+      argument.value = int64_t{proto.int_value()};
+      break;
+    case v1::GraphArgument::kFloatValue:
+      argument.value = proto.float_value();
+      break;
+    case v1::GraphArgument::kBoolValue:
+      argument.value = proto.bool_value();
+      break;
+    case v1::GraphArgument::kStringValue:
+      argument.value = proto.string_value();
+      break;
     case v1::GraphArgument::kDataType: {
       absl::StatusOr<DataType> type = FromProto(proto.data_type());
       if (!type.ok()) return type.status();
@@ -142,15 +183,14 @@ absl::Status CheckNodeShape(const v1::GraphNode& proto) {
   if (proto.line() < 0) return Invalid("node", proto.name(), "has a negative line");
   if (proto.results_size() != proto.result_types_size()) {
     return Invalid("node", proto.name(),
-                   Concat("has ", proto.results_size(), " results and ",
-                                proto.result_types_size(), " result types"));
+                   Concat("has ", proto.results_size(), " results and ", proto.result_types_size(),
+                          " result types"));
   }
   if (proto.arguments_size() > kMaxArguments ||
-      (proto.argument_names_size() != 0 &&
-       proto.argument_names_size() != proto.arguments_size())) {
+      (proto.argument_names_size() != 0 && proto.argument_names_size() != proto.arguments_size())) {
     return Invalid("node", proto.name(),
                    Concat("has ", proto.arguments_size(), " arguments and ",
-                                proto.argument_names_size(), " argument names"));
+                          proto.argument_names_size(), " argument names"));
   }
   return absl::OkStatus();
 }
@@ -165,7 +205,8 @@ absl::StatusOr<GraphNode> NodeFromProto(const v1::GraphNode& proto, ValueTable& 
     absl::StatusOr<GraphArgument> argument =
         ArgumentFromProto(proto.arguments(i), values, /*is_element=*/false);
     if (!argument.ok()) {
-      return Invalid("node", proto.name(), Concat("is invalid: ", base::ToStd(argument.status().message())));
+      return Invalid("node", proto.name(),
+                     Concat("is invalid: ", base::ToStd(argument.status().message())));
     }
     if (proto.argument_names_size() != 0) argument->name = proto.argument_names(i);
     node.arguments.push_back(*std::move(argument));
@@ -183,14 +224,17 @@ absl::StatusOr<GraphNode> NodeFromProto(const v1::GraphNode& proto, ValueTable& 
 absl::StatusOr<GraphOutput> OutputFromProto(const v1::GraphOutput& proto, const Graph& graph) {
   GraphOutput output{.name = proto.name(), .value = proto.value(), .target = proto.target()};
   switch (proto.kind()) {
-    case v1::GraphOutput::KIND_USER_OUTPUT: output.kind = GraphOutput::Kind::kUserOutput; break;
+    case v1::GraphOutput::KIND_USER_OUTPUT:
+      output.kind = GraphOutput::Kind::kUserOutput;
+      break;
     case v1::GraphOutput::KIND_BUFFER_MUTATION:
       output.kind = GraphOutput::Kind::kBufferMutation;
       break;
     case v1::GraphOutput::KIND_INPUT_MUTATION:
       output.kind = GraphOutput::Kind::kInputMutation;
       break;
-    default: return Invalid("output", proto.name(), "has no kind");
+    default:
+      return Invalid("output", proto.name(), "has no kind");
   }
   if (!IsIdentifier(proto.name())) return Invalid("output", proto.name(), "is not a C identifier");
   if (graph.FindInput(proto.name()) != nullptr) {
@@ -268,8 +312,8 @@ absl::StatusOr<Graph> FromProto(const v1::Graph& proto) {
   if (proto.nodes_size() > kMaxNodes || proto.inputs_size() > kMaxNodes ||
       proto.outputs_size() > kMaxNodes) {
     return absl::InvalidArgumentError(
-        Concat("graph has ", proto.nodes_size(), " nodes, ", proto.inputs_size(),
-                     " inputs and ", proto.outputs_size(), " outputs; the limit of each is ", kMaxNodes));
+        Concat("graph has ", proto.nodes_size(), " nodes, ", proto.inputs_size(), " inputs and ",
+               proto.outputs_size(), " outputs; the limit of each is ", kMaxNodes));
   }
   Graph graph{.source = proto.source(), .digest = proto.digest()};
   ValueTable values;

@@ -16,27 +16,72 @@ using Catch::Matchers::Contains;
 
 v1::Graph MakeProto() {
   v1::Graph proto;
-  REQUIRE(google::protobuf::TextFormat::ParseFromString(R"pb(
-    inputs { name: "x" kind: KIND_USER_INPUT type { data_type: DATA_TYPE_F32 shape: [ 4, 8 ] } }
-    inputs { name: "w" kind: KIND_PARAMETER type { data_type: DATA_TYPE_F32 shape: [ 2, 8 ] } target: "fc.weight" }
-    nodes {
-      name: "linear" op: "aten::linear.default" line: 3 module_path: "fc"
-      arguments { value: "x" } arguments { value: "w" } arguments { none {} }
-      argument_names: "input" argument_names: "weight" argument_names: "bias"
-      results: "linear" result_types { data_type: DATA_TYPE_F32 shape: [ 4, 2 ] }
-    }
-    nodes {
-      name: "amax" op: "aten::amax.default" line: 3
-      arguments { value: "linear" } arguments { list { elements { int_value: -1 } } }
-      arguments { bool_value: true } arguments { float_value: 0.5 } arguments { string_value: "none" }
-      arguments { data_type: DATA_TYPE_BOOL }
-      argument_names: ["self", "dim", "keepdim", "a", "b", "dtype"]
-      results: "amax" result_types { data_type: DATA_TYPE_F32 shape: [ 4, 1 ] }
-    }
-    outputs { name: "out_0" kind: KIND_USER_OUTPUT value: "amax" type { data_type: DATA_TYPE_F32 shape: [ 4, 1 ] } }
-    source: "a\nb\n  x = self.fc(x)\n"
-    digest: "d"
-  )pb", &proto));
+  REQUIRE(google::protobuf::TextFormat::ParseFromString(
+      R"pb(
+        inputs {
+          name: "x"
+          kind: KIND_USER_INPUT
+          type {
+            data_type: DATA_TYPE_F32
+            shape: [ 4, 8 ]
+          }
+        }
+        inputs {
+          name: "w"
+          kind: KIND_PARAMETER
+          type {
+            data_type: DATA_TYPE_F32
+            shape: [ 2, 8 ]
+          }
+          target: "fc.weight"
+        }
+        nodes {
+          name: "linear"
+          op: "aten::linear.default"
+          line: 3
+          module_path: "fc"
+          arguments { value: "x" }
+          arguments { value: "w" }
+          arguments { none {} }
+          argument_names: "input"
+          argument_names: "weight"
+          argument_names: "bias"
+          results: "linear"
+          result_types {
+            data_type: DATA_TYPE_F32
+            shape: [ 4, 2 ]
+          }
+        }
+        nodes {
+          name: "amax"
+          op: "aten::amax.default"
+          line: 3
+          arguments { value: "linear" }
+          arguments { list { elements { int_value: -1 } } }
+          arguments { bool_value: true }
+          arguments { float_value: 0.5 }
+          arguments { string_value: "none" }
+          arguments { data_type: DATA_TYPE_BOOL }
+          argument_names: [ "self", "dim", "keepdim", "a", "b", "dtype" ]
+          results: "amax"
+          result_types {
+            data_type: DATA_TYPE_F32
+            shape: [ 4, 1 ]
+          }
+        }
+        outputs {
+          name: "out_0"
+          kind: KIND_USER_OUTPUT
+          value: "amax"
+          type {
+            data_type: DATA_TYPE_F32
+            shape: [ 4, 1 ]
+          }
+        }
+        source: "a\nb\n  x = self.fc(x)\n"
+        digest: "d"
+      )pb",
+      &proto));
   return proto;
 }
 
@@ -66,21 +111,29 @@ TEST_CASE("FromProto refuses a graph that breaks a rule", "[graph]") {
     std::string expected;
     std::function<void(v1::Graph&)> change;
   };
+
   const auto c = GENERATE(values<Case>({
       {"not a C identifier", [](v1::Graph& g) { g.mutable_inputs(0)->set_name("a b"); }},
       {"defined twice", [](v1::Graph& g) { g.mutable_inputs(1)->set_name("x"); }},
       {"has no kind", [](v1::Graph& g) { g.mutable_inputs(0)->clear_kind(); }},
       {"element type", [](v1::Graph& g) { g.mutable_inputs(0)->clear_type(); }},
       {"extent -1", [](v1::Graph& g) { g.mutable_inputs(0)->mutable_type()->set_shape(0, -1); }},
-      {"too large", [](v1::Graph& g) { g.mutable_inputs(0)->mutable_type()->set_shape(0, INT64_MAX); }},
-      {"before its use", [](v1::Graph& g) { g.mutable_nodes(0)->mutable_arguments(0)->set_value("amax"); }},
+      {"too large",
+       [](v1::Graph& g) { g.mutable_inputs(0)->mutable_type()->set_shape(0, INT64_MAX); }},
+      {"before its use",
+       [](v1::Graph& g) { g.mutable_nodes(0)->mutable_arguments(0)->set_value("amax"); }},
       {"no kind", [](v1::Graph& g) { g.mutable_nodes(0)->mutable_arguments(0)->Clear(); }},
       {"result types", [](v1::Graph& g) { g.mutable_nodes(0)->add_results("more"); }},
       {"argument names", [](v1::Graph& g) { g.mutable_nodes(0)->add_argument_names("more"); }},
       {"names no operator", [](v1::Graph& g) { g.mutable_nodes(0)->clear_op(); }},
       {"negative line", [](v1::Graph& g) { g.mutable_nodes(0)->set_line(-1); }},
-      {"holds a list", [](v1::Graph& g) {
-         g.mutable_nodes(1)->mutable_arguments(1)->mutable_list()->mutable_elements(0)->mutable_list();
+      {"holds a list",
+       [](v1::Graph& g) {
+         g.mutable_nodes(1)
+             ->mutable_arguments(1)
+             ->mutable_list()
+             ->mutable_elements(0)
+             ->mutable_list();
        }},
       {"name of an input", [](v1::Graph& g) { g.mutable_outputs(0)->set_name("x"); }},
       {"unknown value", [](v1::Graph& g) { g.mutable_outputs(0)->set_value("z"); }},

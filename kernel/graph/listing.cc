@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/graph/listing.h"
-#include "absl/strings/escaping.h"
-#include "kernel/graph/text.h"
 
 #include <string_view>
 
+#include "absl/strings/escaping.h"
+#include "kernel/graph/text.h"
 
 namespace mtmc::kernel {
 namespace {
@@ -12,19 +12,26 @@ namespace {
 std::string ArgumentText(const GraphArgument& argument) {
   struct Visitor {
     std::string operator()(const NoneArgument&) const { return "None"; }
+
     std::string operator()(const ValueArgument& value) const { return value.name; }
+
     std::string operator()(int64_t value) const { return Concat(value); }
+
     std::string operator()(double value) const { return RealText(value); }
+
     std::string operator()(bool value) const { return value ? "True" : "False"; }
+
     std::string operator()(const std::string& value) const {
       return Concat("\"", absl::Utf8SafeCEscape(value), "\"");
     }
+
     std::string operator()(DataType value) const { return std::string(ToText(value)); }
+
     std::string operator()(const std::vector<GraphArgument>& elements) const {
-      return Concat("[",
-Join(elements, ", ", ArgumentText), "]");
+      return Concat("[", Join(elements, ", ", ArgumentText), "]");
     }
   };
+
   return std::visit(Visitor{}, argument.value);
 }
 
@@ -35,9 +42,7 @@ std::string_view RoleOf(const GraphInput& input) {
 }  // namespace
 
 std::string ListCall(const GraphNode& node) {
-  return Concat(node.op, "(",
-                      Join(node.arguments, ", ", ArgumentText),
-                      ")");
+  return Concat(node.op, "(", Join(node.arguments, ", ", ArgumentText), ")");
 }
 
 std::string ListGraph(const Graph& graph) {

@@ -11,12 +11,19 @@ TEST_CASE("ListGraph shows each operation with shapes and its source line once",
   Graph graph;
   graph.source = "import torch\n    x = torch.relu(x) + 1.0\n";
   graph.inputs.push_back({.name = "x", .type = type});
-  graph.inputs.push_back({.name = "w", .kind = GraphInput::Kind::kParameter, .type = type, .target = "fc.w"});
-  graph.nodes.push_back({.name = "relu", .op = "aten::relu.default", .results = {"relu"},
-                         .result_types = {type}, .line = 2});
+  graph.inputs.push_back(
+      {.name = "w", .kind = GraphInput::Kind::kParameter, .type = type, .target = "fc.w"});
+  graph.nodes.push_back({.name = "relu",
+                         .op = "aten::relu.default",
+                         .results = {"relu"},
+                         .result_types = {type},
+                         .line = 2});
   graph.nodes.back().arguments.push_back({.name = "self", .value = ValueArgument{"x"}});
-  graph.nodes.push_back({.name = "add", .op = "aten::add.Tensor", .results = {"add"},
-                         .result_types = {type}, .line = 2});
+  graph.nodes.push_back({.name = "add",
+                         .op = "aten::add.Tensor",
+                         .results = {"add"},
+                         .result_types = {type},
+                         .line = 2});
   graph.nodes.back().arguments.push_back({.name = "self", .value = ValueArgument{"relu"}});
   graph.nodes.back().arguments.push_back({.name = "other", .value = 1.0});
   graph.nodes.back().arguments.push_back({.name = "alpha", .value = NoneArgument{}});

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/graph/tensor_type.h"
-#include "kernel/graph/text.h"
 
 #include <array>
 #include <limits>
 
 #include "absl/strings/ascii.h"
+#include "kernel/graph/text.h"
 
 namespace mtmc::kernel {
 namespace {

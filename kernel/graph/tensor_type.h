@@ -32,6 +32,7 @@ struct TensorType {
 
   // Product of the extents; 1 for a scalar.
   int64_t elements() const;
+
   int64_t bytes() const { return elements() * SizeOf(data_type); }
 
   bool operator==(const TensorType&) const = default;

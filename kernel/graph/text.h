@@ -19,9 +19,13 @@ class TextPiece {
  public:
   // NOLINTBEGIN(google-explicit-constructor): made by calls of Concat.
   TextPiece(std::string_view text) : text_(text) {}
+
   TextPiece(const std::string& text) : text_(text) {}
+
   TextPiece(const char* text) : text_(text) {}
+
   TextPiece(std::integral auto number);
+
   // NOLINTEND(google-explicit-constructor)
 
   std::string_view text() const { return text_; }
@@ -67,7 +71,8 @@ std::string Join(const Range& range, std::string_view separator, Format format) 
 
 template <typename Range>
 std::string Join(const Range& range, std::string_view separator) {
-  return Join(range, separator, [](const auto& element) -> const auto& { return element; });
+  return Join(
+      range, separator, [](const auto& element) -> const auto& { return element; });
 }
 
 // Without ASCII white space at both ends.

@@ -7,8 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "kernel/graph/identifier.h"
-#include "kernel/program/scanner.h"
 #include "kernel/graph/text.h"
+#include "kernel/program/scanner.h"
 
 namespace mtmc::kernel {
 namespace {
@@ -76,7 +76,8 @@ absl::StatusOr<std::string> ParseString(std::string_view text) {
       c = text[at];
       if (c != '\\' && c != '"' && c != '\'') return Invalid(text, "has an unknown escape");
     }
-    if (!absl::ascii_isprint(static_cast<unsigned char>(c))) return Invalid(text, "is not printable");
+    if (!absl::ascii_isprint(static_cast<unsigned char>(c)))
+      return Invalid(text, "is not printable");
     value += c;
   }
   return Invalid(text, "is no string");
@@ -127,8 +128,7 @@ absl::Status ParseArguments(std::string_view text, LibraryCall& call) {
     const std::string_view keyword =
         equals == std::string_view::npos ? "" : Trim(part.substr(0, equals));
     const bool has_keyword = IsIdentifier(keyword);
-    const std::string_view value =
-        has_keyword ? Trim(part.substr(equals + 1)) : part;
+    const std::string_view value = has_keyword ? Trim(part.substr(equals + 1)) : part;
     if (value.empty()) return Invalid(part, "has no value");
     absl::StatusOr<CallArgument> argument = ParseValue(value, /*is_element=*/false);
     if (!argument.ok()) return argument.status();
@@ -156,8 +156,7 @@ absl::Status ParsePrecision(std::string_view text, LibraryCall& call) {
 absl::Status ParseResults(std::string_view text, LibraryCall& call) {
   constexpr std::string_view kPrecision = "precision=";
   if (const size_t at = text.find(kPrecision); at != std::string_view::npos) {
-    const absl::Status status =
-        ParsePrecision(Trim(text.substr(at + kPrecision.size())), call);
+    const absl::Status status = ParsePrecision(Trim(text.substr(at + kPrecision.size())), call);
     if (!status.ok()) return status;
     text = Trim(text.substr(0, at));
   }
@@ -166,8 +165,8 @@ absl::Status ParseResults(std::string_view text, LibraryCall& call) {
   if (parts->empty() || parts->size() > kMaxResults) return Invalid(text, "names no results");
   for (const std::string_view part : *parts) {
     if (!IsIdentifier(part)) return Invalid(part, "is no result name");
-    const bool is_repeated =
-        part != "_" && std::find(call.results.begin(), call.results.end(), part) != call.results.end();
+    const bool is_repeated = part != "_" && std::find(call.results.begin(), call.results.end(),
+                                                      part) != call.results.end();
     if (is_repeated) return Invalid(part, "is a result twice");
     call.results.emplace_back(part);
   }
@@ -181,8 +180,7 @@ absl::StatusOr<LibraryCall> ParseCall(std::string_view text) {
   text = Trim(text);
   const size_t open = text.find('(');
   if (open == std::string_view::npos) return Invalid(text, "misses a ( after the operator");
-  if (absl::Status status = ParseOperator(Trim(text.substr(0, open)), call);
-      !status.ok()) {
+  if (absl::Status status = ParseOperator(Trim(text.substr(0, open)), call); !status.ok()) {
     return status;
   }
   const size_t close = FindClosing(text, open);
@@ -193,8 +191,7 @@ absl::StatusOr<LibraryCall> ParseCall(std::string_view text) {
   }
   const std::string_view tail = Trim(text.substr(close + 1));
   if (tail.substr(0, 2) != "->") return Invalid(text, "misses `-> result`");
-  if (absl::Status status = ParseResults(Trim(tail.substr(2)), call);
-      !status.ok()) {
+  if (absl::Status status = ParseResults(Trim(tail.substr(2)), call); !status.ok()) {
     return status;
   }
   return call;

@@ -22,7 +22,9 @@ TEST_CASE("ParseCall reads operator, overload, results and precision", "[program
 
 TEST_CASE("ParseCall reads every kind of literal", "[program]") {
   const LibraryCall call =
-      ParseCall("aten::f(None, False, -3, 1.5, -inf, \"a, (b\", 'it\\'s', [1, 2], [x, None], []) -> y").value();
+      ParseCall(
+          "aten::f(None, False, -3, 1.5, -inf, \"a, (b\", 'it\\'s', [1, 2], [x, None], []) -> y")
+          .value();
 
   REQUIRE(call.arguments.size() == 10);
   CHECK(std::holds_alternative<NoneLiteral>(call.arguments[0].value));
@@ -42,9 +44,9 @@ TEST_CASE("ParseCall refuses what is no call", "[program]") {
       "", "aten::relu", "aten::relu(x)", "aten::relu(x -> y", "relu(x) -> y", "aten::(x) -> y",
       "aten::relu.(x) -> y", "aten::relu(x) -> ", "aten::relu(x) -> y, y", "aten::relu(x) -> 1",
       "aten::relu(x) => y", "aten::relu(x y) -> z", "aten::relu(,) -> y", "aten::relu([[1]]) -> y",
-      "aten::relu([1) -> y", "aten::relu('a) -> y", "aten::relu(\"\\n\") -> y", "aten::relu(dim=) -> y",
-      "aten::relu(dim=1, x) -> y", "aten::relu(x) -> y precision=fp8", "aten::relu(x.y) -> z",
-      "aten::relu(f(x)) -> y", "aten::relu(1e999) -> y");
+      "aten::relu([1) -> y", "aten::relu('a) -> y", "aten::relu(\"\\n\") -> y",
+      "aten::relu(dim=) -> y", "aten::relu(dim=1, x) -> y", "aten::relu(x) -> y precision=fp8",
+      "aten::relu(x.y) -> z", "aten::relu(f(x)) -> y", "aten::relu(1e999) -> y");
   CAPTURE(text);
 
   CHECK(ParseCall(text).status().code() == absl::StatusCode::kInvalidArgument);

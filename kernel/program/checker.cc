@@ -28,7 +28,8 @@ constexpr int64_t kMaxBlockZ = 64;
 bool CanHold(const ScalarType& scalar, DataType type) {
   const bool is_unsigned_bits = scalar.kind == ScalarType::Kind::kUnsigned;
   if (scalar.kind == ScalarType::Kind::kFloating) return scalar.data_type == type;
-  if (scalar.lanes > 1 && scalar.bytes * scalar.lanes >= 4) return !IsFloating(type) || scalar.bytes >= 4;
+  if (scalar.lanes > 1 && scalar.bytes * scalar.lanes >= 4)
+    return !IsFloating(type) || scalar.bytes >= 4;
   if (scalar.bytes != SizeOf(type)) return false;
   return !IsFloating(type) || is_unsigned_bits;
 }
@@ -36,13 +37,15 @@ bool CanHold(const ScalarType& scalar, DataType type) {
 // Range of the values that a scalar parameter can take.
 bool Fits(int64_t value, const ScalarType& scalar) {
   switch (scalar.kind) {
-    case ScalarType::Kind::kFloating: return true;
-    case ScalarType::Kind::kBool: return value == 0 || value == 1;
+    case ScalarType::Kind::kFloating:
+      return true;
+    case ScalarType::Kind::kBool:
+      return value == 0 || value == 1;
     case ScalarType::Kind::kUnsigned:
       return value >= 0 && (scalar.bytes == 8 || value >> (8 * scalar.bytes) == 0);
     case ScalarType::Kind::kSigned:
-      return scalar.bytes == 8 || (value >> (8 * scalar.bytes - 1) == 0 ||
-                                   value >> (8 * scalar.bytes - 1) == -1);
+      return scalar.bytes == 8 ||
+             (value >> (8 * scalar.bytes - 1) == 0 || value >> (8 * scalar.bytes - 1) == -1);
   }
   return false;
 }
@@ -99,7 +102,7 @@ class PlanChecker {
     }
     if (is_too_large || buffer_bytes > limits_.max_buffer_bytes) {
       Report(0, Concat("the buffers take ", is_too_large ? "over 2^63" : Concat(buffer_bytes),
-                             " bytes, at most ", limits_.max_buffer_bytes));
+                       " bytes, at most ", limits_.max_buffer_bytes));
     }
     for (const Tensor& output : interface_.outputs) {
       const auto it = tensors_.find(output.name);
@@ -120,10 +123,10 @@ class PlanChecker {
     find(interface_.outputs);
     if (expected == nullptr) {
       Report(tensor.line, Concat("the problem has no ", ToText(tensor.role), " `", tensor.name, "`",
-                                       KnownNames(tensor.role)));
+                                 KnownNames(tensor.role)));
     } else if (expected->role != tensor.role || expected->type != tensor.type) {
       Report(tensor.line, Concat("declare it as `", ToText(expected->role), " ", tensor.name, " ",
-                                       ToText(expected->type), "`"));
+                                 ToText(expected->type), "`"));
     }
   }
 
@@ -161,8 +164,8 @@ class PlanChecker {
     CheckArguments(launch, it->second);
   }
 
-  std::optional<std::array<int64_t, 3>> Evaluate(const std::array<IntegerExpression, 3>& expressions,
-                                                 int line) {
+  std::optional<std::array<int64_t, 3>> Evaluate(
+      const std::array<IntegerExpression, 3>& expressions, int line) {
     std::array<int64_t, 3> values{};
     for (size_t i = 0; i < 3; ++i) {
       const absl::StatusOr<int64_t> value = expressions.at(i).Evaluate(bindings_);
@@ -179,8 +182,8 @@ class PlanChecker {
     constexpr std::array<int64_t, 3> kLimits = {kMaxGridX, kMaxGridYz, kMaxGridYz};
     for (size_t i = 0; i < 3; ++i) {
       if (grid.at(i) < 1 || grid.at(i) > kLimits.at(i)) {
-        Report(line, Concat("grid dimension ", i, " is ", grid.at(i), ", must be 1 to ",
-                                  kLimits.at(i)));
+        Report(line,
+               Concat("grid dimension ", i, " is ", grid.at(i), ", must be 1 to ", kLimits.at(i)));
       }
     }
   }
@@ -191,14 +194,14 @@ class PlanChecker {
       const int64_t limit = i == 2 ? std::min(kMaxBlockZ, limits_.max_threads_per_block)
                                    : limits_.max_threads_per_block;
       if (block.at(i) < 1 || block.at(i) > limit) {
-        return Report(line, Concat("block dimension ", i, " is ", block.at(i),
-                                         ", must be 1 to ", limit));
+        return Report(line,
+                      Concat("block dimension ", i, " is ", block.at(i), ", must be 1 to ", limit));
       }
       threads *= block.at(i);
     }
     if (threads > limits_.max_threads_per_block) {
-      Report(line, Concat("a block has ", threads, " threads, at most ",
-                                limits_.max_threads_per_block));
+      Report(line,
+             Concat("a block has ", threads, " threads, at most ", limits_.max_threads_per_block));
     }
   }
 
@@ -206,11 +209,12 @@ class PlanChecker {
     const absl::StatusOr<int64_t> bytes = launch.shared_bytes.Evaluate(bindings_);
     if (!bytes.ok()) return Report(launch.line, bytes.status());
     if (*bytes != 0 && program_.dialect == Dialect::kOpenCl) {
-      return Report(launch.line, "`shared=` is for cuda only; declare __local arrays inside the kernel");
+      return Report(launch.line,
+                    "`shared=` is for cuda only; declare __local arrays inside the kernel");
     }
     if (*bytes < 0 || *bytes > limits_.max_shared_bytes) {
       Report(launch.line, Concat("shared memory is ", *bytes, " bytes, must be 0 to ",
-                                       limits_.max_shared_bytes));
+                                 limits_.max_shared_bytes));
     }
   }
 
@@ -238,7 +242,7 @@ class PlanChecker {
       const std::optional<int64_t> bound = evaluate(*kernel.max_threads);
       if (bound && threads > *bound) {
         Report(line, Concat("a block has ", threads, " threads but `", kernel.name,
-                                  "` declares __launch_bounds__(", *bound, ")"));
+                            "` declares __launch_bounds__(", *bound, ")"));
       }
     }
     if (!kernel.required_block) return;
@@ -246,7 +250,7 @@ class PlanChecker {
       const std::optional<int64_t> required = evaluate(kernel.required_block->at(i));
       if (required && *required != block.at(i)) {
         Report(line, Concat("block dimension ", i, " is ", block.at(i), " but `", kernel.name,
-                                  "` requires ", *required));
+                            "` requires ", *required));
       }
     }
   }
@@ -254,7 +258,7 @@ class PlanChecker {
   void CheckArguments(const Launch& launch, const KernelSignature& kernel) {
     if (launch.arguments.size() != kernel.parameters.size()) {
       Report(launch.line, Concat("`", kernel.name, "` takes ", kernel.parameters.size(),
-                                       " arguments, the launch has ", launch.arguments.size()));
+                                 " arguments, the launch has ", launch.arguments.size()));
       TouchAll(launch);
       return;
     }
@@ -272,9 +276,8 @@ class PlanChecker {
   void CheckArgument(const Launch& launch, const LaunchArgument& argument,
                      const KernelSignature& kernel, size_t index) {
     const KernelParameter& parameter = kernel.parameters[index];
-    const std::string where =
-        Concat("argument ", index + 1, " of `", kernel.name, "` (",
-                     parameter.name.empty() ? parameter.type : parameter.name, ")");
+    const std::string where = Concat("argument ", index + 1, " of `", kernel.name, "` (",
+                                     parameter.name.empty() ? parameter.type : parameter.name, ")");
     const std::optional<ScalarType> scalar = FindScalarType(parameter.type);
     if (const auto* name = std::get_if<std::string>(&argument.value)) {
       CheckTensorArgument(*name, parameter, scalar, where, launch.line);
@@ -282,14 +285,15 @@ class PlanChecker {
       Report(launch.line, Concat(where, " is a pointer; pass a tensor"));
     } else if (!scalar || scalar->lanes != 1) {
       Report(launch.line, Concat(where, " has type `", parameter.type,
-                                       "`, which a plan cannot pass; use a built-in scalar"));
+                                 "`, which a plan cannot pass; use a built-in scalar"));
     } else {
       CheckScalarArgument(argument, *scalar, where, launch.line);
     }
   }
 
   void CheckTensorArgument(const std::string& name, const KernelParameter& parameter,
-                           const std::optional<ScalarType>& scalar, const std::string& where, int line) {
+                           const std::optional<ScalarType>& scalar, const std::string& where,
+                           int line) {
     const auto it = tensors_.find(name);
     if (it == tensors_.end()) return Report(line, Concat("`", name, "` is not declared"));
     const Tensor& tensor = *it->second;
@@ -302,13 +306,13 @@ class PlanChecker {
     // A type that the source defines itself may be anything.
     if (scalar && !CanHold(*scalar, tensor.type.data_type)) {
       Report(line, Concat(where, " points to `", parameter.type, "` but `", name, "` is ",
-                                ToText(tensor.type)));
+                          ToText(tensor.type)));
     }
     const bool is_read_only =
         tensor.role == Tensor::Role::kInput || tensor.role == Tensor::Role::kWeight;
     if (is_read_only && !parameter.is_const) {
       Report(line, Concat(where, " must point to const: ", ToText(tensor.role), " `", name,
-                                "` is read only"));
+                          "` is read only"));
     }
     if (parameter.is_const) CheckRead(name, line);
   }

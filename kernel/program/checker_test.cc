@@ -26,7 +26,8 @@ std::string Check(const std::string& directives, const std::string& source = kKe
   INFO(ToText(result.diagnostics));
   REQUIRE(result.program);
   const CheckLimits limits = {.allowed_calls = {"aten::relu", "aten::relu_", "aten::sum"}};
-  return ToText(CheckProgram(*result.program, kInterface, limits, DefaultBindings(*result.program)));
+  return ToText(
+      CheckProgram(*result.program, kInterface, limits, DefaultBindings(*result.program)));
 }
 
 std::string CheckPlan(const std::string& steps, const std::string& source = kKernel) {
@@ -41,10 +42,11 @@ TEST_CASE("CheckProgram accepts a sound CUDA program", "[program]") {
 
 TEST_CASE("CheckProgram accepts a sound OpenCL program", "[program]") {
   const std::string source =
-      "__kernel void f(__global const float4* x, __global const ushort* w, __global float* y, float a) {}\n";
+      "__kernel void f(__global const float4* x, __global const ushort* w, __global float* y, "
+      "float a) {}\n";
 
-  CHECK(Check(std::string(kDeclarations) + "//@ launch f grid=1 block=16 args=(x, w, y, 3)\n", source,
-              "opencl") == "");
+  CHECK(Check(std::string(kDeclarations) + "//@ launch f grid=1 block=16 args=(x, w, y, 3)\n",
+              source, "opencl") == "");
 }
 
 TEST_CASE("CheckProgram finds what is wrong with a plan", "[program]") {
@@ -52,6 +54,7 @@ TEST_CASE("CheckProgram finds what is wrong with a plan", "[program]") {
     std::string steps;
     std::string expected;
   };
+
   const auto c = GENERATE(values<Case>({
       {"//@ launch g grid=1 block=1 args=(x, y, 1)", "there is no kernel `g`"},
       {"//@ launch f grid=1 block=1 args=(x, y)", "takes 3 arguments, the launch has 2"},
@@ -91,39 +94,45 @@ TEST_CASE("CheckProgram finds what is wrong with declarations", "[program]") {
     std::string declarations;
     std::string expected;
   };
+
   const auto c = GENERATE(values<Case>({
       {"//@ input x f32[16,64]\n", "declare `output y f32[16]`"},
       {"//@ input x f32[64,16]\n//@ output y f32[16]\n", "declare it as `input x f32[16,64]`"},
       {"//@ weight x f32[16,64]\n//@ output y f32[16]\n", "declare it as `input x f32[16,64]`"},
       {"//@ input x f32[16,64]\n//@ output z f32[16]\n", "the problem has no output `z`; it has y"},
-      {"//@ input x f32[16,64]\n//@ output y f32[16]\n//@ buffer h u8[68719476737]\n", "the buffers take"},
+      {"//@ input x f32[16,64]\n//@ output y f32[16]\n//@ buffer h u8[68719476737]\n",
+       "the buffers take"},
   }));
   CAPTURE(c.declarations);
 
-  CHECK_THAT(Check(c.declarations + "//@ launch f grid=1 block=1 args=(x, x, 1)\n"), Contains(c.expected));
+  CHECK_THAT(Check(c.declarations + "//@ launch f grid=1 block=1 args=(x, x, 1)\n"),
+             Contains(c.expected));
 }
 
 TEST_CASE("CheckProgram keeps OpenCL to what OpenCL has", "[program]") {
   const auto [source, launch, expected] = GENERATE(table<std::string, std::string, std::string>({
       {"__kernel void f(__global float* y) {}", "shared=4 args=(y)", "`shared=` is for cuda only"},
       {"__kernel void f(float* y) {}", "args=(y)", "must be a __global pointer"},
-      {"__kernel __attribute__((reqd_work_group_size(8,1,1))) void f(__global float* y) {}", "args=(y)",
-       "requires 8"},
+      {"__kernel __attribute__((reqd_work_group_size(8,1,1))) void f(__global float* y) {}",
+       "args=(y)", "requires 8"},
   }));
   CAPTURE(source);
 
-  CHECK_THAT(Check(std::string(kDeclarations) + "//@ launch f grid=1 block=4 " + launch + "\n", source, "opencl"),
+  CHECK_THAT(Check(std::string(kDeclarations) + "//@ launch f grid=1 block=4 " + launch + "\n",
+                   source, "opencl"),
              Contains(expected));
 }
 
 TEST_CASE("CheckProgram says one thing about one mistake", "[program]") {
-  const std::string text = CheckPlan("//@ launch f grid=1 block=1 args=(x, h)\n//@ call aten::relu(h) -> y\n");
+  const std::string text =
+      CheckPlan("//@ launch f grid=1 block=1 args=(x, h)\n//@ call aten::relu(h) -> y\n");
 
   CHECK(std::count(text.begin(), text.end(), '\n') == 1);
 }
 
 TEST_CASE("CheckProgram accepts an in-place update of a written buffer", "[program]") {
-  CHECK(CheckPlan("//@ launch f grid=1 block=1 args=(x, y, 1)\n//@ launch f grid=1 block=1 args=(y, y, 1)\n") == "");
+  CHECK(CheckPlan("//@ launch f grid=1 block=1 args=(x, y, 1)\n//@ launch f grid=1 block=1 "
+                  "args=(y, y, 1)\n") == "");
 }
 
 TEST_CASE("CheckProgram accepts Triton only where the worker has it", "[program]") {
@@ -131,7 +140,8 @@ TEST_CASE("CheckProgram accepts Triton only where the worker has it", "[program]
       "#@ mtmc 1 triton\n#@ output y f32[16]\n#@ launch f grid=1 block=128 args=(y, 1)\n");
   REQUIRE(result.program);
 
-  CHECK_THAT(ToText(CheckProgram(*result.program, kInterface, {}, {})), Contains("not supported by this worker"));
+  CHECK_THAT(ToText(CheckProgram(*result.program, kInterface, {}, {})),
+             Contains("not supported by this worker"));
   CHECK(CheckProgram(*result.program, kInterface, {.allows_triton = true}, {}).empty());
 }
 

@@ -15,7 +15,18 @@
 namespace mtmc::kernel {
 
 struct IntegerExpression::Node {
-  enum class Kind { kLiteral, kName, kAdd, kSubtract, kMultiply, kDivide, kRemainder, kMin, kMax, kCeilDiv };
+  enum class Kind {
+    kLiteral,
+    kName,
+    kAdd,
+    kSubtract,
+    kMultiply,
+    kDivide,
+    kRemainder,
+    kMin,
+    kMax,
+    kCeilDiv
+  };
   using Pointer = std::shared_ptr<const Node>;
 
   Kind kind = Kind::kLiteral;
@@ -45,15 +56,24 @@ constexpr Function kFunctions[] = {
 
 std::string_view Symbol(Node::Kind kind) {
   switch (kind) {
-    case Node::Kind::kAdd: return " + ";
-    case Node::Kind::kSubtract: return " - ";
-    case Node::Kind::kMultiply: return "*";
-    case Node::Kind::kDivide: return "/";
-    case Node::Kind::kRemainder: return " % ";
-    case Node::Kind::kMin: return "min";
-    case Node::Kind::kMax: return "max";
-    case Node::Kind::kCeilDiv: return "ceil_div";
-    default: return "";
+    case Node::Kind::kAdd:
+      return " + ";
+    case Node::Kind::kSubtract:
+      return " - ";
+    case Node::Kind::kMultiply:
+      return "*";
+    case Node::Kind::kDivide:
+      return "/";
+    case Node::Kind::kRemainder:
+      return " % ";
+    case Node::Kind::kMin:
+      return "min";
+    case Node::Kind::kMax:
+      return "max";
+    case Node::Kind::kCeilDiv:
+      return "ceil_div";
+    default:
+      return "";
   }
 }
 
@@ -61,11 +81,14 @@ std::string_view Symbol(Node::Kind kind) {
 int Precedence(Node::Kind kind) {
   switch (kind) {
     case Node::Kind::kAdd:
-    case Node::Kind::kSubtract: return 1;
+    case Node::Kind::kSubtract:
+      return 1;
     case Node::Kind::kMultiply:
     case Node::Kind::kDivide:
-    case Node::Kind::kRemainder: return 2;
-    default: return 3;
+    case Node::Kind::kRemainder:
+      return 2;
+    default:
+      return 3;
   }
 }
 
@@ -158,7 +181,8 @@ class ExpressionParser {
   Node::Pointer Number(std::string_view sign) {
     const size_t begin = at_;
     while (at_ < text_.size() && absl::ascii_isalnum(Byte(text_[at_]))) ++at_;
-    const std::optional<int64_t> value = FindInteger(Concat(sign, text_.substr(begin, at_ - begin)));
+    const std::optional<int64_t> value =
+        FindInteger(Concat(sign, text_.substr(begin, at_ - begin)));
     if (!value) {
       at_ = begin;
       return Fail("has a number that is no 64-bit decimal integer");
@@ -198,7 +222,8 @@ class ExpressionParser {
 
   std::string_view Word() {
     const size_t begin = at_;
-    while (at_ < text_.size() && (text_[at_] == '_' || absl::ascii_isalnum(Byte(text_[at_])))) ++at_;
+    while (at_ < text_.size() && (text_[at_] == '_' || absl::ascii_isalnum(Byte(text_[at_]))))
+      ++at_;
     return text_.substr(begin, at_ - begin);
   }
 
@@ -219,9 +244,7 @@ class ExpressionParser {
   absl::Status error_;
 };
 
-absl::StatusOr<int64_t> Overflow() {
-  return absl::InvalidArgumentError("does not fit 64 bits");
-}
+absl::StatusOr<int64_t> Overflow() { return absl::InvalidArgumentError("does not fit 64 bits"); }
 
 absl::StatusOr<int64_t> Divide(Node::Kind kind, int64_t left, int64_t right) {
   if (right == 0) return absl::InvalidArgumentError("divides by zero");
@@ -249,9 +272,12 @@ absl::StatusOr<int64_t> Apply(Node::Kind kind, int64_t left, int64_t right) {
     case Node::Kind::kMultiply:
       if (__builtin_mul_overflow(left, right, &result)) return Overflow();
       return result;
-    case Node::Kind::kMin: return std::min(left, right);
-    case Node::Kind::kMax: return std::max(left, right);
-    default: return Divide(kind, left, right);
+    case Node::Kind::kMin:
+      return std::min(left, right);
+    case Node::Kind::kMax:
+      return std::max(left, right);
+    default:
+      return Divide(kind, left, right);
   }
 }
 

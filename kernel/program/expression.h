@@ -28,7 +28,8 @@ class IntegerExpression {
 
   // INVALID_ARGUMENT on an unbound name, a division by zero or an overflow of
   // 63 bits.
-  absl::StatusOr<int64_t> Evaluate(const std::map<std::string, int64_t, std::less<>>& bindings) const;
+  absl::StatusOr<int64_t> Evaluate(
+      const std::map<std::string, int64_t, std::less<>>& bindings) const;
 
   // Names that Evaluate needs, sorted, each once.
   std::vector<std::string> names() const;

@@ -46,7 +46,8 @@ TEST_CASE("The examples of the format's document are sound programs", "[program]
     REQUIRE(result.program);
     const CheckLimits limits = {.allowed_calls = {"aten::linear"}};
     for (const Bindings& bindings : Variants(*result.program, 100)) {
-      CHECK(ToText(CheckProgram(*result.program, DeclaredInterface(*result.program), limits, bindings)) == "");
+      CHECK(ToText(CheckProgram(*result.program, DeclaredInterface(*result.program), limits,
+                                bindings)) == "");
     }
   }
 }

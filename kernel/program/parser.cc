@@ -7,9 +7,9 @@
 
 #include "common/base/string_view.h"
 #include "kernel/graph/identifier.h"
+#include "kernel/graph/text.h"
 #include "kernel/program/call_parser.h"
 #include "kernel/program/scanner.h"
-#include "kernel/graph/text.h"
 
 namespace mtmc::kernel {
 namespace {
@@ -89,8 +89,7 @@ class ProgramParser {
   void ReadDirective(std::string_view body) {
     const size_t space = body.find_first_of(" \t");
     const std::string_view word = body.substr(0, space);
-    const std::string_view rest =
-        space == std::string_view::npos ? "" : Trim(body.substr(space));
+    const std::string_view rest = space == std::string_view::npos ? "" : Trim(body.substr(space));
     if (!has_header_ && word != "mtmc") {
       Report(line_, "the first directive must be `mtmc 1 DIALECT`");
       has_header_ = true;
@@ -116,8 +115,9 @@ class ProgramParser {
       if (program_.has_capture) Report(line_, "`capture` stands twice");
       program_.has_capture = true;
     } else {
-      Report(line_, Concat("unknown directive ", Quoted(word),
-                                 "; one of mtmc, input, weight, buffer, output, tune, launch, call, capture"));
+      Report(line_,
+             Concat("unknown directive ", Quoted(word),
+                    "; one of mtmc, input, weight, buffer, output, tune, launch, call, capture"));
     }
   }
 
@@ -155,7 +155,8 @@ class ProgramParser {
   void ReadTune(std::string_view rest) {
     for (const std::string_view part : Split(rest, ';')) {
       const size_t equals = part.find('=');
-      if (equals == std::string_view::npos) return Report(line_, "write `tune NAME = 1 2 ; NAME = 3 4`");
+      if (equals == std::string_view::npos)
+        return Report(line_, "write `tune NAME = 1 2 ; NAME = 3 4`");
       const std::string_view name = Trim(part.substr(0, equals));
       if (!CheckNewName(name)) return;
       if (program_.tune.size() == kMaxTuneParameters) {
@@ -183,7 +184,7 @@ class ProgramParser {
     }
     if (parameter.values.empty() || parameter.values.size() > kMaxTuneValues) {
       Report(line_, Concat("tune parameter ", parameter.name, " has ", parameter.values.size(),
-                                 " values, must have 1 to ", kMaxTuneValues));
+                           " values, must have 1 to ", kMaxTuneValues));
       return false;
     }
     return true;
@@ -195,7 +196,8 @@ class ProgramParser {
     if (!IsIdentifier(kernel)) {
       return Report(line_, Concat("kernel ", Quoted(kernel), " is no identifier"));
     }
-    Launch launch{.kernel = std::string(kernel), .grid = {1, 1, 1}, .block = {1, 1, 1}, .line = line_};
+    Launch launch{
+        .kernel = std::string(kernel), .grid = {1, 1, 1}, .block = {1, 1, 1}, .line = line_};
     const std::string_view fields = space == std::string_view::npos ? "" : rest.substr(space);
     const absl::StatusOr<std::vector<Field>> split =
         SplitFields(fields, {"grid", "block", "shared", "args"});
@@ -228,7 +230,8 @@ class ProgramParser {
       return false;
     }
     if (parts->empty() || parts->size() > 3) {
-      Report(line_, Concat("`", field.key, "=` has ", parts->size(), " dimensions, must have 1 to 3"));
+      Report(line_,
+             Concat("`", field.key, "=` has ", parts->size(), " dimensions, must have 1 to 3"));
       return false;
     }
     for (size_t i = 0; i < parts->size(); ++i) {
@@ -297,10 +300,12 @@ class ProgramParser {
       if (const auto* scalar = std::get_if<IntegerExpression>(&argument.value)) collect(*scalar);
     }
     for (const std::string& name : names) {
-      const bool is_tune = std::any_of(program_.tune.begin(), program_.tune.end(),
-                                       [&](const TuneParameter& tune) { return tune.name == name; });
+      const bool is_tune =
+          std::any_of(program_.tune.begin(), program_.tune.end(),
+                      [&](const TuneParameter& tune) { return tune.name == name; });
       if (!is_tune) {
-        Report(launch.line, Concat("`", name, "` is neither a declared tensor nor a tune parameter"));
+        Report(launch.line,
+               Concat("`", name, "` is neither a declared tensor nor a tune parameter"));
       }
     }
   }
@@ -317,9 +322,7 @@ class ProgramParser {
     return true;
   }
 
-  void Report(int line, const absl::Status& status) {
-    Report(line, base::ToStd(status.message()));
-  }
+  void Report(int line, const absl::Status& status) { Report(line, base::ToStd(status.message())); }
 
   void Report(int line, std::string_view message) {
     diagnostics_.push_back({.line = line, .message = std::string(message)});

@@ -66,8 +66,8 @@ TEST_CASE("ParseProgram tells tensors, integers and reals apart", "[program]") {
 }
 
 TEST_CASE("ParseProgram takes a parenthesised sum for one dimension", "[program]") {
-  const ParseResult result = ParseProgram(
-      "//@ mtmc 1 opencl\n//@ launch f args=() block=(2 + 3) * 4 grid=(8 + 1)/3\n");
+  const ParseResult result =
+      ParseProgram("//@ mtmc 1 opencl\n//@ launch f args=() block=(2 + 3) * 4 grid=(8 + 1)/3\n");
 
   REQUIRE(result.program);
   const Launch& launch = std::get<Launch>(result.program->steps[0]);
@@ -76,7 +76,8 @@ TEST_CASE("ParseProgram takes a parenthesised sum for one dimension", "[program]
 }
 
 TEST_CASE("ParseProgram accepts tensors declared below their launch", "[program]") {
-  CHECK(FirstDiagnostic("//@ launch f grid=N block=1 args=(x, N)\n//@ tune N = 4\n//@ output x f32[4]\n")
+  CHECK(FirstDiagnostic(
+            "//@ launch f grid=N block=1 args=(x, N)\n//@ tune N = 4\n//@ output x f32[4]\n")
             .empty());
 }
 
@@ -85,6 +86,7 @@ TEST_CASE("ParseProgram names the line that is wrong", "[program]") {
     std::string directives;
     std::string expected;
   };
+
   const auto c = GENERATE(values<Case>({
       {"", "no launch"},
       {"//@ frobnicate x", "line 2: unknown directive \"frobnicate\""},
@@ -124,16 +126,17 @@ TEST_CASE("ParseProgram names the line that is wrong", "[program]") {
 }
 
 TEST_CASE("ParseProgram wants its header first", "[program]") {
-  const std::string text =
-      GENERATE("", "void f() {}", "//@ input x f32[1]", "//@ mtmc", "//@ mtmc 2 cuda", "//@ mtmc 1 metal");
+  const std::string text = GENERATE("", "void f() {}", "//@ input x f32[1]", "//@ mtmc",
+                                    "//@ mtmc 2 cuda", "//@ mtmc 1 metal");
   CAPTURE(text);
 
   CHECK_FALSE(ParseProgram(text).program);
 }
 
 TEST_CASE("ParseProgram refuses texts that no compiler should see", "[program]") {
-  const std::string text = GENERATE(std::string("//@ mtmc 1 cuda\0", 16), std::string("//@ mtmc 1 cuda\n\xff"),
-                                    std::string("//@ mtmc 1 cuda\n\xed\xa0\x80"), std::string((1 << 20) + 1, ' '));
+  const std::string text =
+      GENERATE(std::string("//@ mtmc 1 cuda\0", 16), std::string("//@ mtmc 1 cuda\n\xff"),
+               std::string("//@ mtmc 1 cuda\n\xed\xa0\x80"), std::string((1 << 20) + 1, ' '));
 
   const ParseResult result = ParseProgram(text);
 
@@ -143,7 +146,8 @@ TEST_CASE("ParseProgram refuses texts that no compiler should see", "[program]")
 
 TEST_CASE("ParseProgram reads a Triton text through its own comment mark", "[program]") {
   const ParseResult result = ParseProgram(
-      "#@ mtmc 1 triton\n#@ output y f32[4]\n#@ launch f grid=1 block=128 args=(y)\nimport triton\n");
+      "#@ mtmc 1 triton\n#@ output y f32[4]\n#@ launch f grid=1 block=128 args=(y)\nimport "
+      "triton\n");
 
   REQUIRE(result.program);
   CHECK(result.program->dialect == Dialect::kTriton);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/program/printer.h"
-#include "kernel/graph/text.h"
 
+#include "kernel/graph/text.h"
 
 namespace mtmc::kernel {
 namespace {
@@ -19,11 +19,17 @@ std::string PrintCallArgument(const CallArgument& argument);
 
 struct CallValuePrinter {
   std::string operator()(const NoneLiteral&) const { return "None"; }
+
   std::string operator()(const CallArgument::TensorName& tensor) const { return tensor.name; }
+
   std::string operator()(int64_t value) const { return Concat(value); }
+
   std::string operator()(double value) const { return RealText(value); }
+
   std::string operator()(bool value) const { return value ? "True" : "False"; }
+
   std::string operator()(const std::string& value) const { return PrintString(value); }
+
   std::string operator()(const std::vector<CallArgument>& elements) const {
     return Concat("[", Join(elements, ", ", PrintCallArgument), "]");
   }
@@ -36,7 +42,9 @@ std::string PrintCallArgument(const CallArgument& argument) {
 
 struct LaunchValuePrinter {
   std::string operator()(const std::string& tensor) const { return tensor; }
+
   std::string operator()(const IntegerExpression& expression) const { return expression.text(); }
+
   std::string operator()(double value) const { return RealText(value); }
 };
 
@@ -51,7 +59,7 @@ std::string PrintDimensions(const std::array<IntegerExpression, 3>& dimensions) 
 struct StepPrinter {
   std::string operator()(const Launch& launch) const {
     std::string text = Concat("launch ", launch.kernel, " grid=", PrintDimensions(launch.grid),
-                                    " block=", PrintDimensions(launch.block));
+                              " block=", PrintDimensions(launch.block));
     if (launch.shared_bytes.text() != "0") {
       Append(text, " shared=", launch.shared_bytes.text());
     }
@@ -65,7 +73,7 @@ struct StepPrinter {
     std::string text = Concat("call ", call.op);
     if (!call.overload.empty()) Append(text, ".", call.overload);
     Append(text, "(", Join(call.arguments, ", ", PrintCallArgument), ") -> ",
-                    Join(call.results, ", "));
+           Join(call.results, ", "));
     if (call.precision != LibraryCall::Precision::kDefault) {
       Append(text, " precision=", ToText(call.precision));
     }
@@ -82,8 +90,7 @@ std::string PrintDirectives(const Program& program) {
     Append(text, mark, ToText(tensor.role), " ", tensor.name, " ", ToText(tensor.type), "\n");
   }
   for (const TuneParameter& parameter : program.tune) {
-    Append(text, mark, "tune ", parameter.name, " = ",
-                    Join(parameter.values, " "), "\n");
+    Append(text, mark, "tune ", parameter.name, " = ", Join(parameter.values, " "), "\n");
   }
   for (const Step& step : program.steps) {
     Append(text, mark, std::visit(StepPrinter{}, step), "\n");

@@ -40,28 +40,38 @@ std::vector<Bindings> Variants(const Program& program, int limit) {
 
 std::string_view ToText(Dialect dialect) {
   switch (dialect) {
-    case Dialect::kOpenCl: return "opencl";
-    case Dialect::kCuda: return "cuda";
-    case Dialect::kTriton: return "triton";
+    case Dialect::kOpenCl:
+      return "opencl";
+    case Dialect::kCuda:
+      return "cuda";
+    case Dialect::kTriton:
+      return "triton";
   }
   return "";
 }
 
 std::string_view ToText(Tensor::Role role) {
   switch (role) {
-    case Tensor::Role::kInput: return "input";
-    case Tensor::Role::kWeight: return "weight";
-    case Tensor::Role::kBuffer: return "buffer";
-    case Tensor::Role::kOutput: return "output";
+    case Tensor::Role::kInput:
+      return "input";
+    case Tensor::Role::kWeight:
+      return "weight";
+    case Tensor::Role::kBuffer:
+      return "buffer";
+    case Tensor::Role::kOutput:
+      return "output";
   }
   return "";
 }
 
 std::string_view ToText(LibraryCall::Precision precision) {
   switch (precision) {
-    case LibraryCall::Precision::kDefault: return "default";
-    case LibraryCall::Precision::kTf32: return "tf32";
-    case LibraryCall::Precision::kIeee: return "ieee";
+    case LibraryCall::Precision::kDefault:
+      return "default";
+    case LibraryCall::Precision::kTf32:
+      return "tf32";
+    case LibraryCall::Precision::kIeee:
+      return "ieee";
   }
   return "";
 }

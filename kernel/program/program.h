@@ -64,9 +64,11 @@ struct NoneLiteral {};
 struct CallArgument {
   // Keyword, or empty for a positional argument.
   std::string keyword;
+
   struct TensorName {
     std::string name;
   };
+
   std::variant<NoneLiteral, TensorName, int64_t, double, bool, std::string,
                std::vector<CallArgument>>
       value;

@@ -24,7 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (result.diagnostics.empty()) std::abort();
     return 0;
   }
-  const CheckLimits limits = {.allowed_calls = {"aten::relu", "aten::logsumexp"}, .allows_triton = true};
+  const CheckLimits limits = {.allowed_calls = {"aten::relu", "aten::logsumexp"},
+                              .allows_triton = true};
   CheckProgram(*result.program, {}, limits, DefaultBindings(*result.program));
   Variants(*result.program, 16);
   const std::string printed = PrintDirectives(*result.program);

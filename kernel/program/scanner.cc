@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/program/scanner.h"
-#include "kernel/graph/text.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "kernel/graph/text.h"
 
 namespace mtmc::kernel {
 namespace {
@@ -30,15 +30,22 @@ class NestingTracker {
     }
     switch (c) {
       case '"':
-      case '\'': quote_ = c; break;
-      case '(': open_.push_back(')'); break;
-      case '[': open_.push_back(']'); break;
+      case '\'':
+        quote_ = c;
+        break;
+      case '(':
+        open_.push_back(')');
+        break;
+      case '[':
+        open_.push_back(']');
+        break;
       case ')':
       case ']':
         if (open_.empty() || open_.back() != c) return false;
         open_.pop_back();
         break;
-      default: break;
+      default:
+        break;
     }
     return true;
   }
@@ -101,8 +108,9 @@ absl::StatusOr<std::vector<Field>> SplitFields(std::string_view text,
     }
     const char c = text[at];
     if (fields.empty() && !absl::ascii_isspace(static_cast<unsigned char>(c))) {
-      return absl::InvalidArgumentError(Concat(
-          Quoted(text.substr(at)), " is not understood; the fields here are `", keys.front(), "=` ..."));
+      return absl::InvalidArgumentError(Concat(Quoted(text.substr(at)),
+                                               " is not understood; the fields here are `",
+                                               keys.front(), "=` ..."));
     }
     if (!nesting.Accept(c)) return Unbalanced(text);
     is_after_blank = c == ' ' || c == '\t';

@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "kernel/graph/identifier.h"
-#include "kernel/program/source_lexer.h"
 #include "kernel/graph/text.h"
+#include "kernel/program/source_lexer.h"
 
 namespace mtmc::kernel {
 namespace {
@@ -28,7 +28,10 @@ bool Is(const SourceToken& token, std::string_view text) { return token.text == 
 // missing. Only brackets of the same kind are counted.
 size_t SkipBrackets(Tokens tokens, size_t open) {
   const std::string_view opening = tokens[open].text;
-  const std::string_view closing = opening == "(" ? ")" : opening == "[" ? "]" : opening == "{" ? "}" : ">";
+  const std::string_view closing = opening == "("   ? ")"
+                                   : opening == "[" ? "]"
+                                   : opening == "{" ? "}"
+                                                    : ">";
   int depth = 0;
   for (size_t i = open; i < tokens.size(); ++i) {
     if (Is(tokens[i], opening)) ++depth;
@@ -73,7 +76,9 @@ bool IsIntegerWord(std::string_view word) {
 
 // `unsigned long int` and `long unsigned` to `unsigned long`.
 std::string CanonicalInteger(const std::vector<std::string_view>& words) {
-  const auto count = [&](std::string_view word) { return std::count(words.begin(), words.end(), word); };
+  const auto count = [&](std::string_view word) {
+    return std::count(words.begin(), words.end(), word);
+  };
   std::string text = count("unsigned") > 0 ? "unsigned " : "";
   if (count("char") > 0) return count("signed") > 0 ? "signed char" : text + "char";
   if (count("short") > 0) return text + "short";
@@ -142,7 +147,8 @@ class ParameterParser {
 
   std::optional<KernelParameter> Finish() {
     words_.erase(std::remove(words_.begin(), words_.end(), "__private"), words_.end());
-    const bool has_name = words_.size() >= 2 && words_.back() != "::" && !IsIntegerWord(words_.back());
+    const bool has_name =
+        words_.size() >= 2 && words_.back() != "::" && !IsIntegerWord(words_.back());
     if (has_name) {
       parameter_.name = std::string(words_.back());
       words_.pop_back();
@@ -228,8 +234,8 @@ class KernelScanner {
   // `namespace {`, `namespace a {` or `namespace a::b {` ends at `brace`.
   bool IsNamespaceAhead(size_t brace) const {
     size_t at = brace;
-    while (at > 0 && (Is(tokens_[at - 1], "::") ||
-                      (tokens_[at - 1].kind == TokenKind::kWord && !Is(tokens_[at - 1], "namespace")))) {
+    while (at > 0 && (Is(tokens_[at - 1], "::") || (tokens_[at - 1].kind == TokenKind::kWord &&
+                                                    !Is(tokens_[at - 1], "namespace")))) {
       --at;
     }
     return at > 0 && Is(tokens_[at - 1], "namespace");
@@ -313,7 +319,7 @@ class KernelScanner {
     }
     if (!is_plain) {
       return Report(signature.line, Concat("kernel `", signature.name,
-                                                 "` is a template; launch a plain kernel that calls it"));
+                                           "` is a template; launch a plain kernel that calls it"));
     }
     if (is_in_namespace) {
       return Report(signature.line,
@@ -329,16 +335,16 @@ class KernelScanner {
     if (tokens.size() == 1 && Is(tokens[0], "void")) return true;
     const std::vector<Tokens> parts = SplitCommas(tokens);
     if (parts.size() > kMaxParameters) {
-      Report(signature.line, Concat("kernel `", signature.name, "` has more than ",
-                                          kMaxParameters, " parameters"));
+      Report(signature.line,
+             Concat("kernel `", signature.name, "` has more than ", kMaxParameters, " parameters"));
       return false;
     }
     for (size_t i = 0; i < parts.size(); ++i) {
       ParameterParser parser(parts[i], dialect_);
       std::optional<KernelParameter> parameter = parser.Parse();
       if (!parameter) {
-        Report(signature.line, Concat("parameter ", i + 1, " of kernel `", signature.name,
-                                            "` ", parser.error()));
+        Report(signature.line,
+               Concat("parameter ", i + 1, " of kernel `", signature.name, "` ", parser.error()));
         return false;
       }
       signature.parameters.push_back(*std::move(parameter));
@@ -378,20 +384,39 @@ constexpr ScalarType::Kind kFloating = ScalarType::Kind::kFloating;
 // `long` has 8 bytes in OpenCL C and in CUDA on Linux; plain char is signed.
 constexpr TypeRow kTypes[] = {
     {"bool", ScalarType::Kind::kBool, 1},
-    {"char", kSigned, 1}, {"signed char", kSigned, 1}, {"int8_t", kSigned, 1},
-    {"unsigned char", kUnsigned, 1}, {"uchar", kUnsigned, 1}, {"uint8_t", kUnsigned, 1},
-    {"short", kSigned, 2}, {"int16_t", kSigned, 2},
-    {"unsigned short", kUnsigned, 2}, {"ushort", kUnsigned, 2}, {"uint16_t", kUnsigned, 2},
-    {"int", kSigned, 4}, {"int32_t", kSigned, 4},
-    {"unsigned int", kUnsigned, 4}, {"uint", kUnsigned, 4}, {"uint32_t", kUnsigned, 4},
-    {"long", kSigned, 8}, {"long long", kSigned, 8}, {"int64_t", kSigned, 8}, {"ptrdiff_t", kSigned, 8},
+    {"char", kSigned, 1},
+    {"signed char", kSigned, 1},
+    {"int8_t", kSigned, 1},
+    {"unsigned char", kUnsigned, 1},
+    {"uchar", kUnsigned, 1},
+    {"uint8_t", kUnsigned, 1},
+    {"short", kSigned, 2},
+    {"int16_t", kSigned, 2},
+    {"unsigned short", kUnsigned, 2},
+    {"ushort", kUnsigned, 2},
+    {"uint16_t", kUnsigned, 2},
+    {"int", kSigned, 4},
+    {"int32_t", kSigned, 4},
+    {"unsigned int", kUnsigned, 4},
+    {"uint", kUnsigned, 4},
+    {"uint32_t", kUnsigned, 4},
+    {"long", kSigned, 8},
+    {"long long", kSigned, 8},
+    {"int64_t", kSigned, 8},
+    {"ptrdiff_t", kSigned, 8},
     {"longlong", kSigned, 8},
-    {"unsigned long", kUnsigned, 8}, {"unsigned long long", kUnsigned, 8}, {"ulong", kUnsigned, 8},
-    {"uint64_t", kUnsigned, 8}, {"size_t", kUnsigned, 8}, {"ulonglong", kUnsigned, 8},
+    {"unsigned long", kUnsigned, 8},
+    {"unsigned long long", kUnsigned, 8},
+    {"ulong", kUnsigned, 8},
+    {"uint64_t", kUnsigned, 8},
+    {"size_t", kUnsigned, 8},
+    {"ulonglong", kUnsigned, 8},
     {"double", kFloating, 8, DataType::kF64},
     {"float", kFloating, 4, DataType::kF32},
-    {"half", kFloating, 2, DataType::kF16}, {"__half", kFloating, 2, DataType::kF16},
-    {"__nv_bfloat16", kFloating, 2, DataType::kBf16}, {"nv_bfloat16", kFloating, 2, DataType::kBf16},
+    {"half", kFloating, 2, DataType::kF16},
+    {"__half", kFloating, 2, DataType::kF16},
+    {"__nv_bfloat16", kFloating, 2, DataType::kBf16},
+    {"nv_bfloat16", kFloating, 2, DataType::kBf16},
 };
 
 }  // namespace
@@ -400,7 +425,8 @@ std::optional<ScalarType> FindScalarType(std::string_view type) {
   const auto find = [](std::string_view name, int lanes) -> std::optional<ScalarType> {
     for (const TypeRow& row : kTypes) {
       if (row.name == name) {
-        return ScalarType{.kind = row.kind, .bytes = row.bytes, .lanes = lanes, .data_type = row.data_type};
+        return ScalarType{
+            .kind = row.kind, .bytes = row.bytes, .lanes = lanes, .data_type = row.data_type};
       }
     }
     return std::nullopt;
@@ -408,9 +434,11 @@ std::optional<ScalarType> FindScalarType(std::string_view type) {
   if (std::optional<ScalarType> scalar = find(type, 1)) return scalar;
   // Vectors: `float4`, `uchar16`, `half2`, `__nv_bfloat162`.
   for (const std::string_view suffix : {"16", "2", "3", "4", "8"}) {
-    if (type.size() <= suffix.size() || type.substr(type.size() - suffix.size()) != suffix) continue;
+    if (type.size() <= suffix.size() || type.substr(type.size() - suffix.size()) != suffix)
+      continue;
     const int lanes = static_cast<int>(FindInteger(suffix).value_or(1));
-    if (std::optional<ScalarType> vector = find(type.substr(0, type.size() - suffix.size()), lanes)) {
+    if (std::optional<ScalarType> vector =
+            find(type.substr(0, type.size() - suffix.size()), lanes)) {
       return vector;
     }
   }

@@ -27,7 +27,8 @@ TEST_CASE("FindKernels reads a CUDA kernel with all its qualifiers", "[program]"
   REQUIRE(kernel.max_threads);
   CHECK(kernel.max_threads->text() == "32*BM");
   REQUIRE(kernel.parameters.size() == 5);
-  CHECK((kernel.parameters[0].is_const && kernel.parameters[0].is_restrict && kernel.parameters[0].is_pointer));
+  CHECK((kernel.parameters[0].is_const && kernel.parameters[0].is_restrict &&
+         kernel.parameters[0].is_pointer));
   CHECK((!kernel.parameters[1].is_const && kernel.parameters[1].is_pointer));
   CHECK(kernel.parameters[2].type == "unsigned long long");
   CHECK_FALSE(kernel.parameters[2].is_pointer);
@@ -36,10 +37,11 @@ TEST_CASE("FindKernels reads a CUDA kernel with all its qualifiers", "[program]"
 }
 
 TEST_CASE("FindKernels reads an OpenCL kernel with a required block", "[program]") {
-  const KernelSignature kernel =
-      OnlyKernel("__kernel __attribute__((reqd_work_group_size(64, 2, 1)))\n"
-                 "void f(__global const float4 *restrict x, __constant half *w, global uint *y, const long n) {}",
-                 Dialect::kOpenCl);
+  const KernelSignature kernel = OnlyKernel(
+      "__kernel __attribute__((reqd_work_group_size(64, 2, 1)))\n"
+      "void f(__global const float4 *restrict x, __constant half *w, global uint *y, const long n) "
+      "{}",
+      Dialect::kOpenCl);
 
   REQUIRE(kernel.required_block);
   CHECK(kernel.required_block->at(1).text() == "2");
@@ -69,20 +71,21 @@ TEST_CASE("FindKernels sees no kernel in comments, strings or preprocessor lines
 
 TEST_CASE("FindKernels is not misled by what surrounds a kernel", "[program]") {
   const std::string before = GENERATE(
-      "", "template <int N> __device__ float g(float x) { return x; }\n",
-      "struct S { int a; };\n", "static const char c = '{';\n", "#if 0\nint g() { return 1; }\n#endif\n",
+      "", "template <int N> __device__ float g(float x) { return x; }\n", "struct S { int a; };\n",
+      "static const char c = '{';\n", "#if 0\nint g() { return 1; }\n#endif\n",
       "namespace n { struct T { }; }\n", "using namespace std;\n", "__global__ void f(int* y);\n");
   CAPTURE(before);
 
-  const KernelSignature kernel = OnlyKernel(before + "__global__ void f(int* y) { if (1) { y[0] = 1; } }");
+  const KernelSignature kernel =
+      OnlyKernel(before + "__global__ void f(int* y) { if (1) { y[0] = 1; } }");
 
   CHECK(kernel.name == "f");
   CHECK_FALSE(kernel.has_c_linkage);
 }
 
 TEST_CASE("FindKernels gives kernels of a linkage block C linkage", "[program]") {
-  const KernelSignature kernel =
-      OnlyKernel("extern \"C\" {\n__device__ int g() { return 1; }\n__global__ void f(void) {}\n}\n");
+  const KernelSignature kernel = OnlyKernel(
+      "extern \"C\" {\n__device__ int g() { return 1; }\n__global__ void f(void) {}\n}\n");
 
   CHECK(kernel.has_c_linkage);
   CHECK(kernel.parameters.empty());
@@ -93,6 +96,7 @@ TEST_CASE("FindKernels refuses kernels that a plan cannot launch", "[program]") 
     std::string text;
     std::string expected;
   };
+
   const auto c = GENERATE(values<Case>({
       {"template <int N> __global__ void f(int* y) {}", "is a template"},
       {"namespace a::b { __global__ void f(int* y) {} }", "inside a namespace"},
@@ -111,16 +115,22 @@ TEST_CASE("FindKernels refuses kernels that a plan cannot launch", "[program]") 
 }
 
 TEST_CASE("FindKernels refuses local memory parameters", "[program]") {
-  const KernelScan scan =
-      FindKernels("__kernel void f(__local float* tile) {}", Dialect::kOpenCl);
+  const KernelScan scan = FindKernels("__kernel void f(__local float* tile) {}", Dialect::kOpenCl);
 
   CHECK_THAT(ToText(scan.diagnostics), Contains("local memory"));
 }
 
 TEST_CASE("FindScalarType knows scalars and vectors", "[program]") {
-  const auto [type, bytes, lanes] = GENERATE(table<std::string, int, int>(
-      {{"float", 4, 1}, {"float4", 4, 4}, {"double2", 8, 2}, {"unsigned int", 4, 1}, {"uchar16", 1, 16},
-       {"half2", 2, 2}, {"__nv_bfloat162", 2, 2}, {"uint8_t", 1, 1}, {"int64_t", 8, 1}, {"size_t", 8, 1}}));
+  const auto [type, bytes, lanes] = GENERATE(table<std::string, int, int>({{"float", 4, 1},
+                                                                           {"float4", 4, 4},
+                                                                           {"double2", 8, 2},
+                                                                           {"unsigned int", 4, 1},
+                                                                           {"uchar16", 1, 16},
+                                                                           {"half2", 2, 2},
+                                                                           {"__nv_bfloat162", 2, 2},
+                                                                           {"uint8_t", 1, 1},
+                                                                           {"int64_t", 8, 1},
+                                                                           {"size_t", 8, 1}}));
   CAPTURE(type);
 
   const std::optional<ScalarType> scalar = FindScalarType(type);

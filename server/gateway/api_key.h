@@ -14,6 +14,7 @@ class ApiKey {
  public:
   // No key: the header is empty, for local servers.
   ApiKey() = default;
+
   explicit ApiKey(std::string secret) : secret_(std::move(secret)) {}
 
   // The first line of a file, without blanks at its ends. INVALID_ARGUMENT when

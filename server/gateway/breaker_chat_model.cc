@@ -10,10 +10,12 @@
 
 namespace mtmc::gateway {
 
-BreakerChatModel::BreakerChatModel(std::unique_ptr<ChatModel> inner, base::Clock& clock, Options options)
+BreakerChatModel::BreakerChatModel(std::unique_ptr<ChatModel> inner, base::Clock& clock,
+                                   Options options)
     : inner_(std::move(inner)), clock_(clock), options_(options) {}
 
-absl::StatusOr<ChatReply> BreakerChatModel::Complete(const ChatRequest& request, absl::Time deadline) {
+absl::StatusOr<ChatReply> BreakerChatModel::Complete(const ChatRequest& request,
+                                                     absl::Time deadline) {
   MTMC_RETURN_IF_ERROR(Admit());
   absl::StatusOr<ChatReply> reply = inner_->Complete(request, deadline);
   Note(reply.status());
@@ -25,9 +27,10 @@ absl::Status BreakerChatModel::Admit() {
   if (failures_ < options_.max_failures) return absl::OkStatus();
   const absl::Time now = clock_.Now();
   if (now < open_until_) {
-    return rpc::MakeError(absl::StatusCode::kUnavailable, "CODER_UNAVAILABLE",
-                          absl::StrCat("the model failed ", failures_, " times in a row; next try in ",
-                                       absl::ToInt64Seconds(open_until_ - now) + 1, " s"));
+    return rpc::MakeError(
+        absl::StatusCode::kUnavailable, "CODER_UNAVAILABLE",
+        absl::StrCat("the model failed ", failures_, " times in a row; next try in ",
+                     absl::ToInt64Seconds(open_until_ - now) + 1, " s"));
   }
   // This call is the probe; others are refused until it has an outcome.
   open_until_ = now + options_.open_time;

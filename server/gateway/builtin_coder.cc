@@ -33,10 +33,13 @@ absl::StatusOr<CodingResult> ToResult(absl::StatusOr<kernel::EngineProgram> prog
   }
   const std::string message(program.status().message());
   switch (program.status().code()) {
-    case absl::StatusCode::kNotFound: return Fail("ILLEGAL_ACTION", message);
+    case absl::StatusCode::kNotFound:
+      return Fail("ILLEGAL_ACTION", message);
     case absl::StatusCode::kUnimplemented:
-    case absl::StatusCode::kFailedPrecondition: return Fail("UNSUPPORTED", message);
-    default: return program.status();
+    case absl::StatusCode::kFailedPrecondition:
+      return Fail("UNSUPPORTED", message);
+    default:
+      return program.status();
   }
 }
 
@@ -51,7 +54,8 @@ absl::StatusOr<CodingResult> BuiltinCoder::CreateProgram(const CodingTask& task)
 
 absl::StatusOr<CodingResult> BuiltinCoder::ApplyAction(const CodingTask& task,
                                                        const CodedProgram& program,
-                                                       const CodingAction& action, const Feedback&) {
+                                                       const CodingAction& action,
+                                                       const Feedback&) {
   if (program.schedule.empty()) {
     return Fail("UNSUPPORTED", "the program has no schedule; only coder `llm` can change it");
   }

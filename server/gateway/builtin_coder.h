@@ -14,7 +14,9 @@ namespace mtmc::gateway {
 class BuiltinCoder final : public MicroCoder {
  public:
   std::string name() const override { return "builtin"; }
+
   std::string description() const override { return "built-in engine: deterministic, no tokens"; }
+
   absl::StatusOr<CodingResult> CreateProgram(const CodingTask& task) override;
   absl::StatusOr<CodingResult> ApplyAction(const CodingTask& task, const CodedProgram& program,
                                            const CodingAction& action,

@@ -28,6 +28,7 @@ using testing::StatusIs;
 class LeapingClock final : public base::Clock {
  public:
   absl::Time Now() const override { return now_; }
+
   void Wait(absl::CondVar&, absl::Mutex&, absl::Time deadline) override { now_ = deadline; }
 
  private:
@@ -95,8 +96,9 @@ TEST_CASE("RetryingChatModel does not begin a wait that passes the deadline", "[
 }
 
 TEST_CASE("RetryingChatModel does not repeat what was looked at", "[gateway]") {
-  const absl::StatusCode code = GENERATE(absl::StatusCode::kDeadlineExceeded, absl::StatusCode::kDataLoss,
-                                         absl::StatusCode::kFailedPrecondition);
+  const absl::StatusCode code =
+      GENERATE(absl::StatusCode::kDeadlineExceeded, absl::StatusCode::kDataLoss,
+               absl::StatusCode::kFailedPrecondition);
   LeapingClock clock;
   Decorated<RetryingChatModel> retrying(clock);
   retrying.fake->Push(absl::Status(code, "no"));
@@ -110,7 +112,8 @@ TEST_CASE("BreakerChatModel refuses at once after failures in a row", "[gateway]
   Decorated<BreakerChatModel> breaker(clock, {.max_failures = 2});
   breaker.fake->Push(Unavailable());
   breaker.fake->Push(absl::DeadlineExceededError("slow"));
-  for (int i = 0; i < 2; ++i) breaker.model.Complete({}, absl::InfiniteFuture()).status().IgnoreError();
+  for (int i = 0; i < 2; ++i)
+    breaker.model.Complete({}, absl::InfiniteFuture()).status().IgnoreError();
 
   CHECK_THAT(breaker.model.Complete({}, absl::InfiniteFuture()).status(),
              StatusIs(absl::StatusCode::kUnavailable, "2 times in a row"));
@@ -188,13 +191,15 @@ TEST_CASE("A recording answers the same requests without a model", "[gateway]") 
   REQUIRE_THAT(folder.status(), IsOk());
   const std::filesystem::path path = folder->path() / "replies.jsonl";
   auto* fake = new FakeChatModel;
-  fake->Push(ChatReply{.text = "first\n\xc3\xa9", .is_cut = true, .input_tokens = 5, .model = "m-1"});
+  fake->Push(
+      ChatReply{.text = "first\n\xc3\xa9", .is_cut = true, .input_tokens = 5, .model = "m-1"});
   fake->Push(ChatReply{.text = "second"});
   {
     auto recording = RecordingChatModel::Create(std::unique_ptr<ChatModel>(fake), path);
     REQUIRE_THAT(recording.status(), IsOk());
     for (int i = 0; i < 2; ++i) {
-      REQUIRE_THAT((*recording)->Complete(MakeRequest("a"), absl::InfiniteFuture()).status(), IsOk());
+      REQUIRE_THAT((*recording)->Complete(MakeRequest("a"), absl::InfiniteFuture()).status(),
+                   IsOk());
     }
   }
 

@@ -27,10 +27,14 @@ absl::Status InvalidContext(const std::string& message) {
 
 absl::StatusOr<kernel::Dialect> DialectOf(v1::Dialect dialect) {
   switch (dialect) {
-    case v1::DIALECT_OPENCL: return kernel::Dialect::kOpenCl;
-    case v1::DIALECT_CUDA: return kernel::Dialect::kCuda;
-    case v1::DIALECT_TRITON: return kernel::Dialect::kTriton;
-    default: return InvalidContext("the dialect is not set");
+    case v1::DIALECT_OPENCL:
+      return kernel::Dialect::kOpenCl;
+    case v1::DIALECT_CUDA:
+      return kernel::Dialect::kCuda;
+    case v1::DIALECT_TRITON:
+      return kernel::Dialect::kTriton;
+    default:
+      return InvalidContext("the dialect is not set");
   }
 }
 
@@ -65,15 +69,16 @@ DeviceModel DeviceOf(const v1::DeviceFacts& facts, kernel::Dialect dialect) {
   // Zero means that the worker does not know; the defaults are safe everywhere.
   const DeviceModel defaults;
   const auto known = [](int64_t value, int64_t fallback) { return value > 0 ? value : fallback; };
-  return {.dialect = dialect,
-          .max_threads_per_block = known(facts.max_threads_per_block(), defaults.max_threads_per_block),
-          .shared_bytes_per_block =
-              known(facts.shared_memory_per_block_bytes(), defaults.shared_bytes_per_block),
-          .compute_units = known(facts.compute_units(), defaults.compute_units),
-          .warp_size = known(facts.warp_size(), defaults.warp_size),
-          .vector_bytes = known(facts.vector_bytes(), defaults.vector_bytes),
-          .cache_bytes = known(facts.cache_bytes(), defaults.cache_bytes),
-          .text = DescribeDevice(facts)};
+  return {
+      .dialect = dialect,
+      .max_threads_per_block = known(facts.max_threads_per_block(), defaults.max_threads_per_block),
+      .shared_bytes_per_block =
+          known(facts.shared_memory_per_block_bytes(), defaults.shared_bytes_per_block),
+      .compute_units = known(facts.compute_units(), defaults.compute_units),
+      .warp_size = known(facts.warp_size(), defaults.warp_size),
+      .vector_bytes = known(facts.vector_bytes(), defaults.vector_bytes),
+      .cache_bytes = known(facts.cache_bytes(), defaults.cache_bytes),
+      .text = DescribeDevice(facts)};
 }
 
 Feedback::Outcome OutcomeOf(const v1::Evaluation& evaluation) {
@@ -82,18 +87,25 @@ Feedback::Outcome OutcomeOf(const v1::Evaluation& evaluation) {
     switch (evaluation.failure().kind()) {
       case v1::Failure::KIND_PARSE:
       case v1::Failure::KIND_CHECK:
-      case v1::Failure::KIND_COMPILE: return Outcome::kBuildFailed;
+      case v1::Failure::KIND_COMPILE:
+        return Outcome::kBuildFailed;
       case v1::Failure::KIND_WRONG_RESULT:
       case v1::Failure::KIND_NONDETERMINISTIC:
-      case v1::Failure::KIND_CHEAT: return Outcome::kWrongResult;
-      default: return Outcome::kLaunchFailed;
+      case v1::Failure::KIND_CHEAT:
+        return Outcome::kWrongResult;
+      default:
+        return Outcome::kLaunchFailed;
     }
   }
   switch (evaluation.verdict()) {
-    case v1::Evaluation::VERDICT_UNSPECIFIED: return Outcome::kNone;
-    case v1::Evaluation::VERDICT_CORRECT: return Outcome::kCorrect;
-    case v1::Evaluation::VERDICT_UNSAFE: return Outcome::kLaunchFailed;
-    default: return Outcome::kWrongResult;
+    case v1::Evaluation::VERDICT_UNSPECIFIED:
+      return Outcome::kNone;
+    case v1::Evaluation::VERDICT_CORRECT:
+      return Outcome::kCorrect;
+    case v1::Evaluation::VERDICT_UNSAFE:
+      return Outcome::kLaunchFailed;
+    default:
+      return Outcome::kWrongResult;
   }
 }
 
@@ -101,7 +113,8 @@ std::string VerdictText(const v1::Evaluation& evaluation) {
   std::string text;
   if (evaluation.verdict() != v1::Evaluation::VERDICT_UNSPECIFIED) {
     absl::StrAppend(&text, "verdict: ",
-                    LowerName(v1::Evaluation::Verdict_Name(evaluation.verdict()), "VERDICT_"), "\n");
+                    LowerName(v1::Evaluation::Verdict_Name(evaluation.verdict()), "VERDICT_"),
+                    "\n");
   }
   if (evaluation.has_failure()) {
     const v1::Failure& failure = evaluation.failure();
@@ -122,11 +135,13 @@ std::string MeasuredText(const v1::Evaluation& evaluation) {
   std::string text;
   if (evaluation.has_measurement()) {
     absl::StrAppend(&text, "median time: ",
-                    absl::StrFormat("%.4g ms", 1e3 * evaluation.measurement().median_seconds()), "\n");
+                    absl::StrFormat("%.4g ms", 1e3 * evaluation.measurement().median_seconds()),
+                    "\n");
   }
   for (const v1::Comparison& comparison : evaluation.comparisons()) {
-    absl::StrAppend(&text, "against ", LowerName(v1::Baseline_Name(comparison.baseline()), "BASELINE_"),
-                    ": ", absl::StrFormat("%.2fx", comparison.speedup()), "\n");
+    absl::StrAppend(&text, "against ",
+                    LowerName(v1::Baseline_Name(comparison.baseline()), "BASELINE_"), ": ",
+                    absl::StrFormat("%.2fx", comparison.speedup()), "\n");
   }
   for (const auto& [name, value] : evaluation.tuned()) {
     absl::StrAppend(&text, "best ", name, " = ", value, "\n");
@@ -135,8 +150,8 @@ std::string MeasuredText(const v1::Evaluation& evaluation) {
     absl::StrAppend(&text, "profile: ", evaluation.profile().summary(), "\n");
   }
   for (const v1::KernelActivity& kernel : evaluation.profile().kernels()) {
-    absl::StrAppend(&text, "  ", kernel.kernel(), ": ", absl::StrFormat("%.0f%%", 100 * kernel.share_ratio()),
-                    " of the time\n");
+    absl::StrAppend(&text, "  ", kernel.kernel(), ": ",
+                    absl::StrFormat("%.0f%%", 100 * kernel.share_ratio()), " of the time\n");
   }
   return text;
 }
@@ -152,14 +167,15 @@ absl::StatusOr<CodingTask> FromProto(const v1::CodingContext& proto) {
   const v1::Precision precision = proto.problem().precision() == v1::PRECISION_UNSPECIFIED
                                       ? v1::PRECISION_KERNELBENCH
                                       : proto.problem().precision();
-  return CodingTask{.graph = *std::move(graph),
-                    .device = DeviceOf(proto.device(), *dialect),
-                    .allow_library = proto.allow_library(),
-                    .allow_tf32 = precision == v1::PRECISION_TF32 || precision == v1::PRECISION_HALF,
-                    .precision = LowerName(v1::Precision_Name(precision), "PRECISION_"),
-                    .model = proto.model(),
-                    .seed = proto.seed(),
-                    .max_tokens = proto.max_tokens()};
+  return CodingTask{
+      .graph = *std::move(graph),
+      .device = DeviceOf(proto.device(), *dialect),
+      .allow_library = proto.allow_library(),
+      .allow_tf32 = precision == v1::PRECISION_TF32 || precision == v1::PRECISION_HALF,
+      .precision = LowerName(v1::Precision_Name(precision), "PRECISION_"),
+      .model = proto.model(),
+      .seed = proto.seed(),
+      .max_tokens = proto.max_tokens()};
 }
 
 absl::StatusOr<CodingAction> FromProto(const v1::Action& proto) {

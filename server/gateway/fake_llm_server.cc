@@ -118,8 +118,9 @@ std::string FakeLlmServer::base_url() const {
 }
 
 void FakeLlmServer::Answer(int status, const std::string& body, const std::string& headers) {
-  AnswerBytes(absl::StrCat("HTTP/1.1 ", status, " X\r\nContent-Type: application/json\r\nContent-Length: ",
-                           body.size(), "\r\n", headers, "\r\n", body));
+  AnswerBytes(absl::StrCat("HTTP/1.1 ", status,
+                           " X\r\nContent-Type: application/json\r\nContent-Length: ", body.size(),
+                           "\r\n", headers, "\r\n", body));
 }
 
 void FakeLlmServer::AnswerBytes(const std::string& bytes) {

@@ -62,7 +62,8 @@ struct Flags {
   int64_t max_tokens = LlmCoder::Options().max_tokens;
   int64_t max_reply_tokens = LlmCoder::Options().max_reply_tokens;
   double temperature = LlmCoder::Options().temperature;
-  int first_byte_timeout_s = static_cast<int>(absl::ToInt64Seconds(HttpLimits().first_byte_timeout));
+  int first_byte_timeout_s =
+      static_cast<int>(absl::ToInt64Seconds(HttpLimits().first_byte_timeout));
   int total_timeout_s = static_cast<int>(absl::ToInt64Seconds(LlmCoder::Options().total_timeout));
   int llm_threads = 16;
 };
@@ -84,8 +85,10 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--api-key-file", flags.api_key_file,
                  "file whose first line is the key; default is the variable OPENAI_API_KEY");
   app.add_option("--model", flags.model, "language model of requests that name none");
-  auto* record = app.add_option("--record", flags.record, "file that every model reply is appended to");
-  app.add_option("--replay", flags.replay, "recording that answers instead of a server; adds the coder llm")
+  auto* record =
+      app.add_option("--record", flags.record, "file that every model reply is appended to");
+  app.add_option("--replay", flags.replay,
+                 "recording that answers instead of a server; adds the coder llm")
       ->excludes(record);
   app.add_option("--max-tokens", flags.max_tokens, "most tokens of one call, prompt and reply")
       ->check(CLI::Range(1000, 10000000))
@@ -127,8 +130,10 @@ absl::StatusOr<std::unique_ptr<ChatModel>> MakeChatModel(const Flags& flags, bas
     const std::string base_url = flags.base_url.empty() ? kOpenAiUrl : flags.base_url;
     const HttpLimits limits = {.first_byte_timeout = absl::Seconds(flags.first_byte_timeout_s)};
     MTMC_ASSIGN_OR_RETURN(model, OpenAiChatModel::Create({base_url, std::move(key), limits}));
-    model = std::make_unique<RetryingChatModel>(std::move(model), clock, RetryingChatModel::Options());
-    model = std::make_unique<BreakerChatModel>(std::move(model), clock, BreakerChatModel::Options());
+    model =
+        std::make_unique<RetryingChatModel>(std::move(model), clock, RetryingChatModel::Options());
+    model =
+        std::make_unique<BreakerChatModel>(std::move(model), clock, BreakerChatModel::Options());
     if (!flags.record.empty()) {
       MTMC_ASSIGN_OR_RETURN(model, RecordingChatModel::Create(std::move(model), flags.record));
     }
@@ -176,7 +181,8 @@ int Serve(const Flags& flags, const std::vector<CoderSlot>& coders, metrics::Reg
 
 int Main(int argc, char** argv) {
   Flags flags;
-  CLI::App app("The micro step of mtmc: writes the program that an action asks for.", "mtmc-gateway");
+  CLI::App app("The micro step of mtmc: writes the program that an action asks for.",
+               "mtmc-gateway");
   Declare(app, flags);
   try {
     app.parse(argc, argv);

@@ -47,8 +47,8 @@ class GatewayService final : public v1::MicroCodingService::CallbackService {
                                           const v1::CreateProgramRequest* request,
                                           v1::CreateProgramResponse* response) override {
     return Serve(context, *request, *response, "CreateProgram",
-                 [](MicroCoder& coder, const v1::CreateProgramRequest& message, const rpc::Call& call)
-                     -> absl::StatusOr<v1::CreateProgramResponse> {
+                 [](MicroCoder& coder, const v1::CreateProgramRequest& message,
+                    const rpc::Call& call) -> absl::StatusOr<v1::CreateProgramResponse> {
                    MTMC_ASSIGN_OR_RETURN(const CodingTask task, TaskOf(message.context(), call));
                    MTMC_ASSIGN_OR_RETURN(const CodingResult result, coder.CreateProgram(task));
                    return ToResponse<v1::CreateProgramResponse>(result);
@@ -59,13 +59,14 @@ class GatewayService final : public v1::MicroCodingService::CallbackService {
                                         const v1::ApplyActionRequest* request,
                                         v1::ApplyActionResponse* response) override {
     return Serve(context, *request, *response, "ApplyAction",
-                 [](MicroCoder& coder, const v1::ApplyActionRequest& message, const rpc::Call& call)
-                     -> absl::StatusOr<v1::ApplyActionResponse> {
+                 [](MicroCoder& coder, const v1::ApplyActionRequest& message,
+                    const rpc::Call& call) -> absl::StatusOr<v1::ApplyActionResponse> {
                    MTMC_ASSIGN_OR_RETURN(const CodingTask task, TaskOf(message.context(), call));
                    MTMC_ASSIGN_OR_RETURN(const CodingAction action, FromProto(message.action()));
-                   MTMC_ASSIGN_OR_RETURN(const CodingResult result,
-                                         coder.ApplyAction(task, FromProto(message.program()), action,
-                                                           FromProto(message.evaluation())));
+                   MTMC_ASSIGN_OR_RETURN(
+                       const CodingResult result,
+                       coder.ApplyAction(task, FromProto(message.program()), action,
+                                         FromProto(message.evaluation())));
                    return ToResponse<v1::ApplyActionResponse>(result);
                  });
   }
@@ -74,14 +75,15 @@ class GatewayService final : public v1::MicroCodingService::CallbackService {
                                         const v1::ListActionsRequest* request,
                                         v1::ListActionsResponse* response) override {
     return Serve(context, *request, *response, "ListActions",
-                 [](MicroCoder& coder, const v1::ListActionsRequest& message, const rpc::Call& call)
-                     -> absl::StatusOr<v1::ListActionsResponse> {
+                 [](MicroCoder& coder, const v1::ListActionsRequest& message,
+                    const rpc::Call& call) -> absl::StatusOr<v1::ListActionsResponse> {
                    MTMC_ASSIGN_OR_RETURN(const CodingTask task, TaskOf(message.context(), call));
                    MTMC_ASSIGN_OR_RETURN(const std::vector<CodingAction> actions,
                                          coder.ListActions(task, FromProto(message.program()),
                                                            FromProto(message.evaluation())));
                    v1::ListActionsResponse listed;
-                   for (const CodingAction& action : actions) *listed.add_actions() = ToProto(action);
+                   for (const CodingAction& action : actions)
+                     *listed.add_actions() = ToProto(action);
                    return listed;
                  });
   }
@@ -133,9 +135,10 @@ class GatewayService final : public v1::MicroCodingService::CallbackService {
     for (const CoderSlot& slot : coders_) {
       absl::StrAppend(&known, known.empty() ? "" : ", ", slot.coder->name());
     }
-    return rpc::MakeError(absl::StatusCode::kNotFound, "CODER_NOT_FOUND",
-                          absl::StrCat("coder '", name, "' is not configured here; configured: ", known),
-                          {{"coder", name}});
+    return rpc::MakeError(
+        absl::StatusCode::kNotFound, "CODER_NOT_FOUND",
+        absl::StrCat("coder '", name, "' is not configured here; configured: ", known),
+        {{"coder", name}});
   }
 
   template <typename Response>

@@ -5,8 +5,9 @@
 
 #include "server/gateway/gateway_service.h"
 
-#include <catch2/catch.hpp>
 #include <grpcpp/grpcpp.h>
+
+#include <catch2/catch.hpp>
 
 #include "absl/time/clock.h"
 #include "common/base/executor.h"
@@ -81,7 +82,8 @@ v1::ApplyActionRequest MakeApplyRequest() {
 
 TEST_CASE("The gateway applies an action", "[gateway]") {
   Gateway gateway;
-  gateway.model.Push(ChatReply{.text = std::string("```\n") + kProgram + "```", .input_tokens = 7, .model = "m-1"});
+  gateway.model.Push(ChatReply{
+      .text = std::string("```\n") + kProgram + "```", .input_tokens = 7, .model = "m-1"});
 
   const auto response = gateway.Call(&Stub::ApplyAction, MakeApplyRequest());
 
@@ -145,11 +147,13 @@ TEST_CASE("The gateway refuses requests that make no sense", "[gateway]") {
 
   SECTION("no dialect") {
     request.mutable_context()->clear_dialect();
-    CHECK(rpc::ErrorReason(gateway.Call(&Stub::ApplyAction, request).status()) == "CODING_CONTEXT_INVALID");
+    CHECK(rpc::ErrorReason(gateway.Call(&Stub::ApplyAction, request).status()) ==
+          "CODING_CONTEXT_INVALID");
   }
   SECTION("a broken graph") {
     request.mutable_context()->mutable_graph()->add_inputs()->set_name("1");
-    CHECK(rpc::ErrorReason(gateway.Call(&Stub::ApplyAction, request).status()) == "CODING_CONTEXT_INVALID");
+    CHECK(rpc::ErrorReason(gateway.Call(&Stub::ApplyAction, request).status()) ==
+          "CODING_CONTEXT_INVALID");
   }
   SECTION("no action") {
     request.mutable_action()->clear_type();
@@ -172,8 +176,12 @@ TEST_CASE("An evaluation tells a coder what went wrong", "[gateway]") {
 }
 
 TEST_CASE("An action survives the way to its proto", "[gateway]") {
-  const CodingAction action = {.type = "fix_build", .kernels = {"f"}, .first_line = 2, .last_line = 3,
-                               .arguments = {{"precision", "tf32"}}, .text = "fix the build"};
+  const CodingAction action = {.type = "fix_build",
+                               .kernels = {"f"},
+                               .first_line = 2,
+                               .last_line = 3,
+                               .arguments = {{"precision", "tf32"}},
+                               .text = "fix the build"};
 
   const absl::StatusOr<CodingAction> copy = FromProto(ToProto(action));
 

@@ -45,10 +45,14 @@ enum class Step { kConnect, kSend, kFirstByte, kBody };
 
 std::string_view ToText(Step step) {
   switch (step) {
-    case Step::kConnect: return "connecting";
-    case Step::kSend: return "sending the request";
-    case Step::kFirstByte: return "waiting for the answer";
-    case Step::kBody: return "reading the answer";
+    case Step::kConnect:
+      return "connecting";
+    case Step::kSend:
+      return "sending the request";
+    case Step::kFirstByte:
+      return "waiting for the answer";
+    case Step::kBody:
+      return "reading the answer";
   }
   return "";
 }
@@ -114,7 +118,8 @@ class Exchange {
     const auto [error, endpoint] = co_await stream.async_connect(endpoints, kAwait);
     if (!error) co_return true;
     // A connection that does not come about in time is one that is not there.
-    result_ = absl::UnavailableError(absl::StrCat(error.message(), " while connecting to ", url.host));
+    result_ =
+        absl::UnavailableError(absl::StrCat(error.message(), " while connecting to ", url.host));
     co_return false;
   }
 
@@ -130,7 +135,8 @@ class Exchange {
     Parser parser;
     parser.body_limit(limits_.max_body_bytes);
     SetTimeout(socket, limits_.first_byte_timeout);
-    const auto [head_error, head] = co_await http::async_read_header(stream, buffer, parser, kAwait);
+    const auto [head_error, head] =
+        co_await http::async_read_header(stream, buffer, parser, kAwait);
     if (head_error) {
       Fail(head_error, Step::kFirstByte);
       co_return;
@@ -168,8 +174,8 @@ class Exchange {
 
 absl::StatusOr<Url> ParseUrl(const std::string& text) {
   const auto parsed = boost::urls::parse_uri(text);
-  if (parsed.has_error() || parsed->host().empty() || parsed->has_userinfo() || parsed->has_query() ||
-      (parsed->scheme() != "http" && parsed->scheme() != "https")) {
+  if (parsed.has_error() || parsed->host().empty() || parsed->has_userinfo() ||
+      parsed->has_query() || (parsed->scheme() != "http" && parsed->scheme() != "https")) {
     return absl::InvalidArgumentError(
         "the base URL is not of the form https://HOST[:PORT]/PATH without user and query");
   }
@@ -182,7 +188,8 @@ absl::StatusOr<Url> ParseUrl(const std::string& text) {
   return url;
 }
 
-absl::StatusOr<HttpResponse> PostJson(const Url& url, const std::map<std::string, std::string>& headers,
+absl::StatusOr<HttpResponse> PostJson(const Url& url,
+                                      const std::map<std::string, std::string>& headers,
                                       std::string body, const HttpLimits& limits,
                                       absl::Time deadline) {
   if (absl::Now() >= deadline) return absl::DeadlineExceededError("out of time before connecting");

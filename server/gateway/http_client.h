@@ -43,7 +43,8 @@ struct HttpLimits {
 // UNAVAILABLE when there is no connection, DEADLINE_EXCEEDED when a limit of
 // time is reached, DATA_LOSS when the answer is no HTTP, ends early or is too
 // large. An HTTP error status is a response.
-absl::StatusOr<HttpResponse> PostJson(const Url& url, const std::map<std::string, std::string>& headers,
+absl::StatusOr<HttpResponse> PostJson(const Url& url,
+                                      const std::map<std::string, std::string>& headers,
                                       std::string body, const HttpLimits& limits,
                                       absl::Time deadline);
 

@@ -31,9 +31,11 @@ std::string MessageOf(const absl::Status& status) { return std::string(status.me
 // model that cannot be reached is the environment's fault.
 absl::StatusOr<CodingResult> FromFailedCall(const absl::Status& status, const std::string& model) {
   if (absl::IsDeadlineExceeded(status)) {
-    return Fail("REPLY_TIMEOUT", "the model did not reply in time: " + MessageOf(status), {.model = model});
+    return Fail("REPLY_TIMEOUT", "the model did not reply in time: " + MessageOf(status),
+                {.model = model});
   }
-  if (absl::IsDataLoss(status)) return Fail("REPLY_NOT_PARSED", MessageOf(status), {.model = model});
+  if (absl::IsDataLoss(status))
+    return Fail("REPLY_NOT_PARSED", MessageOf(status), {.model = model});
   if (absl::IsUnavailable(status) && rpc::ErrorReason(status).empty()) {
     return rpc::MakeError(absl::StatusCode::kUnavailable, "CODER_UNAVAILABLE", MessageOf(status));
   }
@@ -46,7 +48,8 @@ CodingResult CheckDialect(CodingResult result, kernel::Dialect dialect) {
   if (program == nullptr) return result;
   const kernel::ParseResult parsed = kernel::ParseProgram(program->text);
   if (parsed.program && parsed.program->dialect == dialect) return result;
-  return Fail("REPLY_NOT_PARSED", kernel::Concat("the program is not written in ", kernel::ToText(dialect)),
+  return Fail("REPLY_NOT_PARSED",
+              kernel::Concat("the program is not written in ", kernel::ToText(dialect)),
               std::move(result.token_use));
 }
 
@@ -68,8 +71,10 @@ absl::StatusOr<CodingResult> LlmCoder::CreateProgram(const CodingTask& task) {
   return Ask(task, MakeStartPrompt(task));
 }
 
-absl::StatusOr<CodingResult> LlmCoder::ApplyAction(const CodingTask& task, const CodedProgram& program,
-                                                   const CodingAction& action, const Feedback& feedback) {
+absl::StatusOr<CodingResult> LlmCoder::ApplyAction(const CodingTask& task,
+                                                   const CodedProgram& program,
+                                                   const CodingAction& action,
+                                                   const Feedback& feedback) {
   if (action.type == "stop" || action.type.empty()) {
     return Fail("ILLEGAL_ACTION", "`stop` ends the search; it is nothing to apply");
   }
@@ -108,7 +113,8 @@ absl::StatusOr<ChatRequest> LlmCoder::MakeRequest(const CodingTask& task,
   return request;
 }
 
-absl::StatusOr<CodingResult> LlmCoder::Ask(const CodingTask& task, std::vector<ChatMessage> messages) {
+absl::StatusOr<CodingResult> LlmCoder::Ask(const CodingTask& task,
+                                           std::vector<ChatMessage> messages) {
   MTMC_ASSIGN_OR_RETURN(const ChatRequest request, MakeRequest(task, std::move(messages)));
   const absl::Time deadline =
       std::min(task.deadline - kAnswerMargin, absl::Now() + options_.total_timeout);

@@ -37,6 +37,7 @@ class LlmCoder final : public MicroCoder {
   LlmCoder(ChatModel& model, MicroCoder* starter, Options options);
 
   std::string name() const override { return "llm"; }
+
   std::string description() const override;
   absl::StatusOr<CodingResult> CreateProgram(const CodingTask& task) override;
   absl::StatusOr<CodingResult> ApplyAction(const CodingTask& task, const CodedProgram& program,
@@ -48,7 +49,8 @@ class LlmCoder final : public MicroCoder {
 
  private:
   absl::StatusOr<CodingResult> Ask(const CodingTask& task, std::vector<ChatMessage> messages);
-  absl::StatusOr<ChatRequest> MakeRequest(const CodingTask& task, std::vector<ChatMessage> messages) const;
+  absl::StatusOr<ChatRequest> MakeRequest(const CodingTask& task,
+                                          std::vector<ChatMessage> messages) const;
 
   ChatModel& model_;
   MicroCoder* const starter_;

@@ -38,7 +38,10 @@ CodingTask MakeTask() {
   return task;
 }
 
-const CodingAction kFuse = {.type = "fuse", .kernels = {"add_one", "relu"}, .first_line = 2, .last_line = 3,
+const CodingAction kFuse = {.type = "fuse",
+                            .kernels = {"add_one", "relu"},
+                            .first_line = 2,
+                            .last_line = 3,
                             .text = "fuse add_one and relu (lines 2-3)"};
 
 std::string ReasonOf(const absl::StatusOr<CodingResult>& result) {
@@ -60,7 +63,10 @@ std::string AllText(const std::vector<ChatMessage>& messages) {
 
 TEST_CASE("LlmCoder returns the model's program with the tokens used", "[gateway]") {
   FakeChatModel model;
-  model.Push(ChatReply{.text = "```\n" + kProgram + "```", .input_tokens = 100, .output_tokens = 20, .model = "m-1"});
+  model.Push(ChatReply{.text = "```\n" + kProgram + "```",
+                       .input_tokens = 100,
+                       .output_tokens = 20,
+                       .model = "m-1"});
 
   const absl::StatusOr<CodingResult> result = Apply(model);
 
@@ -85,7 +91,8 @@ TEST_CASE("LlmCoder makes a coder failure of a model that fails", "[gateway]") {
   const auto [outcome, reason] = GENERATE(table<absl::StatusOr<ChatReply>, std::string>({
       {ChatReply{}, "REPLY_EMPTY"},
       {ChatReply{.text = "sorry"}, "REPLY_NOT_PARSED"},
-      {ChatReply{.text = "```\n//@ mtmc 1 cuda\n//@ launch f grid=1 block=1 args=()\n```"}, "REPLY_NOT_PARSED"},
+      {ChatReply{.text = "```\n//@ mtmc 1 cuda\n//@ launch f grid=1 block=1 args=()\n```"},
+       "REPLY_NOT_PARSED"},
       {absl::DeadlineExceededError("slow"), "REPLY_TIMEOUT"},
       {absl::DataLossError("garbled"), "REPLY_NOT_PARSED"},
   }));
@@ -158,34 +165,40 @@ TEST_CASE("LlmCoder asks for a start program where no other coder has one", "[ga
 TEST_CASE("MakeActionPrompt holds everything the step needs", "[gateway]") {
   const Feedback feedback = {.outcome = Feedback::Outcome::kCorrect, .text = "verdict: correct\n"};
 
-  const std::string text = AllText(MakeActionPrompt(MakeTask(), {.text = kProgram}, kFuse, feedback));
+  const std::string text =
+      AllText(MakeActionPrompt(MakeTask(), {.text = kProgram}, kFuse, feedback));
 
-  for (const char* part : {"torch.relu(x)", "//@ output y f32[64]", "Device: Test GPU", "__kernel void add_one",
-                           "verdict: correct", "fuse add_one and relu (lines 2-3)", "3: x = torch.relu(x)",
-                           "worked example", "exactly one fenced code block", "Dialect: opencl"}) {
+  for (const char* part :
+       {"torch.relu(x)", "//@ output y f32[64]", "Device: Test GPU", "__kernel void add_one",
+        "verdict: correct", "fuse add_one and relu (lines 2-3)", "3: x = torch.relu(x)",
+        "worked example", "exactly one fenced code block", "Dialect: opencl"}) {
     CHECK_THAT(text, Contains(part));
   }
 }
 
 TEST_CASE("MakeActionPrompt keeps measured numbers out of the digest", "[gateway]") {
   const auto digest = [](const std::string& measured) {
-    return DigestOf({.messages = MakeActionPrompt(MakeTask(), {.text = kProgram}, kFuse,
-                                                  {.text = "verdict: correct\n", .measured_text = measured})});
+    return DigestOf(
+        {.messages = MakeActionPrompt(MakeTask(), {.text = kProgram}, kFuse,
+                                      {.text = "verdict: correct\n", .measured_text = measured})});
   };
 
   CHECK(digest("median time: 1 ms\n") == digest("median time: 2 ms\n"));
 }
 
 TEST_CASE("MakeActionPrompt cuts a log without bound", "[gateway]") {
-  const Feedback feedback = {.outcome = Feedback::Outcome::kBuildFailed, .text = std::string(10'000'000, 'e')};
+  const Feedback feedback = {.outcome = Feedback::Outcome::kBuildFailed,
+                             .text = std::string(10'000'000, 'e')};
 
   CHECK(AllText(MakeActionPrompt(MakeTask(), {.text = kProgram}, kFuse, feedback)).size() < 60'000);
 }
 
 // Texts of the actions on `program`.
-std::vector<std::string> List(const CodingTask& task, const std::string& program, Feedback feedback = {}) {
+std::vector<std::string> List(const CodingTask& task, const std::string& program,
+                              Feedback feedback = {}) {
   std::vector<std::string> texts;
-  for (const CodingAction& action : ListProgramActions(task, program, feedback)) texts.push_back(action.text);
+  for (const CodingAction& action : ListProgramActions(task, program, feedback))
+    texts.push_back(action.text);
   return texts;
 }
 

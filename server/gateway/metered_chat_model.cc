@@ -13,12 +13,18 @@ constexpr size_t kMaxModels = 20;
 
 const char* OutcomeOf(const absl::Status& status) {
   switch (status.code()) {
-    case absl::StatusCode::kOk: return "ok";
-    case absl::StatusCode::kDeadlineExceeded: return "timeout";
-    case absl::StatusCode::kUnavailable: return "unavailable";
-    case absl::StatusCode::kFailedPrecondition: return "refused";
-    case absl::StatusCode::kDataLoss: return "garbled";
-    default: return "failed";
+    case absl::StatusCode::kOk:
+      return "ok";
+    case absl::StatusCode::kDeadlineExceeded:
+      return "timeout";
+    case absl::StatusCode::kUnavailable:
+      return "unavailable";
+    case absl::StatusCode::kFailedPrecondition:
+      return "refused";
+    case absl::StatusCode::kDataLoss:
+      return "garbled";
+    default:
+      return "failed";
   }
 }
 
@@ -28,7 +34,8 @@ MeteredChatModel::MeteredChatModel(std::unique_ptr<ChatModel> inner, base::Clock
                                    metrics::Registry& registry)
     : inner_(std::move(inner)), clock_(clock), registry_(registry) {}
 
-absl::StatusOr<ChatReply> MeteredChatModel::Complete(const ChatRequest& request, absl::Time deadline) {
+absl::StatusOr<ChatReply> MeteredChatModel::Complete(const ChatRequest& request,
+                                                     absl::Time deadline) {
   const std::string model = LabelOf(request.model);
   const absl::Time start = clock_.Now();
   absl::StatusOr<ChatReply> reply = inner_->Complete(request, deadline);
@@ -43,7 +50,8 @@ absl::StatusOr<ChatReply> MeteredChatModel::Complete(const ChatRequest& request,
   if (!reply.ok()) return reply;
   const auto count = [&](const char* type, int64_t tokens) {
     registry_
-        .MakeCounter("mtmc_llm_tokens_total", "Tokens as billed.", {{"model", model}, {"type", type}})
+        .MakeCounter("mtmc_llm_tokens_total", "Tokens as billed.",
+                     {{"model", model}, {"type", type}})
         .Increment(static_cast<double>(tokens));
   };
   count("input", reply->input_tokens);

@@ -17,13 +17,14 @@ class Registry;
 namespace mtmc::gateway {
 
 // Counts what goes through it:
-//   mtmc_llm_requests_total{model, outcome}       ok, timeout, unavailable, refused, garbled, failed
-//   mtmc_llm_request_duration_seconds{model}      retries included
+//   mtmc_llm_requests_total{model, outcome}       ok, timeout, unavailable, refused, garbled,
+//   failed mtmc_llm_request_duration_seconds{model}      retries included
 //   mtmc_llm_tokens_total{model, type}            input, output
 class MeteredChatModel final : public ChatModel {
  public:
   // `clock` and `registry` are borrowed.
-  MeteredChatModel(std::unique_ptr<ChatModel> inner, base::Clock& clock, metrics::Registry& registry);
+  MeteredChatModel(std::unique_ptr<ChatModel> inner, base::Clock& clock,
+                   metrics::Registry& registry);
 
   absl::StatusOr<ChatReply> Complete(const ChatRequest& request, absl::Time deadline) override;
 

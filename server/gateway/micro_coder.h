@@ -110,7 +110,8 @@ class MicroCoder {
   virtual absl::StatusOr<CodingResult> CreateProgram(const CodingTask& task) = 0;
 
   // `program` after one action.
-  virtual absl::StatusOr<CodingResult> ApplyAction(const CodingTask& task, const CodedProgram& program,
+  virtual absl::StatusOr<CodingResult> ApplyAction(const CodingTask& task,
+                                                   const CodedProgram& program,
                                                    const CodingAction& action,
                                                    const Feedback& feedback) = 0;
 

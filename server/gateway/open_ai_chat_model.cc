@@ -22,7 +22,8 @@ std::string ErrorText(const std::string& body) {
   std::string text = body;
   if (json.is_object() && json.contains("error")) {
     const Json& error = json["error"];
-    const bool has_message = error.is_object() && error.contains("message") && error["message"].is_string();
+    const bool has_message =
+        error.is_object() && error.contains("message") && error["message"].is_string();
     text = has_message ? error["message"].get<std::string>()
                        : error.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
@@ -51,7 +52,8 @@ absl::Status ToStatus(const HttpResponse& response, const ApiKey& key) {
 int64_t TokensOf(const Json& usage, const char* name) {
   if (!usage.is_object()) return 0;
   const auto it = usage.find(name);
-  return it != usage.end() && it->is_number_integer() ? std::max<int64_t>(it->get<int64_t>(), 0) : 0;
+  return it != usage.end() && it->is_number_integer() ? std::max<int64_t>(it->get<int64_t>(), 0)
+                                                      : 0;
 }
 
 absl::StatusOr<ChatReply> NoCompletion(const std::string& what) {
@@ -88,7 +90,8 @@ absl::StatusOr<ChatReply> FromOpenAiJson(const std::string& body) {
   const Json json = Json::parse(body, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return NoCompletion("not a JSON object");
   const auto choices = json.find("choices");
-  if (choices == json.end() || !choices->is_array() || choices->empty()) return NoCompletion("no choices");
+  if (choices == json.end() || !choices->is_array() || choices->empty())
+    return NoCompletion("no choices");
   const Json& choice = choices->front();
   if (!choice.is_object() || !choice.contains("message") || !choice["message"].is_object()) {
     return NoCompletion("no message");
@@ -121,7 +124,8 @@ absl::StatusOr<std::unique_ptr<OpenAiChatModel>> OpenAiChatModel::Create(Options
 OpenAiChatModel::OpenAiChatModel(Url url, ApiKey key, HttpLimits limits)
     : url_(std::move(url)), key_(std::move(key)), limits_(limits) {}
 
-absl::StatusOr<ChatReply> OpenAiChatModel::Complete(const ChatRequest& request, absl::Time deadline) {
+absl::StatusOr<ChatReply> OpenAiChatModel::Complete(const ChatRequest& request,
+                                                    absl::Time deadline) {
   std::map<std::string, std::string> headers;
   if (!key_.is_empty()) headers["Authorization"] = key_.AuthorizationHeader();
   MTMC_ASSIGN_OR_RETURN(HttpResponse response,

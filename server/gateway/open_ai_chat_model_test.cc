@@ -60,12 +60,14 @@ TEST_CASE("OpenAiChatModel sends key, model and limits", "[gateway]") {
 
 TEST_CASE("OpenAiChatModel calls a garbled answer DATA_LOSS", "[gateway]") {
   FakeLlmServer server;
-  const std::string bytes = GENERATE(
-      "", "garbage\r\n\r\n", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"choices\":",
-      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-      "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
-      "HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{\"choices\":[]}",
-      "HTTP/1.1 200 OK\r\nContent-Length: 19\r\n\r\n{\"choices\":[\"none\"]}");
+  const std::string bytes =
+      GENERATE("", "garbage\r\n\r\n", "HTTP/1.1 200 OK\r\n",
+               "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"choices\":",
+               "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+               "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]",
+               "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+               "HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{\"choices\":[]}",
+               "HTTP/1.1 200 OK\r\nContent-Length: 19\r\n\r\n{\"choices\":[\"none\"]}");
   CAPTURE(bytes);
   server.AnswerBytes(bytes);
 
@@ -76,7 +78,8 @@ TEST_CASE("OpenAiChatModel refuses a body above its limit", "[gateway]") {
   FakeLlmServer server;
   server.Answer(200, std::string(100'000, 'x'));
 
-  CHECK_THAT(Ask(server, {.max_body_bytes = 10'000}).status(), StatusIs(absl::StatusCode::kDataLoss));
+  CHECK_THAT(Ask(server, {.max_body_bytes = 10'000}).status(),
+             StatusIs(absl::StatusCode::kDataLoss));
 }
 
 TEST_CASE("OpenAiChatModel gives up on a server that never answers", "[gateway]") {
@@ -93,7 +96,8 @@ TEST_CASE("OpenAiChatModel gives up on a body that never ends", "[gateway]") {
   auto model = OpenAiChatModel::Create({server.base_url(), ApiKey(), {}});
   REQUIRE_THAT(model.status(), IsOk());
 
-  const absl::StatusOr<ChatReply> reply = (*model)->Complete({}, absl::Now() + absl::Milliseconds(50));
+  const absl::StatusOr<ChatReply> reply =
+      (*model)->Complete({}, absl::Now() + absl::Milliseconds(50));
 
   CHECK_THAT(reply.status(), StatusIs(absl::StatusCode::kDeadlineExceeded));
 }
@@ -109,9 +113,11 @@ TEST_CASE("OpenAiChatModel passes on when to come again", "[gateway]") {
 }
 
 TEST_CASE("OpenAiChatModel tells a broken server from a refusal", "[gateway]") {
-  const auto [http_status, code] = GENERATE(table<int, absl::StatusCode>(
-      {{500, absl::StatusCode::kUnavailable}, {503, absl::StatusCode::kUnavailable},
-       {400, absl::StatusCode::kFailedPrecondition}, {404, absl::StatusCode::kFailedPrecondition}}));
+  const auto [http_status, code] =
+      GENERATE(table<int, absl::StatusCode>({{500, absl::StatusCode::kUnavailable},
+                                             {503, absl::StatusCode::kUnavailable},
+                                             {400, absl::StatusCode::kFailedPrecondition},
+                                             {404, absl::StatusCode::kFailedPrecondition}}));
   CAPTURE(http_status);
   FakeLlmServer server;
   server.Answer(http_status, "<html>no</html>");
@@ -153,8 +159,8 @@ TEST_CASE("OpenAiChatModel never repeats the key", "[gateway]") {
 }
 
 TEST_CASE("OpenAiChatModel refuses a base URL it cannot use", "[gateway]") {
-  const std::string url =
-      GENERATE("", "localhost:8000", "ftp://host/v1", "http://", "http://user:secret@host/v1", "http://host/v1?key=1");
+  const std::string url = GENERATE("", "localhost:8000", "ftp://host/v1", "http://",
+                                   "http://user:secret@host/v1", "http://host/v1?key=1");
   CAPTURE(url);
 
   const absl::Status status = OpenAiChatModel::Create({url, ApiKey(), {}}).status();
@@ -166,7 +172,8 @@ TEST_CASE("OpenAiChatModel refuses a base URL it cannot use", "[gateway]") {
 TEST_CASE("ToOpenAiJson joins neighbouring messages of one role", "[gateway]") {
   const ChatRequest request = {
       .model = "m",
-      .messages = {{.role = ChatMessage::Role::kSystem, .text = "s"}, {.text = "a"}, {.text = "b\xff"}}};
+      .messages = {
+          {.role = ChatMessage::Role::kSystem, .text = "s"}, {.text = "a"}, {.text = "b\xff"}}};
 
   const std::string json = ToOpenAiJson(request);
 

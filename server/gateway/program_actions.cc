@@ -72,7 +72,8 @@ std::vector<StepFlow> FlowOf(const kernel::Program& program) {
 }
 
 bool Intersects(const std::set<std::string>& a, const std::set<std::string>& b) {
-  return std::any_of(a.begin(), a.end(), [&](const std::string& name) { return b.count(name) > 0; });
+  return std::any_of(a.begin(), a.end(),
+                     [&](const std::string& name) { return b.count(name) > 0; });
 }
 
 // Collects actions; each text is kept once.
@@ -94,14 +95,16 @@ class ActionList {
 };
 
 void AddKernelActions(const CodingTask& task, const std::string& kernel, ActionList& actions) {
-  actions.Add("tile", {kernel}, Concat("tile ", kernel, " into blocks of threads with local staging"));
+  actions.Add("tile", {kernel},
+              Concat("tile ", kernel, " into blocks of threads with local staging"));
   actions.Add("vectorize", {kernel}, Concat("vectorize loads and stores of ", kernel));
   actions.Add("reorder", {kernel}, Concat("reorder loops and thread mapping of ", kernel));
   actions.Add("split", {kernel}, Concat("split the reduction of ", kernel, " over more blocks"));
   actions.Add("tune", {kernel}, Concat("tune block and tile sizes of ", kernel));
   actions.Add("simplify", {kernel}, Concat("simplify the algebra of ", kernel));
   if (task.device.dialect == kernel::Dialect::kCuda) {
-    actions.Add("pipeline", {kernel}, Concat("pipeline loads of ", kernel, " with asynchronous copies"));
+    actions.Add("pipeline", {kernel},
+                Concat("pipeline loads of ", kernel, " with asynchronous copies"));
     if (task.allow_tf32) {
       actions.Add("tensorize", {kernel}, Concat("tensorize ", kernel, " with tf32 tensor cores"));
     }
@@ -118,16 +121,21 @@ void AddFusions(const std::vector<StepFlow>& steps, ActionList& actions) {
     if (!first.is_launch && !second.is_launch) continue;
     // Neighbours that share nothing gain little from standing in one kernel.
     if (!Intersects(first.writes, second.reads) && !Intersects(first.reads, second.reads)) continue;
-    actions.Add("fuse", {first.name, second.name}, Concat("fuse ", first.name, " and ", second.name));
+    actions.Add("fuse", {first.name, second.name},
+                Concat("fuse ", first.name, " and ", second.name));
   }
 }
 
 const char* RepairFor(Feedback::Outcome outcome) {
   switch (outcome) {
-    case Feedback::Outcome::kBuildFailed: return "fix_build";
-    case Feedback::Outcome::kLaunchFailed: return "fix_launch";
-    case Feedback::Outcome::kWrongResult: return "fix_result";
-    default: return nullptr;
+    case Feedback::Outcome::kBuildFailed:
+      return "fix_build";
+    case Feedback::Outcome::kLaunchFailed:
+      return "fix_launch";
+    case Feedback::Outcome::kWrongResult:
+      return "fix_result";
+    default:
+      return nullptr;
   }
 }
 

@@ -23,7 +23,8 @@ constexpr size_t kMaxSourceBytes = 32 * 1024;
 constexpr size_t kMaxProgramBytes = 128 * 1024;
 constexpr size_t kMaxFeedbackBytes = 8 * 1024;
 
-constexpr std::string_view kRules = R"(You write GPU programs in the mtmc program format: one text with device source and a launch plan in directive comments. There is no host code.
+constexpr std::string_view kRules =
+    R"(You write GPU programs in the mtmc program format: one text with device source and a launch plan in directive comments. There is no host code.
 
 Directives, one per line, all at the top:
 //@ mtmc 1 DIALECT            first line; DIALECT is opencl or cuda
@@ -41,7 +42,8 @@ TYPE is an element type f64 f32 f16 bf16 i64 i32 i16 i8 u8 bool with a shape, su
 Kernels: `extern "C" __global__ void name(...)` in cuda, `__kernel void name(...)` in opencl (OpenCL C 1.2). No templates as kernels, no references, no pointers to pointers. Pointers to inputs and weights are const. Every kernel is launched. Steps run in order and see each other's results. Do not use atomics where their order changes the result. Never skip work, cache results, or rely on values of the inputs.)";
 
 constexpr std::string_view kOutputRule =
-    "Reply with exactly one fenced code block that holds the complete new program, directives first. "
+    "Reply with exactly one fenced code block that holds the complete new program, directives "
+    "first. "
     "No other code block. Explanations, if any, in at most three sentences before it.";
 
 // The text with its middle left out when it is too long.
@@ -81,7 +83,8 @@ std::string SourceLines(const CodingTask& task, const CodingAction& action) {
   if (action.first_line <= 0) return "";
   const std::vector<std::string_view> lines = kernel::Split(task.graph.source, '\n');
   std::string text;
-  const size_t last = std::min(static_cast<size_t>(std::max(action.last_line, action.first_line)), lines.size());
+  const size_t last =
+      std::min(static_cast<size_t>(std::max(action.last_line, action.first_line)), lines.size());
   for (size_t line = static_cast<size_t>(action.first_line); line <= last; ++line) {
     Append(text, line, ": ", lines[line - 1], "\n");
   }
@@ -89,12 +92,14 @@ std::string SourceLines(const CodingTask& task, const CodingAction& action) {
 }
 
 std::string ActionText(const CodingTask& task, const CodingAction& action) {
-  std::string text = Concat("# The one action to apply\n\n", action.text, "\n\nType: ", action.type, "\n");
+  std::string text =
+      Concat("# The one action to apply\n\n", action.text, "\n\nType: ", action.type, "\n");
   if (!action.kernels.empty()) Append(text, "Kernels: ", kernel::Join(action.kernels, ", "), "\n");
   if (!action.nodes.empty()) Append(text, "Operations: ", kernel::Join(action.nodes, ", "), "\n");
   for (const auto& [name, value] : action.arguments) Append(text, name, ": ", value, "\n");
   const std::string lines = SourceLines(task, action);
-  if (!lines.empty()) Append(text, "Lines of the reference:\n", Fenced("python", Shorten(lines, kMaxFeedbackBytes)));
+  if (!lines.empty())
+    Append(text, "Lines of the reference:\n", Fenced("python", Shorten(lines, kMaxFeedbackBytes)));
   const WorkedExample example = FindWorkedExample(action.type, task.device.dialect);
   Append(text, "\nHow: ", example.advice, "\n");
   if (!example.program.empty()) {
@@ -116,12 +121,13 @@ std::vector<ChatMessage> MakeActionPrompt(const CodingTask& task, const CodedPro
   std::vector<ChatMessage> messages;
   messages.push_back({.role = ChatMessage::Role::kSystem, .text = std::string(kRules)});
   messages.push_back({.text = TaskText(task)});
-  messages.push_back({.text = Concat("# Current program\n\n", Fenced("", Shorten(program.text, kMaxProgramBytes)),
-                                     "\n", FeedbackText(feedback))});
+  messages.push_back(
+      {.text = Concat("# Current program\n\n", Fenced("", Shorten(program.text, kMaxProgramBytes)),
+                      "\n", FeedbackText(feedback))});
   if (!feedback.measured_text.empty()) {
-    messages.push_back(
-        {.text = Concat("Measured:\n", Fenced("", Shorten(feedback.measured_text, kMaxFeedbackBytes))),
-         .is_volatile = true});
+    messages.push_back({.text = Concat("Measured:\n", Fenced("", Shorten(feedback.measured_text,
+                                                                         kMaxFeedbackBytes))),
+                        .is_volatile = true});
   }
   messages.push_back({.text = ActionText(task, action)});
   return messages;
@@ -129,7 +135,8 @@ std::vector<ChatMessage> MakeActionPrompt(const CodingTask& task, const CodedPro
 
 std::vector<ChatMessage> MakeStartPrompt(const CodingTask& task) {
   std::string ask =
-      "# What to do\n\nWrite a first program for this problem: simple and certainly correct, one kernel per "
+      "# What to do\n\nWrite a first program for this problem: simple and certainly correct, one "
+      "kernel per "
       "operation, no optimization. Cover every shape edge.\n";
   const WorkedExample example = FindWorkedExample("reorder", task.device.dialect);
   Append(ask, "\nA program of another problem, for the form:\n", Fenced("", example.program), "\n",

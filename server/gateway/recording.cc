@@ -39,7 +39,8 @@ std::optional<RecordedReply> FromLine(const std::string& line) {
   };
   if (!has("request", &Json::is_string) || !has("model", &Json::is_string) ||
       !has("text", &Json::is_string) || !has("is_cut", &Json::is_boolean) ||
-      !has("input_tokens", &Json::is_number_integer) || !has("output_tokens", &Json::is_number_integer)) {
+      !has("input_tokens", &Json::is_number_integer) ||
+      !has("output_tokens", &Json::is_number_integer)) {
     return std::nullopt;
   }
   return RecordedReply{.digest = json["request"].get<std::string>(),
@@ -56,7 +57,8 @@ absl::StatusOr<std::unique_ptr<RecordingChatModel>> RecordingChatModel::Create(
     std::unique_ptr<ChatModel> inner, const std::filesystem::path& path) {
   std::ofstream stream(path, std::ios::binary | std::ios::app);
   if (!stream) {
-    return absl::FailedPreconditionError(absl::StrCat("cannot write the recording ", path.string()));
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot write the recording ", path.string()));
   }
   return std::unique_ptr<RecordingChatModel>(
       new RecordingChatModel(std::move(inner), std::move(stream)));
@@ -65,7 +67,8 @@ absl::StatusOr<std::unique_ptr<RecordingChatModel>> RecordingChatModel::Create(
 RecordingChatModel::RecordingChatModel(std::unique_ptr<ChatModel> inner, std::ofstream stream)
     : inner_(std::move(inner)), stream_(std::move(stream)) {}
 
-absl::StatusOr<ChatReply> RecordingChatModel::Complete(const ChatRequest& request, absl::Time deadline) {
+absl::StatusOr<ChatReply> RecordingChatModel::Complete(const ChatRequest& request,
+                                                       absl::Time deadline) {
   MTMC_ASSIGN_OR_RETURN(ChatReply reply, inner_->Complete(request, deadline));
   absl::MutexLock lock(&mu_);
   stream_ << ToLine(DigestOf(request), reply) << std::flush;

@@ -103,8 +103,9 @@ CodingResult ParseReply(std::string_view reply, bool is_cut) {
   }
   std::optional<Block> block = FindProgram(reply, is_cut);
   if (!block) {
-    return Fail("REPLY_NOT_PARSED", is_cut ? "the reply was cut at its token limit before a program began"
-                                           : "the reply has no fenced block with an `mtmc` directive");
+    return Fail("REPLY_NOT_PARSED",
+                is_cut ? "the reply was cut at its token limit before a program began"
+                       : "the reply has no fenced block with an `mtmc` directive");
   }
   if (!block->is_closed) {
     return Fail("REPLY_NOT_PARSED", is_cut ? "the program was cut at the token limit"
@@ -112,8 +113,9 @@ CodingResult ParseReply(std::string_view reply, bool is_cut) {
   }
   const kernel::ParseResult parsed = kernel::ParseProgram(block->text);
   if (!parsed.program) {
-    return Fail("REPLY_NOT_PARSED", "the program's plan is wrong: " +
-                                        kernel::ToText(parsed.diagnostics).substr(0, kMaxDiagnosticsBytes));
+    return Fail("REPLY_NOT_PARSED",
+                "the program's plan is wrong: " +
+                    kernel::ToText(parsed.diagnostics).substr(0, kMaxDiagnosticsBytes));
   }
   return {.outcome = CodedProgram{.text = std::move(block->text)}};
 }

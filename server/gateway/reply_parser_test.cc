@@ -19,8 +19,10 @@ std::string ReasonOf(const CodingResult& result) {
 
 TEST_CASE("ParseReply finds the program among what models write around it", "[gateway]") {
   const std::string reply = GENERATE_COPY(
-      "```\n" + kProgram + "```", "Sure!\n\n```c\n" + kProgram + "```\nDone.", "~~~~opencl\n" + kProgram + "~~~~~\n",
-      "```python\nx = 1\n```\n```\n" + kProgram + "```\n```\nmore\n```", "  ```\n" + kProgram + "  ```  \n",
+      "```\n" + kProgram + "```", "Sure!\n\n```c\n" + kProgram + "```\nDone.",
+      "~~~~opencl\n" + kProgram + "~~~~~\n",
+      "```python\nx = 1\n```\n```\n" + kProgram + "```\n```\nmore\n```",
+      "  ```\n" + kProgram + "  ```  \n",
       "<think>```\n//@ mtmc 1 cuda\nnot this\n```</think>\n```\n" + kProgram + "```", kProgram);
   CAPTURE(reply);
 
@@ -41,10 +43,11 @@ TEST_CASE("ParseReply keeps shorter fences inside a longer one", "[gateway]") {
 }
 
 TEST_CASE("ParseReply refuses rubbish", "[gateway]") {
-  const std::string reply = GENERATE_COPY(
-      "I cannot help with that.", "```\nint main() {}\n```", "``` ```", "```\n" + kProgram,
-      "```\n//@ mtmc 1 opencl\n//@ launch\n```", "{\"error\": true}", std::string("\xff\xfe\x00\x01", 4),
-      "```\n//@ mtmc 1 opencl\n\xff```\n", std::string(100'000, '`'));
+  const std::string reply =
+      GENERATE_COPY("I cannot help with that.", "```\nint main() {}\n```", "``` ```",
+                    "```\n" + kProgram, "```\n//@ mtmc 1 opencl\n//@ launch\n```",
+                    "{\"error\": true}", std::string("\xff\xfe\x00\x01", 4),
+                    "```\n//@ mtmc 1 opencl\n\xff```\n", std::string(100'000, '`'));
   CAPTURE(reply.substr(0, 100));
 
   CHECK(ReasonOf(ParseReply(reply, /*is_cut=*/false)) == "REPLY_NOT_PARSED");
@@ -71,7 +74,8 @@ TEST_CASE("ParseReply names the wrong directive", "[gateway]") {
       ParseReply("```\n//@ mtmc 1 opencl\n//@ launch f grid=1 args=()\n```", /*is_cut=*/false);
 
   REQUIRE(ReasonOf(result) == "REPLY_NOT_PARSED");
-  CHECK_THAT(std::get<CoderFailure>(result.outcome).message, Contains("line 2: a launch needs `block=`"));
+  CHECK_THAT(std::get<CoderFailure>(result.outcome).message,
+             Contains("line 2: a launch needs `block=`"));
 }
 
 }  // namespace

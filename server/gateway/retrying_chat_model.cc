@@ -12,16 +12,19 @@
 
 namespace mtmc::gateway {
 
-RetryingChatModel::RetryingChatModel(std::unique_ptr<ChatModel> inner, base::Clock& clock, Options options)
+RetryingChatModel::RetryingChatModel(std::unique_ptr<ChatModel> inner, base::Clock& clock,
+                                     Options options)
     : inner_(std::move(inner)), clock_(clock), options_(options), random_(std::random_device{}()) {}
 
-absl::StatusOr<ChatReply> RetryingChatModel::Complete(const ChatRequest& request, absl::Time deadline) {
+absl::StatusOr<ChatReply> RetryingChatModel::Complete(const ChatRequest& request,
+                                                      absl::Time deadline) {
   for (int attempt = 1;; ++attempt) {
     absl::StatusOr<ChatReply> reply = inner_->Complete(request, deadline);
     if (reply.ok() || !absl::IsUnavailable(reply.status())) return reply;
     const absl::Duration wait = WaitAfter(reply.status(), attempt);
     const absl::Time next = clock_.Now() + wait;
-    if (attempt >= options_.max_attempts || wait > options_.max_wait || next >= deadline) return reply;
+    if (attempt >= options_.max_attempts || wait > options_.max_wait || next >= deadline)
+      return reply;
     base::Log(base::LogLevel::kWarning, "asking the model again",
               {{"model", request.model},
                {"attempt", attempt},

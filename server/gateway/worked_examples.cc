@@ -40,8 +40,10 @@ constexpr Spelling kSpellings[] = {
 
 constexpr Entry kEntries[] = {
     {"fuse",
-     "Merge the named kernels into one, so that the tensor between them is never written to memory: keep each "
-     "intermediate value in a register, delete the buffer and the second launch. Reductions over the same axis "
+     "Merge the named kernels into one, so that the tensor between them is never written to "
+     "memory: keep each "
+     "intermediate value in a register, delete the buffer and the second launch. Reductions over "
+     "the same axis "
      "become one sweep.",
      R"(//@ mtmc 1 @DIALECT
 //@ input x f32[4096,1024]
@@ -56,8 +58,10 @@ constexpr Entry kEntries[] = {
 }
 )"},
     {"tile",
-     "Let each block compute a tile of the output from tiles of the inputs that it stages in local memory, so that "
-     "each value is loaded once per block and used many times. Put a barrier after filling a tile and before "
+     "Let each block compute a tile of the output from tiles of the inputs that it stages in local "
+     "memory, so that "
+     "each value is loaded once per block and used many times. Put a barrier after filling a tile "
+     "and before "
      "overwriting it. Guard edges when the tile does not divide the shape.",
      R"(//@ mtmc 1 @DIALECT
 //@ input a f32[512,512]
@@ -81,8 +85,10 @@ constexpr Entry kEntries[] = {
 }
 )"},
     {"vectorize",
-     "Load and store several neighbouring elements at once through float4 pointers, so that each thread moves 16 "
-     "bytes per access. The row length must be a multiple of the vector width; divide the grid by it.",
+     "Load and store several neighbouring elements at once through float4 pointers, so that each "
+     "thread moves 16 "
+     "bytes per access. The row length must be a multiple of the vector width; divide the grid by "
+     "it.",
      R"(//@ mtmc 1 @DIALECT
 //@ input x f32[8192,1024]
 //@ output y f32[8192,1024]
@@ -98,7 +104,8 @@ constexpr Entry kEntries[] = {
 }
 )"},
     {"reorder",
-     "Change which thread computes what, or the order of loops, so that neighbouring threads touch neighbouring "
+     "Change which thread computes what, or the order of loops, so that neighbouring threads touch "
+     "neighbouring "
      "addresses and inner loops run over contiguous memory. Results must not change.",
      R"(//@ mtmc 1 @DIALECT
 //@ input x f32[1024,4096]
@@ -113,8 +120,10 @@ constexpr Entry kEntries[] = {
 }
 )"},
     {"split",
-     "Where a reduction is long and there are few rows, let several blocks reduce parts of it into a buffer and a "
-     "second kernel add the parts, so that the whole device has work. Add the parts in a fixed order, without "
+     "Where a reduction is long and there are few rows, let several blocks reduce parts of it into "
+     "a buffer and a "
+     "second kernel add the parts, so that the whole device has work. Add the parts in a fixed "
+     "order, without "
      "atomics, so that runs agree.",
      R"(//@ mtmc 1 @DIALECT
 //@ input x f32[16,65536]
@@ -144,7 +153,8 @@ constexpr Entry kEntries[] = {
 }
 )"},
     {"tune",
-     "Expose sizes that the best choice depends on: declare them with `tune`, use the names as macros in the source "
+     "Expose sizes that the best choice depends on: declare them with `tune`, use the names as "
+     "macros in the source "
      "and in the launch. At most about 32 combinations; the first value of each must work.",
      R"(//@ mtmc 1 @DIALECT
 //@ input x f32[1048576]
@@ -160,8 +170,10 @@ constexpr Entry kEntries[] = {
 }
 )"},
     {"library",
-     "Replace the region by one `call` of an ATen operator, in PyTorch's notation, and keep hand-written kernels "
-     "around it. Results bind to declared buffers or outputs of exactly the operator's result type.",
+     "Replace the region by one `call` of an ATen operator, in PyTorch's notation, and keep "
+     "hand-written kernels "
+     "around it. Results bind to declared buffers or outputs of exactly the operator's result "
+     "type.",
      R"(//@ mtmc 1 @DIALECT
 //@ input x f32[1024,4096]
 //@ weight w f32[4096,4096]
@@ -175,7 +187,8 @@ constexpr Entry kEntries[] = {
 }
 )"},
     {"capture",
-     "Add the directive `capture`, so that all steps run as one recorded graph without gaps between launches. "
+     "Add the directive `capture`, so that all steps run as one recorded graph without gaps "
+     "between launches. "
      "Nothing else changes.",
      R"(//@ mtmc 1 @DIALECT
 //@ input x f32[4096]
@@ -190,7 +203,8 @@ constexpr Entry kEntries[] = {
 }
 )"},
     {"simplify",
-     "Use algebra that is exact in real arithmetic: skip zeros of triangular or diagonal factors, hoist what does "
+     "Use algebra that is exact in real arithmetic: skip zeros of triangular or diagonal factors, "
+     "hoist what does "
      "not depend on a loop, merge scalings. Never use values that inputs happen to have.",
      R"(//@ mtmc 1 @DIALECT
 //@ input d f32[4096]
@@ -204,7 +218,8 @@ constexpr Entry kEntries[] = {
 }
 )"},
     {"pipeline",
-     "Overlap loading the next tile with computing on the current one: two stages of local memory, asynchronous "
+     "Overlap loading the next tile with computing on the current one: two stages of local memory, "
+     "asynchronous "
      "copies into one while the other is used, a wait and a barrier before the switch.",
      R"(//@ mtmc 1 @DIALECT
 //@ input x f32[1048576]
@@ -239,7 +254,8 @@ constexpr Entry kEntries[] = {
 )",
      /*is_cuda_only=*/true},
     {"tensorize",
-     "Compute matrix products on tensor cores with wmma fragments, within the job's precision class. Convert to tf32 "
+     "Compute matrix products on tensor cores with wmma fragments, within the job's precision "
+     "class. Convert to tf32 "
      "explicitly, accumulate in FP32, and keep everything else in FP32.",
      R"(//@ mtmc 1 @DIALECT
 //@ input a f32[1024,1024]
@@ -267,19 +283,27 @@ constexpr Entry kEntries[] = {
 )",
      /*is_cuda_only=*/true},
     {"fix_build",
-     "The program is refused or does not compile. Read the diagnostics, change only what they name: directive "
-     "syntax, tensor names and types as the problem gives them, argument lists equal to kernel signatures, const on "
-     "inputs, undeclared identifiers, functions that the dialect does not have. Keep the structure.",
+     "The program is refused or does not compile. Read the diagnostics, change only what they "
+     "name: directive "
+     "syntax, tensor names and types as the problem gives them, argument lists equal to kernel "
+     "signatures, const on "
+     "inputs, undeclared identifiers, functions that the dialect does not have. Keep the "
+     "structure.",
      ""},
     {"fix_launch",
-     "The program compiles and fails when it runs: a crash, an access out of bounds, a time-out, or a refused launch. "
-     "Check index arithmetic and edge guards against the shapes, grid times block against the elements, local memory "
+     "The program compiles and fails when it runs: a crash, an access out of bounds, a time-out, "
+     "or a refused launch. "
+     "Check index arithmetic and edge guards against the shapes, grid times block against the "
+     "elements, local memory "
      "sizes, barriers in divergent branches, and 32-bit overflow of indices.",
      ""},
     {"fix_result",
-     "The program runs and its result is wrong. Compare each step with the PyTorch source: axes and strides, "
-     "training-mode batch statistics (biased variance), the exact form of GELU, epsilon inside the square root, "
-     "initial values of max and min, missing barriers, elements that no thread writes, and accumulation in FP32.",
+     "The program runs and its result is wrong. Compare each step with the PyTorch source: axes "
+     "and strides, "
+     "training-mode batch statistics (biased variance), the exact form of GELU, epsilon inside the "
+     "square root, "
+     "initial values of max and min, missing barriers, elements that no thread writes, and "
+     "accumulation in FP32.",
      ""},
 };
 

@@ -35,16 +35,16 @@ TEST_CASE("Worked examples are sound programs in both dialects", "[gateway]") {
     CHECK(text.find('@') == text.find("//@") + 2);
     const kernel::CheckLimits limits = {.allowed_calls = {"aten::linear"}};
     for (const kernel::Bindings& bindings : kernel::Variants(*result.program, 64)) {
-      CHECK(kernel::ToText(kernel::CheckProgram(*result.program, DeclaredInterface(*result.program), limits,
-                                                bindings)) == "");
+      CHECK(kernel::ToText(kernel::CheckProgram(*result.program, DeclaredInterface(*result.program),
+                                                limits, bindings)) == "");
     }
   }
 }
 
 TEST_CASE("Every type of action has advice", "[gateway]") {
-  const std::string type =
-      GENERATE("fuse", "tile", "reorder", "pipeline", "vectorize", "tensorize", "split", "simplify", "library",
-               "capture", "tune", "fix_build", "fix_launch", "fix_result", "something new");
+  const std::string type = GENERATE("fuse", "tile", "reorder", "pipeline", "vectorize", "tensorize",
+                                    "split", "simplify", "library", "capture", "tune", "fix_build",
+                                    "fix_launch", "fix_result", "something new");
   CAPTURE(type);
 
   CHECK(FindWorkedExample(type, Dialect::kCuda).advice.size() > 40);

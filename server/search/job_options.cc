@@ -91,8 +91,8 @@ void ResolveProblem(v1::Problem& problem, Checker& check) {
 }
 
 void ResolveSearch(v1::SearchOptions& search, Checker& check) {
-  search.set_strategy(
-      check.OneOf("job.search.strategy", search.strategy(), {"mtmc", "greedy", "random", "evaluate"}));
+  search.set_strategy(check.OneOf("job.search.strategy", search.strategy(),
+                                  {"mtmc", "greedy", "random", "evaluate"}));
   search.set_policy(check.OneOf("job.search.policy", search.policy(), {"rules", "lm"}));
   search.set_coder(check.OneOf("job.search.coder", search.coder(), {"builtin", "llm"}));
   search.set_max_steps(

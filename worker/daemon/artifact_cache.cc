@@ -25,7 +25,8 @@ ArtifactCache::ArtifactCache(CoordinatorClient& client, std::string folder)
 
 absl::StatusOr<std::string> ArtifactCache::Fetch(const v1::Digest& digest) {
   if (!IsDigest(digest.sha256())) {
-    return absl::InvalidArgumentError(absl::StrCat("'", digest.sha256(), "' is not a SHA-256 digest"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", digest.sha256(), "' is not a SHA-256 digest"));
   }
   const std::string path = absl::StrCat(folder_, "/", digest.sha256());
   if (std::filesystem::exists(path)) return path;

@@ -17,7 +17,8 @@ class ArtifactCache {
   // `folder` is created at first use. Borrows the client.
   ArtifactCache(CoordinatorClient& client, std::string folder);
 
-  // Path of the blob. INVALID_ARGUMENT when the digest is none; else fails as CoordinatorClient::Download does, or RESOURCE_EXHAUSTED on a full disk.
+  // Path of the blob. INVALID_ARGUMENT when the digest is none; else fails as
+  // CoordinatorClient::Download does, or RESOURCE_EXHAUSTED on a full disk.
   absl::StatusOr<std::string> Fetch(const v1::Digest& digest);
 
  private:

@@ -40,7 +40,9 @@ HostCheck CheckPython(const absl::StatusOr<config::PythonEnvironment>& python) {
   return {"python", is_tried ? State::kPresent : State::kDegraded,
           absl::StrCat("Python ", python->python_version, " with PyTorch ", python->torch_version,
                        " at ", python->python.string()),
-          is_tried ? "" : "library calls need the libtorch that mtmc was built with; install torch==2.11.0"};
+          is_tried
+              ? ""
+              : "library calls need the libtorch that mtmc was built with; install torch==2.11.0"};
 }
 
 HostCheck CheckOpenCl() {
@@ -85,7 +87,8 @@ HostCheck CheckCounters() {
   const bool is_restricted = absl::StrContains(*parameters, "RmProfilingAdminOnly: 1");
   if (!is_restricted || ::geteuid() == 0) return {"counters", State::kPresent, "readable", ""};
   return {"counters", State::kDegraded, "only an administrator may read them",
-          "load the driver with NVreg_RestrictProfilingToAdminUsers=0, or give the worker CAP_SYS_ADMIN"};
+          "load the driver with NVreg_RestrictProfilingToAdminUsers=0, or give the worker "
+          "CAP_SYS_ADMIN"};
 }
 
 // Whether a child may unshare `flag`; tried, because kernels and container
@@ -117,21 +120,26 @@ HostCheck CheckSeccomp() {
 }
 
 HostCheck CheckLandlock() {
-  const long version = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  const long version =
+      ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
   if (version > 0) return {"landlock", State::kPresent, absl::StrCat("ABI ", version), ""};
-  return {"landlock", State::kDegraded, "not available", "use a kernel with CONFIG_SECURITY_LANDLOCK in its lsm= list"};
+  return {"landlock", State::kDegraded, "not available",
+          "use a kernel with CONFIG_SECURITY_LANDLOCK in its lsm= list"};
 }
 
 HostCheck CheckSharedMemory() {
   struct statvfs space {};
+
   if (::statvfs("/dev/shm", &space) != 0) {
-    return {"shared-memory", State::kDegraded, "/dev/shm is not there", "mount a tmpfs at /dev/shm"};
+    return {"shared-memory", State::kDegraded, "/dev/shm is not there",
+            "mount a tmpfs at /dev/shm"};
   }
   const uint64_t bytes = static_cast<uint64_t>(space.f_bavail) * space.f_frsize;
   const bool is_enough = bytes >= kEnoughSharedBytes;
-  return {"shared-memory", is_enough ? State::kPresent : State::kDegraded,
-          absl::StrFormat("%.1f GB free in /dev/shm", static_cast<double>(bytes) / 1e9),
-          is_enough ? "" : "raise its size (docker run --shm-size=4g) to share tensors without a disk"};
+  return {
+      "shared-memory", is_enough ? State::kPresent : State::kDegraded,
+      absl::StrFormat("%.1f GB free in /dev/shm", static_cast<double>(bytes) / 1e9),
+      is_enough ? "" : "raise its size (docker run --shm-size=4g) to share tensors without a disk"};
 }
 
 std::string_view ToText(State state) {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "common/config/python_environment.h"
 #include "absl/status/statusor.h"
+#include "common/config/python_environment.h"
 
 namespace mtmc::worker {
 

@@ -210,9 +210,8 @@ class Evaluator::Run {
         .max_shared_bytes = device.shared_memory_per_block_bytes(),
         .max_buffer_bytes = device.memory_bytes(),
         .allowed_calls = {request_.allowed_calls().begin(), request_.allowed_calls().end()}};
-    const auto diagnostics =
-        kernel::CheckProgram(program_, kernel::FromGraph(*graph), limits,
-                             kernel::DefaultBindings(program_));
+    const auto diagnostics = kernel::CheckProgram(program_, kernel::FromGraph(*graph), limits,
+                                                  kernel::DefaultBindings(program_));
     if (!diagnostics.empty()) {
       return Fail(MakeFailure(v1::Failure::KIND_CHECK, stage_,
                               absl::StrCat("the plan is not sound: ", diagnostics.front().message),
@@ -234,17 +233,18 @@ class Evaluator::Run {
     auto reply = owner_.parties_.builder.Call(request, Or(options_.build_timeout(), kBuildTimeout));
     using Ending = Reply<v1::BuilderResponse>::Ending;
     if (reply.ending == Ending::kTimedOut) {
-      return Fail(MakeFailure(v1::Failure::KIND_TIMEOUT, stage_, "the compiler did not finish in time",
-                              reply.detail));
+      return Fail(MakeFailure(v1::Failure::KIND_TIMEOUT, stage_,
+                              "the compiler did not finish in time", reply.detail));
     }
     if (!reply.is_answered() || reply.response.built().empty()) {
-      return Fail(MakeFailure(v1::Failure::KIND_CRASH, stage_, "the compiler crashed on this source",
-                              reply.detail));
+      return Fail(MakeFailure(v1::Failure::KIND_CRASH, stage_,
+                              "the compiler crashed on this source", reply.detail));
     }
     if (reply.response.built(0).has_failure()) return Fail(reply.response.built(0).failure());
     for (auto& built : *reply.response.mutable_built()) {
       if (built.has_failure()) continue;
-      variants_.push_back({std::move(*built.mutable_variant()), std::move(*built.mutable_binary())});
+      variants_.push_back(
+          {std::move(*built.mutable_variant()), std::move(*built.mutable_binary())});
     }
     return true;
   }
@@ -298,7 +298,8 @@ class Evaluator::Run {
         return true;
       }
       Verification verification = verifier_.VerifyAgain(timeout);
-      if (const auto& trouble = verifier_.trouble()) return GiveUp(trouble->reason, trouble->message);
+      if (const auto& trouble = verifier_.trouble())
+        return GiveUp(trouble->reason, trouble->message);
       if (verification.failure) {
         *built.variant.mutable_failure() = *std::move(verification.failure);
         return true;
@@ -313,7 +314,8 @@ class Evaluator::Run {
       *built.variant.mutable_failure() = *std::move(failure);
     } else {
       const auto& samples = reply.response.timed().samples_seconds();
-      built.variant.set_median_seconds(Median({samples.data(), static_cast<size_t>(samples.size())}));
+      built.variant.set_median_seconds(
+          Median({samples.data(), static_cast<size_t>(samples.size())}));
     }
     return true;
   }
@@ -341,8 +343,9 @@ class Evaluator::Run {
     const double seconds = evaluation().measurement().median_seconds();
     if (!options_.hot_cache() && IsImpossible(inspection_, owner_.options_.device, seconds)) {
       evaluation().set_verdict(v1::Evaluation::VERDICT_CHEATED);
-      Fail(MakeFailure(v1::Failure::KIND_CHEAT, stage_,
-                       absl::StrCat("measured ", seconds * 1e3, " ms, below what memory bandwidth allows")));
+      Fail(MakeFailure(
+          v1::Failure::KIND_CHEAT, stage_,
+          absl::StrCat("measured ", seconds * 1e3, " ms, below what memory bandwidth allows")));
       return Withdraw();
     }
     return true;
@@ -393,7 +396,8 @@ class Evaluator::Run {
 Evaluator::Evaluator(Parties parties, Fetch fetch, base::Clock& clock, Options options)
     : parties_(parties), fetch_(std::move(fetch)), clock_(clock), options_(std::move(options)) {}
 
-v1::LeaseResult Evaluator::Evaluate(const v1::EvaluationRequest& request, const Progress& progress) {
+v1::LeaseResult Evaluator::Evaluate(const v1::EvaluationRequest& request,
+                                    const Progress& progress) {
   return Run(*this, request, progress).Execute();
 }
 

@@ -86,8 +86,7 @@ v1::SynchronizeRequest LeaseLoop::Describe(bool is_leaving) {
   return request;
 }
 
-void LeaseLoop::Adopt(const v1::SynchronizeRequest& sent,
-                      const v1::SynchronizeResponse& response) {
+void LeaseLoop::Adopt(const v1::SynchronizeRequest& sent, const v1::SynchronizeResponse& response) {
   absl::MutexLock lock(&mu_);
   // Any answer acknowledges a result that was sent.
   if (sent.has_completed() && current_ && current_->lease.id() == sent.completed().lease_id()) {
@@ -103,7 +102,9 @@ void LeaseLoop::Adopt(const v1::SynchronizeRequest& sent,
   while (is_working_ && !current_) changed_.Wait(&mu_);
   if (!wanted.empty() && !current_) {
     base::Log(base::LogLevel::kDebug, "lease taken",
-              {{"lease", wanted}, {"job", response.lease().job()}, {"candidate", response.lease().candidate()}});
+              {{"lease", wanted},
+               {"job", response.lease().job()},
+               {"candidate", response.lease().candidate()}});
     current_ = Current{.lease = response.lease()};
     changed_.SignalAll();
   }

@@ -35,7 +35,8 @@ class FakeCoordinator : public CoordinatorClient {
     if (request.has_completed()) {
       results.push_back(request.completed().lease_id() + ":" +
                         request.completed().result().worker_failure().reason());
-      if (!leases_.empty() && leases_.front() == request.completed().lease_id()) leases_.pop_front();
+      if (!leases_.empty() && leases_.front() == request.completed().lease_id())
+        leases_.pop_front();
     }
     if (request.has_executing() && request.executing().stage() == v1::STAGE_BUILD &&
         request.executing().lease_id() == called_off) {

@@ -43,9 +43,9 @@ void Explain(const SpeedOfLight& light, double measured_seconds, v1::Profile& pr
   const double device_seconds = PlanDeviceSeconds(profile);
   profile.set_speed_of_light_ratio(ratio);
   const bool is_idle = device_seconds > 0 && device_seconds < kBusyRatio * measured_seconds;
-  profile.set_limit(is_idle                                          ? "latency"
+  profile.set_limit(is_idle                                        ? "latency"
                     : light.compute_seconds > light.memory_seconds ? "compute"
-                                                                     : "memory");
+                                                                   : "memory");
   std::string summary = absl::StrFormat(
       "%.0f %% of the speed of light; the problem is bound by %s (at least %.3g ms)", 100 * ratio,
       light.compute_seconds > light.memory_seconds ? "arithmetic" : "memory",
@@ -54,9 +54,9 @@ void Explain(const SpeedOfLight& light, double measured_seconds, v1::Profile& pr
     absl::StrAppendFormat(&summary, "; the device is busy only %.0f %% of the time",
                           100 * device_seconds / measured_seconds);
   } else if (!profile.kernels().empty()) {
-    const auto longest = std::max_element(
-        profile.kernels().begin(), profile.kernels().end(),
-        [](const auto& a, const auto& b) { return a.seconds() < b.seconds(); });
+    const auto longest =
+        std::max_element(profile.kernels().begin(), profile.kernels().end(),
+                         [](const auto& a, const auto& b) { return a.seconds() < b.seconds(); });
     absl::StrAppendFormat(&summary, "; %s takes %.0f %% of the time", longest->kernel(),
                           100 * longest->share_ratio());
   }

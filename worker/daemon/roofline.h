@@ -15,7 +15,9 @@ struct SpeedOfLight {
   double memory_seconds = 0;
   double compute_seconds = 0;
 
-  double seconds() const { return memory_seconds > compute_seconds ? memory_seconds : compute_seconds; }
+  double seconds() const {
+    return memory_seconds > compute_seconds ? memory_seconds : compute_seconds;
+  }
 };
 
 // Zero where the device's rate is unknown. The compute rate is that of the

@@ -23,7 +23,8 @@ constexpr double kDefaultMaxNoise = 0.005;
 NoiseStoppingRule RuleOf(const v1::EvaluationOptions& options) {
   return NoiseStoppingRule(
       {.min_samples = options.min_samples() > 0 ? options.min_samples() : kDefaultMinSamples,
-       .max_error_ratio = options.max_noise_ratio() > 0 ? options.max_noise_ratio() : kDefaultMaxNoise});
+       .max_error_ratio =
+           options.max_noise_ratio() > 0 ? options.max_noise_ratio() : kDefaultMaxNoise});
 }
 
 absl::Status ReferenceError(const Reply<v1::ReferenceResponse>& reply) {
@@ -105,7 +106,8 @@ v1::Comparison::Outcome ToProto(ComparisonResult::Outcome outcome) {
   return v1::Comparison::OUTCOME_UNSPECIFIED;
 }
 
-v1::Comparison ToComparison(v1::Baseline baseline, const InterleavedSamples::Series& baseline_series,
+v1::Comparison ToComparison(v1::Baseline baseline,
+                            const InterleavedSamples::Series& baseline_series,
                             const InterleavedSamples::Series& candidate, bool is_cold,
                             StoppingRule::Reason stopped_by) {
   const ComparisonResult result = CompareSamples(baseline_series.seconds, candidate.seconds, {});
@@ -121,18 +123,17 @@ v1::Comparison ToComparison(v1::Baseline baseline, const InterleavedSamples::Ser
 
 std::vector<v1::Baseline> BaselinesOf(const v1::EvaluationOptions& options) {
   std::vector<v1::Baseline> baselines;
-  for (const int baseline : options.baselines()) baselines.push_back(static_cast<v1::Baseline>(baseline));
+  for (const int baseline : options.baselines())
+    baselines.push_back(static_cast<v1::Baseline>(baseline));
   if (baselines.empty()) baselines.push_back(v1::BASELINE_EAGER);
   return baselines;
 }
 
 }  // namespace
 
-absl::StatusOr<v1::ReferenceResponse> LoadProblem(ReferenceParty& reference, const std::string& path,
-                                                  const v1::Problem& problem,
-                                                  const std::string& torch_device,
-                                                  const v1::ReferenceLimits& limits,
-                                                  absl::Duration timeout) {
+absl::StatusOr<v1::ReferenceResponse> LoadProblem(
+    ReferenceParty& reference, const std::string& path, const v1::Problem& problem,
+    const std::string& torch_device, const v1::ReferenceLimits& limits, absl::Duration timeout) {
   v1::ReferenceRequest request;
   auto& load = *request.mutable_load();
   load.set_path(path);
@@ -156,9 +157,8 @@ absl::StatusOr<std::vector<v1::BaselineTime>> TimeBaselines(
   for (const int number : baselines) {
     const auto baseline = static_cast<v1::Baseline>(number);
     const Sampler sampler = BaselineSampler(reference, baseline, /*is_cold=*/true, deadline);
-    MTMC_ASSIGN_OR_RETURN(
-        const InterleavedSamples samples,
-        SampleInterleaved(sampler, {}, NoiseStoppingRule({}), clock, kBlockTime));
+    MTMC_ASSIGN_OR_RETURN(const InterleavedSamples samples,
+                          SampleInterleaved(sampler, {}, NoiseStoppingRule({}), clock, kBlockTime));
     v1::BaselineTime& time = times.emplace_back();
     time.set_baseline(baseline);
     time.set_median_seconds(Median(samples.candidate.seconds));
@@ -179,17 +179,18 @@ std::variant<MeasuredSession, v1::Failure, ReferenceTrouble> MeasureSession(
   for (const v1::Baseline baseline : baselines) {
     samplers.push_back(BaselineSampler(reference, baseline, is_cold, deadline));
   }
-  const auto samples = SampleInterleaved(
-      [&](int count, int warmups) { return candidate.Take(count, warmups); }, samplers,
-      RuleOf(options), clock, kBlockTime);
+  const auto samples =
+      SampleInterleaved([&](int count, int warmups) { return candidate.Take(count, warmups); },
+                        samplers, RuleOf(options), clock, kBlockTime);
   if (candidate.failure()) return *candidate.failure();
-  if (!samples.ok()) return ReferenceTrouble{"BASELINE_FAILED", std::string(samples.status().message())};
+  if (!samples.ok())
+    return ReferenceTrouble{"BASELINE_FAILED", std::string(samples.status().message())};
 
   MeasuredSession session;
   session.measurement = ToMeasurement(samples->candidate, is_cold, samples->stopped_by);
   for (size_t i = 0; i < baselines.size(); ++i) {
-    session.comparisons.push_back(ToComparison(baselines[i], samples->baselines[i], samples->candidate,
-                                               is_cold, samples->stopped_by));
+    session.comparisons.push_back(ToComparison(baselines[i], samples->baselines[i],
+                                               samples->candidate, is_cold, samples->stopped_by));
   }
   return session;
 }

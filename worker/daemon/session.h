@@ -22,11 +22,9 @@ namespace mtmc::worker {
 // The response holds the inspection or the user's mistake. UNAVAILABLE when the
 // process died, DEADLINE_EXCEEDED when it was killed for being late, each with
 // its last words.
-absl::StatusOr<v1::ReferenceResponse> LoadProblem(ReferenceParty& reference, const std::string& path,
-                                                  const v1::Problem& problem,
-                                                  const std::string& torch_device,
-                                                  const v1::ReferenceLimits& limits,
-                                                  absl::Duration timeout);
+absl::StatusOr<v1::ReferenceResponse> LoadProblem(
+    ReferenceParty& reference, const std::string& path, const v1::Problem& problem,
+    const std::string& torch_device, const v1::ReferenceLimits& limits, absl::Duration timeout);
 
 // Times baselines of the loaded problem on the public workload. Errors as those
 // of LoadProblem; FAILED_PRECONDITION when a baseline cannot be run.

@@ -35,9 +35,8 @@ void WorkMetrics::Record(const v1::LeaseResult& result) {
 
 void WorkMetrics::RecordEvaluation(const v1::Evaluation& evaluation) {
   const std::string outcome =
-      evaluation.has_failure()
-          ? Label(v1::Failure::Kind_Name(evaluation.failure().kind()), "KIND_")
-          : "correct";
+      evaluation.has_failure() ? Label(v1::Failure::Kind_Name(evaluation.failure().kind()), "KIND_")
+                               : "correct";
   registry_
       .MakeCounter("mtmc_evaluations_total", "Candidates evaluated, by outcome.",
                    {{"outcome", outcome}})

@@ -77,10 +77,12 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
       ->envname("MTMC_LOG")
       ->capture_default_str();
-  app.add_option("--scratch", flags.scratch, "folder for shared tensors and caches; default in the cache folder");
+  app.add_option("--scratch", flags.scratch,
+                 "folder for shared tensors and caches; default in the cache folder");
   app.add_option("--device", flags.device, "auto, opencl:N or cuda:N")->capture_default_str();
   app.add_option("--python", flags.python, "interpreter that has PyTorch")->envname("MTMC_PYTHON");
-  app.add_option("--name", flags.name, "last part of the worker's name; default from host and device");
+  app.add_option("--name", flags.name,
+                 "last part of the worker's name; default from host and device");
   app.add_flag("--doctor", flags.is_doctor, "print what this host offers as JSON, and exit");
 }
 
@@ -155,7 +157,9 @@ std::vector<std::string> IsolationInForce() {
 class SharedFolder {
  public:
   explicit SharedFolder(const std::string& scratch) : path_(PathOf(scratch)) { Clear(); }
+
   ~SharedFolder() { Clear(); }
+
   SharedFolder(const SharedFolder&) = delete;
   SharedFolder& operator=(const SharedFolder&) = delete;
 
@@ -164,7 +168,8 @@ class SharedFolder {
  private:
   static std::string PathOf(const std::string& scratch) {
     std::error_code ignored;
-    if (!std::filesystem::is_directory("/dev/shm", ignored)) return absl::StrCat(scratch, "/shared");
+    if (!std::filesystem::is_directory("/dev/shm", ignored))
+      return absl::StrCat(scratch, "/shared");
     const std::string absolute = std::filesystem::absolute(scratch).string();
     return absl::StrCat("/dev/shm/mtmc-", base::Sha256(absolute).sha256_hex.substr(0, 16));
   }
@@ -213,16 +218,16 @@ class WorkerProcess {
       if (!created.ok()) return Fail("cannot serve HTTP", created.status());
       http = *std::move(created);
     }
-    Evaluator evaluator({builder_, runner_, reference_},
-                        [this](const v1::Digest& digest) { return artifacts_.Fetch(digest); }, clock_,
-                        {.device = opened->device(),
-                         .device_index = device_.index,
-                         .worker = Describe(*opened).name(),
-                         .session = base::MakeUuid4(),
-                         .isolation = IsolationInForce(),
-                         .torch_device = device_.backend == v1::DIALECT_CUDA
-                                             ? absl::StrCat("cuda:", device_.index)
-                                             : "cpu"});
+    Evaluator evaluator(
+        {builder_, runner_, reference_},
+        [this](const v1::Digest& digest) { return artifacts_.Fetch(digest); }, clock_,
+        {.device = opened->device(),
+         .device_index = device_.index,
+         .worker = Describe(*opened).name(),
+         .session = base::MakeUuid4(),
+         .isolation = IsolationInForce(),
+         .torch_device =
+             device_.backend == v1::DIALECT_CUDA ? absl::StrCat("cuda:", device_.index) : "cpu"});
     LeaseLoop loop(*coordinator_, clock_, Describe(*opened),
                    [&](const v1::Lease& lease, const auto& progress) {
                      v1::LeaseResult result =

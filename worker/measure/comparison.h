@@ -26,9 +26,9 @@ struct ComparisonOptions {
   uint64_t seed = 1;
 };
 
-// FASTER when the interval lies above 1 and the speedup above 1 + floor; SLOWER likewise below; SAME when
-// the interval lies within the floor around 1; else AMBIGUOUS.
-// REQUIRES: both spans positive and not empty.
+// FASTER when the interval lies above 1 and the speedup above 1 + floor; SLOWER likewise below;
+// SAME when the interval lies within the floor around 1; else AMBIGUOUS. REQUIRES: both spans
+// positive and not empty.
 ComparisonResult CompareSamples(std::span<const double> baseline, std::span<const double> candidate,
                                 const ComparisonOptions& options);
 

@@ -64,7 +64,8 @@ StoppingRule::Reason DecideAll(const std::vector<Turn>& turns, const StoppingRul
 
 absl::StatusOr<InterleavedSamples> SampleInterleaved(const Sampler& candidate,
                                                      const std::vector<Sampler>& baselines,
-                                                     const StoppingRule& rule, const base::Clock& clock,
+                                                     const StoppingRule& rule,
+                                                     const base::Clock& clock,
                                                      absl::Duration block_time) {
   InterleavedSamples samples;
   samples.baselines.resize(baselines.size());

@@ -28,6 +28,7 @@ struct InterleavedSamples {
     std::vector<double> seconds;
     int throttled = 0;
   };
+
   Series candidate;
   // Parallel to the baselines that were asked for.
   std::vector<Series> baselines;
@@ -45,7 +46,8 @@ struct InterleavedSamples {
 // error of a sampler ends the session and is returned. Thread-compatible.
 absl::StatusOr<InterleavedSamples> SampleInterleaved(const Sampler& candidate,
                                                      const std::vector<Sampler>& baselines,
-                                                     const StoppingRule& rule, const base::Clock& clock,
+                                                     const StoppingRule& rule,
+                                                     const base::Clock& clock,
                                                      absl::Duration block_time);
 
 }  // namespace mtmc::worker

@@ -44,8 +44,8 @@ TEST_CASE("SampleInterleaved ends on time when kernels are slow", "[measure]") {
   std::vector<std::string> log;
   const NoiseStoppingRule rule({.max_time = absl::Seconds(2)});
 
-  auto samples = SampleInterleaved(Steady(clock, 1.5, "c", log), {}, rule, clock,
-                                   absl::Milliseconds(10));
+  auto samples =
+      SampleInterleaved(Steady(clock, 1.5, "c", log), {}, rule, clock, absl::Milliseconds(10));
 
   REQUIRE_THAT(samples.status(), IsOk());
   CHECK(samples->stopped_by == StoppingRule::Reason::kTime);

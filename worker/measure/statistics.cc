@@ -55,7 +55,8 @@ double NoiseRatio(std::span<const double> samples) {
   MTMC_CHECK(!samples.empty());
   std::vector<double> sorted(samples.begin(), samples.end());
   std::sort(sorted.begin(), sorted.end());
-  return (SortedQuantile(sorted, 0.75) - SortedQuantile(sorted, 0.25)) / SortedQuantile(sorted, 0.5);
+  return (SortedQuantile(sorted, 0.75) - SortedQuantile(sorted, 0.25)) /
+         SortedQuantile(sorted, 0.5);
 }
 
 double MedianErrorRatio(std::span<const double> samples) {

@@ -37,10 +37,17 @@ constexpr absl::Duration kPollSlice = absl::Milliseconds(50);
 
 // All that PyTorch needs; above all no credentials.
 const std::vector<std::string>& InheritedVariables() {
-  static const auto& names = *new std::vector<std::string>{
-      "PATH",          "HOME",           "LANG",           "LC_ALL",
-      "TMPDIR",        "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
-      "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VIRTUAL_ENV"};
+  static const auto& names = *new std::vector<std::string>{"PATH",
+                                                           "HOME",
+                                                           "LANG",
+                                                           "LC_ALL",
+                                                           "TMPDIR",
+                                                           "LD_LIBRARY_PATH",
+                                                           "CUDA_VISIBLE_DEVICES",
+                                                           "CUDA_DEVICE_ORDER",
+                                                           "OMP_NUM_THREADS",
+                                                           "MKL_NUM_THREADS",
+                                                           "VIRTUAL_ENV"};
   return names;
 }
 
@@ -96,7 +103,8 @@ class ReferenceClient::Process {
         sent += static_cast<size_t>(count);
       } else if (count < 0 && errno != EAGAIN && errno != EINTR) {
         return {Ending::kDied, ""};
-      } else if (auto ending = Await(process_.standard_input().get(), POLLOUT, deadline, is_cancelled)) {
+      } else if (auto ending =
+                     Await(process_.standard_input().get(), POLLOUT, deadline, is_cancelled)) {
         return {*ending, ""};
       }
     }
@@ -114,7 +122,8 @@ class ReferenceClient::Process {
         received_.append(buffer, static_cast<size_t>(count));
       } else if (count == 0 || (errno != EAGAIN && errno != EINTR)) {
         return {Ending::kDied, ""};
-      } else if (auto ending = Await(process_.standard_output().get(), POLLIN, deadline, is_cancelled)) {
+      } else if (auto ending =
+                     Await(process_.standard_output().get(), POLLIN, deadline, is_cancelled)) {
         return {*ending, ""};
       }
     }
@@ -212,8 +221,7 @@ Reply<v1::ReferenceResponse> ReferenceClient::Exchange(const v1::ReferenceReques
   if (ending == Ending::kAnswered) {
     google::protobuf::util::JsonParseOptions parse;
     parse.ignore_unknown_fields = false;
-    const auto status =
-        google::protobuf::util::JsonStringToMessage(answer, &reply.response, parse);
+    const auto status = google::protobuf::util::JsonStringToMessage(answer, &reply.response, parse);
     if (status.ok() && reply.response.sequence() == sequence_) return reply;
     reply.ending = Ending::kDied;
     reply.detail = absl::StrCat("answered what is not a response: ", status.message().as_string());

@@ -21,10 +21,10 @@ namespace mtmc::worker {
 template <typename Response>
 struct Reply {
   enum class Ending {
-    kAnswered,  // `response` is set
-    kDied,      // the process is gone; `detail` says by what
-    kTimedOut,  // it was killed because the deadline passed
-    kCancelled, // it was killed because the work was called off
+    kAnswered,   // `response` is set
+    kDied,       // the process is gone; `detail` says by what
+    kTimedOut,   // it was killed because the deadline passed
+    kCancelled,  // it was killed because the work was called off
   };
   Ending ending = Ending::kDied;
   Response response;

@@ -84,8 +84,8 @@ std::optional<v1::Failure> FailureOf(const Reply<v1::RunnerResponse>& reply, v1:
       if (!reply.response.has_failure()) return std::nullopt;
       return reply.response.failure();
     case Ending::kDied:
-      return MakeFailure(v1::Failure::KIND_CRASH, stage, "the runner process died while it ran the program",
-                         reply.detail);
+      return MakeFailure(v1::Failure::KIND_CRASH, stage,
+                         "the runner process died while it ran the program", reply.detail);
     case Ending::kTimedOut:
       return MakeFailure(v1::Failure::KIND_TIMEOUT, stage, "the program did not finish in time",
                          reply.detail);
@@ -180,8 +180,9 @@ Verification Verifier::Compare(const v1::RunnerResponse& outputs, absl::Duration
   result.kernelbench_allclose = compared.kernelbench_allclose();
   if (!compared.is_correct()) {
     result.verdict = v1::Evaluation::VERDICT_WRONG;
-    result.failure = MakeFailure(v1::Failure::KIND_WRONG_RESULT, v1::STAGE_VERIFY,
-                                 absl::StrCat(compared.message(), " (workload seed ", workload_, ")"));
+    result.failure =
+        MakeFailure(v1::Failure::KIND_WRONG_RESULT, v1::STAGE_VERIFY,
+                    absl::StrCat(compared.message(), " (workload seed ", workload_, ")"));
   }
   return result;
 }
