@@ -48,8 +48,8 @@ class GatewayStack(stacks.Stack):
 
     def __exit__(self, *_):
         self.client.close()
-        for daemon in reversed(self._daemons):
-            assert stacks.stop(daemon) == 0
+        exit_codes = [stacks.stop(daemon) for daemon in reversed(self._daemons)]
+        assert exit_codes == [0, 0, 0]
 
 
 @pytest.mark.parametrize("case", REPLIES)

@@ -119,7 +119,7 @@ class Stack(Host):
 
     def __enter__(self):
         self.process = self.start(
-            "up", "--listen", "127.0.0.1:0", "--data-dir", self.folder / "store", *self._flags,
+            "--quiet", "up", "--listen", "127.0.0.1:0", "--data-dir", self.folder / "store", *self._flags,
             log="up.log", **self._changes,
         )  # fmt: skip
         stack_file = self.folder / "runtime" / "stack.json"
@@ -148,6 +148,7 @@ class Stack(Host):
 
     def processes(self, name=None):
         """Living processes of the stack, or those of one name."""
+        assert self.process.poll() is None, f"mtmc up ended with {self.process.returncode}"
         below = processes.descendants(self.process.pid)
         return [process for process in below if name in (None, process.name)]
 
