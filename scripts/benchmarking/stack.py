@@ -47,14 +47,16 @@ class Stack:
     def start(self):
         """Blocks until the coordinator serves and its worker is there."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        (self._folder / 'run').mkdir(mode=0o700, exist_ok=True)
+        file = self._folder / 'run' / 'stack.json'
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        # Of a stack that was killed: it would be taken for this one's.
+        file.unlink(missing_ok=True)
         with open(self.log, 'ab') as log:
             self._process = subprocess.Popen(
                 [self._program, 'up', '--listen', '127.0.0.1:0', '--data-dir',
                  str(self._folder / 'data'), '--device', self._device],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environment,
                 start_new_session=True)
-        file = self._folder / 'run' / 'stack.json'
         deadline = time.monotonic() + self.START_SECONDS
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
@@ -68,6 +70,10 @@ class Stack:
 
     def is_running(self):
         return self._process is not None and self._process.poll() is None
+
+    def obituary(self):
+        """Why a stack that ran does so no more."""
+        return f'mtmc up ended with {self._process.returncode}: {last_line(self._log_tail())}'
 
     def stop(self):
         """Asks the stack to end, and ends its process group after 30 s."""
