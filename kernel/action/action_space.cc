@@ -41,6 +41,7 @@ class Enumerator {
   const KernelGroup& GroupAt(int group) const {
     return schedule_.groups[static_cast<size_t>(group)];
   }
+
   int GroupCount() const { return static_cast<int>(schedule_.groups.size()); }
 
   // Adds the action unless one with the same text is there: texts are identities.
@@ -81,9 +82,8 @@ class Enumerator {
   }
 
   void AddFuse(const std::set<int>& members, const KernelGroup& joined, const std::string& text) {
-    Add(MakeAction("fuse", members, text), [this, members, joined] {
-      return ReplaceGroups(context_, schedule_, members, {joined});
-    });
+    Add(MakeAction("fuse", members, text),
+        [this, members, joined] { return ReplaceGroups(context_, schedule_, members, {joined}); });
   }
 
   // Neighbours by data flow, and readers of the same input for several reductions of one tensor.
@@ -126,12 +126,11 @@ class Enumerator {
         const std::set<int> members = Grow(group, only_pointwise);
         covered.insert(members.begin(), members.end());
         if (members.size() < 3 || !seen.insert(members).second) continue;
-        const std::optional<KernelGroup> joined =
-            JoinGroups(context_, schedule_, graph_, members);
+        const std::optional<KernelGroup> joined = JoinGroups(context_, schedule_, graph_, members);
         const std::string text =
-            only_pointwise ? Concat("fuse ", NamesOf(members))
-                           : Concat("fuse everything around ", GroupAt(group).name, ": ",
-                                    NamesOf(members));
+            only_pointwise
+                ? Concat("fuse ", NamesOf(members))
+                : Concat("fuse everything around ", GroupAt(group).name, ": ", NamesOf(members));
         AddFuse(members, *joined, text);
       }
     }
@@ -141,8 +140,7 @@ class Enumerator {
     for (int group = 0; group < GroupCount(); ++group) {
       for (int consumer : graph_.ConsumersOf(group)) {
         const std::set<int> members = {group, consumer};
-        const std::optional<KernelGroup> joined =
-            JoinGroups(context_, schedule_, graph_, members);
+        const std::optional<KernelGroup> joined = JoinGroups(context_, schedule_, graph_, members);
         if (!joined) continue;
         const bool is_epilogue = GroupAt(group).family != FamilyKind::kPointwise;
         const std::string& host = GroupAt(is_epilogue ? group : consumer).name;
@@ -165,8 +163,7 @@ class Enumerator {
     for (const auto& [value, groups] : readers) {
       for (size_t i = 1; i < groups.size(); ++i) {
         const std::set<int> members = {groups[i - 1], groups[i]};
-        const std::optional<KernelGroup> joined =
-            JoinGroups(context_, schedule_, graph_, members);
+        const std::optional<KernelGroup> joined = JoinGroups(context_, schedule_, graph_, members);
         if (joined) AddFuse(members, *joined, Concat("fuse ", NamesOf(members)));
       }
     }
@@ -210,14 +207,13 @@ class Enumerator {
           if (part.family == FamilyKind::kLibrary) part.precision = precision;
         }
         const std::string call = anchor->op.substr(0, anchor->op.find('.'));
-        EngineAction action = MakeAction("library", {group},
-                                         Concat("library ", now.name, " as ", call,
-                                                is_tf32 ? " with tf32" : "",
-                                                groups.size() > 1 ? " and the rest apart" : ""));
+        EngineAction action =
+            MakeAction("library", {group},
+                       Concat("library ", now.name, " as ", call, is_tf32 ? " with tf32" : "",
+                              groups.size() > 1 ? " and the rest apart" : ""));
         action.arguments = {{"op", call}, {"precision", is_tf32 ? "tf32" : "default"}};
-        Add(std::move(action), [this, group, groups] {
-          return ReplaceGroups(context_, schedule_, {group}, groups);
-        });
+        Add(std::move(action),
+            [this, group, groups] { return ReplaceGroups(context_, schedule_, {group}, groups); });
       }
     }
   }
@@ -237,8 +233,7 @@ class Enumerator {
     parts.push_back({.name = now.nodes.size() == 1 ? now.name : anchor.name,
                      .nodes = {anchor.name},
                      .family = FamilyKind::kLibrary});
-    const GroupView view =
-        MakeGroupView(context_.graph, context_.nest, context_.index, parts[0]);
+    const GroupView view = MakeGroupView(context_.graph, context_.nest, context_.index, parts[0]);
     if (!FamilyOf(FamilyKind::kLibrary).Accepts(view)) return {};
     const int position = context_.index.PositionOf(anchor.name);
     for (bool is_after : {false, true}) {
@@ -266,8 +261,7 @@ class Enumerator {
     // Same move on all groups of one family, then group by group.
     std::vector<Move> moves;
     for (int group = 0; group < GroupCount(); ++group) {
-      GroupView view =
-          MakeGroupView(context_.graph, context_.nest, context_.index, GroupAt(group));
+      GroupView view = MakeGroupView(context_.graph, context_.nest, context_.index, GroupAt(group));
       const KernelGroup complete = WithAllKnobs(view, context_.target);
       view.group = &complete;
       for (KnobMove& move : FamilyOf(complete.family).Moves(view, context_.target)) {
@@ -286,7 +280,8 @@ class Enumerator {
       if (alike[key].size() > 1) AddMove(key, alike[key]);
     }
     for (const Move& move : moves) {
-      AddMove(Concat(move.move.action, " ", GroupAt(move.group).name, " ", move.move.text), {&move});
+      AddMove(Concat(move.move.action, " ", GroupAt(move.group).name, " ", move.move.text),
+              {&move});
     }
   }
 
@@ -331,8 +326,7 @@ class Enumerator {
     std::set<int> groups;
     size_t variants = 1;
     for (int group = 0; group < GroupCount(); ++group) {
-      GroupView view =
-          MakeGroupView(context_.graph, context_.nest, context_.index, GroupAt(group));
+      GroupView view = MakeGroupView(context_.graph, context_.nest, context_.index, GroupAt(group));
       const KernelGroup complete = WithAllKnobs(view, context_.target);
       view.group = &complete;
       std::map<std::string, std::vector<int64_t>> knobs;

@@ -158,9 +158,8 @@ absl::Status CheckSchedule(const ScheduleContext& context, const Schedule& sched
     }
     const GroupView view = MakeGroupView(context.graph, context.nest, context.index, group);
     if (!FamilyOf(group.family).Accepts(view)) {
-      return absl::InvalidArgumentError(Concat("group \"", group.name,
-                                               "\" does not fit the family ",
-                                               ToText(group.family)));
+      return absl::InvalidArgumentError(
+          Concat("group \"", group.name, "\" does not fit the family ", ToText(group.family)));
     }
   }
   const GroupGraph graph(context, schedule);
@@ -211,7 +210,7 @@ bool GroupGraph::HasPathOutside(const std::set<int>& members) const {
 }
 
 std::optional<KernelGroup> JoinGroups(const ScheduleContext& context, const Schedule& schedule,
-                                const GroupGraph& graph, const std::set<int>& members) {
+                                      const GroupGraph& graph, const std::set<int>& members) {
   KernelGroup joined;
   const KernelGroup* anchor = nullptr;
   for (int member : members) {
@@ -241,7 +240,7 @@ std::optional<KernelGroup> JoinGroups(const ScheduleContext& context, const Sche
 }
 
 Schedule ReplaceGroups(const ScheduleContext& context, const Schedule& schedule,
-                 const std::set<int>& members, const std::vector<KernelGroup>& groups) {
+                       const std::set<int>& members, const std::vector<KernelGroup>& groups) {
   Schedule result{.has_capture = schedule.has_capture, .tune = schedule.tune};
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
     const KernelGroup& group = schedule.groups[g];

@@ -43,8 +43,14 @@ class GroupGraph {
   GroupGraph(const ScheduleContext& context, const Schedule& schedule);
 
   // Group indices, sorted.
-  const std::set<int>& ProducersOf(int group) const { return producers_[static_cast<size_t>(group)]; }
-  const std::set<int>& ConsumersOf(int group) const { return consumers_[static_cast<size_t>(group)]; }
+  const std::set<int>& ProducersOf(int group) const {
+    return producers_[static_cast<size_t>(group)];
+  }
+
+  const std::set<int>& ConsumersOf(int group) const {
+    return consumers_[static_cast<size_t>(group)];
+  }
+
   // True when a path between two members leaves the set: joining would make a
   // cycle.
   bool HasPathOutside(const std::set<int>& members) const;
@@ -59,11 +65,11 @@ class GroupGraph {
 // maps again than memory traffic saved. The name comes from the group that
 // gives the family, or from all for a pointwise union.
 std::optional<KernelGroup> JoinGroups(const ScheduleContext& context, const Schedule& schedule,
-                                const GroupGraph& graph, const std::set<int>& members);
+                                      const GroupGraph& graph, const std::set<int>& members);
 
 // `schedule` with the members replaced by `joined`, in a legal order; tune
 // lines of the members are dropped.
 Schedule ReplaceGroups(const ScheduleContext& context, const Schedule& schedule,
-                 const std::set<int>& members, const std::vector<KernelGroup>& groups);
+                       const std::set<int>& members, const std::vector<KernelGroup>& groups);
 
 }  // namespace mtmc::kernel

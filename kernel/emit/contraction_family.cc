@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/base/status_macros.h"
+#include "kernel/emit/contraction_registers.h"
 #include "kernel/emit/contraction_space.h"
 #include "kernel/emit/contraction_tiles.h"
 #include "kernel/emit/group_view.h"
@@ -33,9 +34,8 @@ absl::StatusOr<EmittedStep> PrintNaive(const GroupView& view, const EmitTarget& 
   const std::string block = writer.Knob("block");
   const std::string wide =
       type.elements() > INT32_MAX ? "(" + text.ComputeType(DataType::kI64) + ")" : "";
-  const ScalarPtr i =
-      writer.Declare("i", type.elements(),
-                     Concat(wide, text.BlockId(0), " * ", block, " + ", text.ThreadId(0)));
+  const ScalarPtr i = writer.Declare(
+      "i", type.elements(), Concat(wide, text.BlockId(0), " * ", block, " + ", text.ThreadId(0)));
   writer.Open(Concat("if (i < ", text.IntegerLiteral(type.elements(), DataType::kI64), ")"));
   std::vector<ScalarPtr> axes = IndicesOf(type, i, writer.extents());
   const std::string sum = writer.Fresh("sum");
@@ -105,13 +105,15 @@ class ContractionFamilyImplementation final : public Family {
   }
 
   Knobs DefaultKnobs(const GroupView&, const EmitTarget& target) const override {
-    return {{"tiled", 0},
-            {"block", std::min<int64_t>(target.max_threads_per_block, 256)},
-            {"bm", 64}, {"bn", 64}, {"bk", 16}, {"tm", 4}, {"tn", 4}};
+    return {{"tiled", 0}, {"block", std::min<int64_t>(target.max_threads_per_block, 256)},
+            {"bm", 64},   {"bn", 64},
+            {"bk", 16},   {"tm", 4},
+            {"tn", 4},    {"tr", 4},
+            {"tc", 4}};
   }
 
   std::vector<KnobMove> Moves(const GroupView& view, const EmitTarget& target) const override {
-    if (target.warp_size == 1) return {};
+    if (target.warp_size == 1) return RegisterMoves(view);
     const ContractionSpace space = SpaceOf(*FindContraction(view));
     std::vector<KnobMove> moves;
     for (const Tile& tile : kTiles) {
@@ -137,6 +139,7 @@ class ContractionFamilyImplementation final : public Family {
   }
 
   std::vector<KnobSweep> Sweeps(const GroupView& view, const EmitTarget& target) const override {
+    if (IsTiled(view) && target.warp_size == 1) return {};
     if (!IsTiled(view)) {
       return {SweepOf(view, "block", {64, 128, 256, 512}, target.max_threads_per_block)};
     }
@@ -147,9 +150,12 @@ class ContractionFamilyImplementation final : public Family {
   absl::StatusOr<Emission> Emit(const GroupView& view, const EmitTarget& target,
                                 const std::vector<std::string>& tuned) const override {
     Emission emission;
-    MTMC_ASSIGN_OR_RETURN(EmittedStep step, IsTiled(view)
-                                                ? PrintTiledContraction(view, target, tuned)
-                                                : PrintNaive(view, target, tuned));
+    const bool is_cpu = target.warp_size == 1;
+    absl::StatusOr<EmittedStep> printed = !IsTiled(view) || (is_cpu && !HasRegisterForm(view))
+                                              ? PrintNaive(view, target, tuned)
+                                          : is_cpu ? PrintRegisterContraction(view, target, tuned)
+                                                   : PrintTiledContraction(view, target, tuned);
+    MTMC_ASSIGN_OR_RETURN(EmittedStep step, std::move(printed));
     emission.steps.push_back(std::move(step));
     return emission;
   }
@@ -173,6 +179,25 @@ class ContractionFamilyImplementation final : public Family {
   }
 
   static bool IsTiled(const GroupView& view) { return KnobOf(view, "tiled") != 0; }
+
+  // Sums in vector registers: 16 of them leave room for the factors.
+  static std::vector<KnobMove> RegisterMoves(const GroupView& view) {
+    std::vector<KnobMove> moves;
+    if (!HasRegisterForm(view)) return moves;
+    for (const auto& [rows, columns] : {std::pair{4, 4}, {4, 2}, {2, 4}, {6, 2}}) {
+      const bool is_present =
+          IsTiled(view) && KnobOf(view, "tr") == rows && KnobOf(view, "tc") == columns;
+      if (is_present) continue;
+      KnobMove move{.action = "tile",
+                    .text = Concat("to ", rows, "x", columns, " sums in vector registers"),
+                    .knobs = view.group->knobs};
+      move.knobs["tiled"] = 1;
+      move.knobs["tr"] = rows;
+      move.knobs["tc"] = columns;
+      moves.push_back(std::move(move));
+    }
+    return moves;
+  }
 
   static KnobSweep SweepOf(const GroupView& view, const std::string& knob,
                            const std::vector<int64_t>& values, int64_t most) {

@@ -40,11 +40,13 @@ class TilePrinter {
         writer_(view, target, tuned, view.group->name) {}
 
   absl::StatusOr<EmittedStep> Print() {
-    writer_.Reserve({"BM", "BN", "BK", "TM", "TN", "M_THREADS", "N_THREADS", "THREADS", "M_TILES",
-                     "N_TILES", "A_ROW", "B_ROW", "A_LOADS", "B_LOADS", "tile", "m_base", "n_base",
-                     "k_base", "batch", "thread", "m_thread", "n_thread", "a_tile", "b_tile",
-                     "a_next", "b_next", "sum", "load", "place", "tile_m", "tile_n", "tile_k", "m",
-                     "n", "k", "m4", "n4", "k4", "v", "a", "b", "i", "j"});
+    writer_.Reserve({"BM",       "BN",      "BK",      "TM",     "TN",     "M_THREADS", "N_THREADS",
+                     "THREADS",  "M_TILES", "N_TILES", "A_ROW",  "B_ROW",  "A_LOADS",   "B_LOADS",
+                     "tile",     "m_base",  "n_base",  "k_base", "batch",  "thread",    "m_thread",
+                     "n_thread", "a_tile",  "b_tile",  "a_next", "b_next", "sum",       "load",
+                     "place",    "tile_m",  "tile_n",  "tile_k", "m",      "n",         "k",
+                     "m4",       "n4",      "k4",      "v",      "a",      "b",         "i",
+                     "j"});
     for (const std::string& value : view_.inputs) writer_.AddParameter(value, false);
     for (const std::string& value : view_.outputs) writer_.AddParameter(value, true);
     PrintHead();
@@ -75,7 +77,8 @@ class TilePrinter {
     writer_.Line(Concat("enum { BM = ", writer_.Knob("bm"), ", BN = ", writer_.Knob("bn"),
                         ", BK = ", writer_.Knob("bk"), ", TM = ", writer_.Knob("tm"),
                         ", TN = ", writer_.Knob("tn"), " };"));
-    writer_.Line("enum { M_THREADS = BM / TM, N_THREADS = BN / TN, THREADS = M_THREADS * N_THREADS };");
+    writer_.Line(
+        "enum { M_THREADS = BM / TM, N_THREADS = BN / TN, THREADS = M_THREADS * N_THREADS };");
     writer_.Line(Concat("enum { M_TILES = (", space_.m, " + BM - 1) / BM, N_TILES = (", space_.n,
                         " + BN - 1) / BN };"));
     const DialectText& text = writer_.text();
@@ -111,8 +114,7 @@ class TilePrinter {
     const bool is_a = role == "m";
     const std::vector<ScalarPtr> axes =
         AxesOf(space_, zero, is_a ? Axis(0) : zero, is_a ? zero : Axis(0), Axis(1), extents);
-    for (const ElementRead& read :
-         ElementReads(view_, SubstituteAxes(body, axes), extents)) {
+    for (const ElementRead& read : ElementReads(view_, SubstituteAxes(body, axes), extents)) {
       const std::optional<AxisStride> along_k = StrideAlong(read.offset, 1, extents);
       const std::optional<AxisStride> along_role = StrideAlong(read.offset, 0, extents);
       const bool is_k_unit = along_k && along_k->stride == 1;
@@ -157,6 +159,7 @@ class TilePrinter {
   }
 
   static std::string Upper(const Factor& factor) { return factor.name == "a" ? "A" : "B"; }
+
   static std::string Rows(const Factor& factor) { return factor.role == "m" ? "BM" : "BN"; }
 
   // Declares where in the tile load number `load` of this thread goes. Returns whether the
@@ -219,8 +222,8 @@ class TilePrinter {
       writer_.Open(Concat("if (", kernel::Join(guards, " && "), ")"));
     }
     if (is_wide) {
-      const std::vector<LaneArray> arrays = PrintLaneLoads(
-          writer_, view_, {SubstituteAxes(factor.body, axes)}, lane, factor.lanes);
+      const std::vector<LaneArray> arrays =
+          PrintLaneLoads(writer_, view_, {SubstituteAxes(factor.body, axes)}, lane, factor.lanes);
       writer_.Unroll();
       writer_.Open("for (int v = 0; v < 4; ++v)");
       BindLanes(writer_, arrays, "v");
@@ -267,14 +270,13 @@ class TilePrinter {
     const std::string tile = factor.name + "_tile";
     const std::string column = "tile_" + factor.role;
     if (factor.lanes == 1) {
-      writer_.Line(Concat(tile, "[tile_k * ", row, " + ", column, "] = ", factor.name,
-                          "_next[load];"));
+      writer_.Line(
+          Concat(tile, "[tile_k * ", row, " + ", column, "] = ", factor.name, "_next[load];"));
     } else {
       writer_.Unroll();
       writer_.Open("for (int v = 0; v < 4; ++v)");
-      const std::string place = factor.is_k_fast
-                                    ? Concat("(tile_k + v) * ", row, " + ", column)
-                                    : Concat("tile_k * ", row, " + ", column, " + v");
+      const std::string place = factor.is_k_fast ? Concat("(tile_k + v) * ", row, " + ", column)
+                                                 : Concat("tile_k * ", row, " + ", column, " + v");
       writer_.Line(Concat(tile, "[", place, "] = ", factor.name, "_next[load * 4 + v];"));
       writer_.Close();
     }
@@ -354,8 +356,7 @@ class TilePrinter {
   }
 
   std::vector<ScalarPtr> OutputAxes(const ScalarPtr& m, const ScalarPtr& n) const {
-    std::vector<ScalarPtr> axes =
-        AxesOf(space_, batch_, m, n, kernel::Index(0), writer_.extents());
+    std::vector<ScalarPtr> axes = AxesOf(space_, batch_, m, n, kernel::Index(0), writer_.extents());
     axes.resize(static_cast<size_t>(loop_.output_axes()));
     return axes;
   }

@@ -94,6 +94,12 @@ INLINE float fast_expm1(float x) {
     {"minimum_f64",
      "INLINE double minimum_f64(double a, double b) { return a < b || a != a ? a : b; }\n",
      "INLINE double minimum_f64(double a, double b) { return a < b || a != a ? a : b; }\n"},
+    {"sum_f32x8", "", R"(INLINE float sum_f32x8(float8 x) {
+  const float4 half_sum = x.lo + x.hi;
+  const float2 quarter = half_sum.lo + half_sum.hi;
+  return quarter.x + quarter.y;
+}
+)"},
     {"floor_div", R"(INLINE long long floor_div(long long a, long long b) {
   const long long q = a / b;
   return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
@@ -122,7 +128,8 @@ INLINE ushort float_to_bf16(float x) {
   return x != x ? (ushort)0x7fc0 : (ushort)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 )"},
-    {"round_to_f16", "INLINE float round_to_f16(float x) { return __half2float(__float2half_rn(x)); }\n",
+    {"round_to_f16",
+     "INLINE float round_to_f16(float x) { return __half2float(__float2half_rn(x)); }\n",
      R"(INLINE float round_to_f16(float x) {
   ushort bits;
   vstore_half(x, 0, (half*)&bits);
@@ -173,21 +180,20 @@ std::string CudaVectorFunction(const std::string& name, const VectorFunction& fu
   const std::string pack = Concat("Pack_", ToText(function.type), "x", function.lanes);
   std::string source;
   if (packs.insert(pack).second) {
-    source = Concat("struct __align__(", std::min<int64_t>(bytes, 16), ") ", pack, " {\n  ", element,
-                    " lane[", function.lanes, "];\n};\n\n");
+    source = Concat("struct __align__(", std::min<int64_t>(bytes, 16), ") ", pack, " {\n  ",
+                    element, " lane[", function.lanes, "];\n};\n\n");
   }
   const std::string loop =
       Concat("#pragma unroll\n  for (int i = 0; i < ", function.lanes, "; ++i) ");
   if (function.is_load) {
-    source += Concat("INLINE void ", name, "(", compute, "* to, const ", element,
-                    "* from) {\n  const ", pack, " pack = *reinterpret_cast<const ", pack,
-                    "*>(from);\n", loop, "to[i] = ", text.Load("pack.lane", function.type, "i"),
-                    ";\n}\n");
+    source +=
+        Concat("INLINE void ", name, "(", compute, "* to, const ", element, "* from) {\n  const ",
+               pack, " pack = *reinterpret_cast<const ", pack, "*>(from);\n", loop,
+               "to[i] = ", text.Load("pack.lane", function.type, "i"), ";\n}\n");
   } else {
-    source += Concat("INLINE void ", name, "(", element, "* to, const ", compute,
-                    "* from) {\n  ", pack, " pack;\n", loop,
-                    text.Store("pack.lane", function.type, "i", "from[i]"),
-                    "\n  *reinterpret_cast<", pack, "*>(to) = pack;\n}\n");
+    source += Concat("INLINE void ", name, "(", element, "* to, const ", compute, "* from) {\n  ",
+                     pack, " pack;\n", loop, text.Store("pack.lane", function.type, "i", "from[i]"),
+                     "\n  *reinterpret_cast<", pack, "*>(to) = pack;\n}\n");
   }
   return source;
 }
@@ -202,17 +208,16 @@ std::string OpenClVectorFunction(const std::string& name, const VectorFunction& 
   if (is_plain) {
     body = Concat("vstore", lanes, "(vload", lanes, "(0, from), 0, to);");
   } else if (function.type == DataType::kF16) {
-    body = function.is_load
-               ? Concat("vstore", lanes, "(vload_half", lanes, "(0, from), 0, to);")
-               : Concat("vstore_half", lanes, "(vload", lanes, "(0, from), 0, to);");
+    body = function.is_load ? Concat("vstore", lanes, "(vload_half", lanes, "(0, from), 0, to);")
+                            : Concat("vstore_half", lanes, "(vload", lanes, "(0, from), 0, to);");
   } else {
     const std::string statement =
         function.is_load ? Concat("to[i] = ", text.Load("from", function.type, "i"), ";")
                          : text.Store("to", function.type, "i", "from[i]");
     body = Concat("for (int i = 0; i < ", lanes, "; ++i) ", statement);
   }
-  const std::string to = function.is_load ? Concat(compute, "* to")
-                                          : Concat("__global ", element, "* to");
+  const std::string to =
+      function.is_load ? Concat(compute, "* to") : Concat("__global ", element, "* to");
   const std::string from = function.is_load ? Concat("__global const ", element, "* from")
                                             : Concat("const ", compute, "* from");
   return Concat("INLINE void ", name, "(", to, ", ", from, ") {\n  ", body, "\n}\n");
@@ -228,7 +233,9 @@ bool IsDeviceFunction(std::string_view name) {
 
 std::set<std::string> DeviceFunctionsIn(std::string_view code) {
   std::set<std::string> names;
-  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  const auto is_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+  };
   for (size_t begin = 0; begin < code.size();) {
     if (!is_word(code[begin])) {
       ++begin;
@@ -265,9 +272,9 @@ std::string DeviceFunctions(const std::set<std::string>& names, Dialect dialect)
     const std::optional<VectorFunction> function = FindVectorFunction(name);
     if (!function) continue;
     Append(source,
-                    is_cuda ? CudaVectorFunction(name, *function, packs)
-                            : OpenClVectorFunction(name, *function),
-                    "\n");
+           is_cuda ? CudaVectorFunction(name, *function, packs)
+                   : OpenClVectorFunction(name, *function),
+           "\n");
   }
   constexpr std::string_view kMark = "INLINE";
   for (size_t at = source.find(kMark); at != std::string::npos; at = source.find(kMark)) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/emit/dialect_text.h"
-#include "kernel/graph/text.h"
 
 #include <cmath>
 #include <cstdio>
 
+#include "kernel/graph/text.h"
 
 namespace mtmc::kernel {
 namespace {
@@ -65,8 +65,7 @@ std::string DialectText::KernelHead(std::string_view name, std::string_view thre
   if (is_cuda()) {
     return Concat("extern \"C\" __global__ void __launch_bounds__(", threads, ") ", name);
   }
-  return Concat("__kernel __attribute__((reqd_work_group_size(", threads, ", 1, 1))) void ",
-                      name);
+  return Concat("__kernel __attribute__((reqd_work_group_size(", threads, ", 1, 1))) void ", name);
 }
 
 std::string DialectText::ThreadId(int dimension) const {
@@ -168,17 +167,15 @@ std::string DialectText::Cast(std::string_view operand, DataType from, DataType 
   if (from == to) return std::string(operand);
   if (to == DataType::kBool) return Concat("(", operand, " != 0)");
   if (to == DataType::kF16) {
-    const std::string value =
-        from == DataType::kF32 || from == DataType::kBf16
-            ? std::string(operand)
-            : Concat("(float)(", operand, ")");
+    const std::string value = from == DataType::kF32 || from == DataType::kBf16
+                                  ? std::string(operand)
+                                  : Concat("(float)(", operand, ")");
     return Concat("round_to_f16(", value, ")");
   }
   if (to == DataType::kBf16) {
-    const std::string value =
-        from == DataType::kF32 || from == DataType::kF16
-            ? std::string(operand)
-            : Concat("(float)(", operand, ")");
+    const std::string value = from == DataType::kF32 || from == DataType::kF16
+                                  ? std::string(operand)
+                                  : Concat("(float)(", operand, ")");
     return Concat("round_to_bf16(", value, ")");
   }
   if (to == DataType::kF32 && (from == DataType::kF16 || from == DataType::kBf16)) {

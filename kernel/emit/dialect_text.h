@@ -21,6 +21,7 @@ class DialectText {
   explicit DialectText(Dialect dialect) : dialect_(dialect) {}
 
   Dialect dialect() const { return dialect_; }
+
   bool is_cuda() const { return dialect_ == Dialect::kCuda; }
 
   // Type of an element in memory: `float`, `__half`, `unsigned char`.

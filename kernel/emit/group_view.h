@@ -38,11 +38,13 @@ class NestIndex {
     std::vector<std::string> readers;
     bool is_output = false;
   };
+
   struct NodeFacts {
     std::vector<const Loop*> loops;
     int position = -1;
     bool is_free = false;
   };
+
   std::map<std::string, ValueFacts, std::less<>> values_;
   std::map<std::string, NodeFacts, std::less<>> nodes_;
 };

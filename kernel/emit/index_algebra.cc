@@ -60,6 +60,7 @@ struct Sum {
     ScalarPtr scalar;
     int64_t coefficient = 0;
   };
+
   std::map<std::string, Term> terms;
   int64_t constant = 0;
 
@@ -307,12 +308,12 @@ ScalarPtr Normalizer::ToScalar(const Sum& sum) const {
   for (const auto& [key, term] : terms) {
     const int64_t magnitude = std::abs(term.coefficient);
     ScalarPtr product =
-        magnitude == 1 ? term.scalar
-                       : MakeOperator(Operator::kMul, {term.scalar, MakeInteger(magnitude)},
-                                      DataType::kI64);
+        magnitude == 1
+            ? term.scalar
+            : MakeOperator(Operator::kMul, {term.scalar, MakeInteger(magnitude)}, DataType::kI64);
     if (result == nullptr) {
-      result = term.coefficient > 0 ? product
-                                    : MakeOperator(Operator::kNeg, {product}, DataType::kI64);
+      result =
+          term.coefficient > 0 ? product : MakeOperator(Operator::kNeg, {product}, DataType::kI64);
     } else {
       result = MakeOperator(term.coefficient > 0 ? Operator::kAdd : Operator::kSub,
                             {result, product}, DataType::kI64);
@@ -421,8 +422,7 @@ ScalarPtr OffsetOf(const TensorType& type, std::span<const ScalarPtr> indices,
     if (type.shape[d] != 1) {
       offset = MakeOperator(
           Operator::kAdd,
-          {offset,
-           MakeOperator(Operator::kMul, {indices[d], MakeInteger(stride)}, DataType::kI64)},
+          {offset, MakeOperator(Operator::kMul, {indices[d], MakeInteger(stride)}, DataType::kI64)},
           DataType::kI64);
     }
     stride *= type.shape[d];

@@ -49,6 +49,7 @@ struct AxisStride {
   int64_t stride = 0;
   int64_t alignment = 1;
 };
+
 std::optional<AxisStride> StrideAlong(const ScalarPtr& index, int axis,
                                       std::span<const int64_t> extents);
 

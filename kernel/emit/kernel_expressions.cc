@@ -132,9 +132,7 @@ std::string KernelWriter::Index(const ScalarPtr& index) {
   return PrintPiece(SimplifyIndex(index, extents_)).text;
 }
 
-std::string KernelWriter::Print(const ScalarPtr& expression) {
-  return PrintPiece(expression).text;
-}
+std::string KernelWriter::Print(const ScalarPtr& expression) { return PrintPiece(expression).text; }
 
 std::string KernelWriter::Operand(const ScalarPtr& expression, int min_precedence) {
   Piece piece = PrintPiece(expression);
@@ -167,13 +165,12 @@ std::string KernelWriter::Value(const std::string& tensor, std::span<const Scala
     const std::string offset = Index(OffsetOf(parameter->type, indices, extents_));
     text = Fresh(tensor + "_i");
     Line(Concat("const ", text_.ComputeType(type), " ", text, " = ",
-                      text_.Load(parameter->name, type, offset), ";"));
+                text_.Load(parameter->name, type, offset), ";"));
   } else {
     const Loop* loop = FindLoop(view_, tensor);
     const std::string outer = std::exchange(wish_, tensor);
-    text = loop == nullptr || loop->form != Loop::Form::kMap
-               ? Concat("UNBOUND_", tensor)
-               : Body(loop->body, indices);
+    text = loop == nullptr || loop->form != Loop::Form::kMap ? Concat("UNBOUND_", tensor)
+                                                             : Body(loop->body, indices);
     wish_ = outer;
   }
   scopes_.back().values.insert_or_assign(key, text);
@@ -270,7 +267,7 @@ KernelWriter::Piece KernelWriter::PrintIndexDivision(const ScalarPtr& expression
   const ScalarPtr& dividend = expression->operands[0];
   if (HasRead(expression) && RangeOf(dividend, extents_).low < 0) {
     return {Concat(is_quotient ? "floor_div(" : "floor_mod(", Print(dividend), ", ",
-                         Print(expression->operands[1]), ")"),
+                   Print(expression->operands[1]), ")"),
             kPrimary};
   }
   const std::string key = "=" + KeyOf(expression);
@@ -280,9 +277,9 @@ KernelWriter::Piece KernelWriter::PrintIndexDivision(const ScalarPtr& expression
   const bool is_nameable =
       IsSingleWord(word) && expression->operands[1]->is_literal() && word.size() < 24;
   const std::string name =
-      Fresh(is_nameable ? Concat(word, is_quotient ? "_div_" : "_mod_",
-                                       IntegerOf(*expression->operands[1]))
-                        : std::string(is_quotient ? "quotient" : "remainder_of"));
+      Fresh(is_nameable
+                ? Concat(word, is_quotient ? "_div_" : "_mod_", IntegerOf(*expression->operands[1]))
+                : std::string(is_quotient ? "quotient" : "remainder_of"));
   Line(Concat("const ", TypeText(expression), " ", name, " = ", piece.text, ";"));
   scopes_.back().locals.insert_or_assign(key, name);
   return {name, kPrimary};
@@ -361,12 +358,13 @@ KernelWriter::Piece KernelWriter::PrintCall(const Scalar& scalar) {
   const std::string suffix = is_cuda && !is_double ? "f" : "";
   switch (scalar.op) {
     case Operator::kAbs: {
-      const std::string_view name = is_floating ? (is_double || !is_cuda ? "fabs" : "fabsf") : "abs";
+      const std::string_view name =
+          is_floating ? (is_double || !is_cuda ? "fabs" : "fabsf") : "abs";
       return {Concat(name, "(", Print(scalar.operands[0]), ")"), kPrimary};
     }
     case Operator::kReciprocal:
       return {Concat(is_double ? "1.0" : "1.0f", " / ",
-                           Operand(scalar.operands[0], kMultiplicative + 1)),
+                     Operand(scalar.operands[0], kMultiplicative + 1)),
               kMultiplicative};
     case Operator::kSign: {
       const std::string x = Operand(scalar.operands[0], kRelational + 1);
@@ -384,7 +382,7 @@ KernelWriter::Piece KernelWriter::PrintCall(const Scalar& scalar) {
       }
       const std::string a = Print(scalar.operands[0]);
       return {Concat(is_max ? "maximum_" : "minimum_", is_double ? "f64" : "f32", "(", a, ", ",
-                           Print(scalar.operands[1]), ")"),
+                     Print(scalar.operands[1]), ")"),
               kPrimary};
     }
     case Operator::kPow: {
@@ -393,14 +391,14 @@ KernelWriter::Piece KernelWriter::PrintCall(const Scalar& scalar) {
         return {Concat("pow", suffix, "(", a, ", ", Print(scalar.operands[1]), ")"), kPrimary};
       }
       const std::string type = text_.ComputeType(scalar.type);
-      return {Concat("(", type, ")pow((double)(", a, "), (double)(", Print(scalar.operands[1]),
-                           "))"),
-              kUnary};
+      return {
+          Concat("(", type, ")pow((double)(", a, "), (double)(", Print(scalar.operands[1]), "))"),
+          kUnary};
     }
     case Operator::kFloorDiv: {
       const std::string a = Operand(scalar.operands[0], kMultiplicative);
       return {Concat("floor", suffix, "(", a, " / ",
-                           Operand(scalar.operands[1], kMultiplicative + 1), ")"),
+                     Operand(scalar.operands[1], kMultiplicative + 1), ")"),
               kPrimary};
     }
     case Operator::kMod: {

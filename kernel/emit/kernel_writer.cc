@@ -46,11 +46,10 @@ void KernelWriter::AddParameter(const std::string& tensor, bool is_written) {
 
 void KernelWriter::AddParameter(const std::string& tensor, const TensorType& type,
                                 bool is_written) {
-  parameters_.push_back(
-      {.tensor = tensor,
-       .name = Fresh(is_written ? tensor + "_out" : tensor),
-       .type = type,
-       .is_written = is_written});
+  parameters_.push_back({.tensor = tensor,
+                         .name = Fresh(is_written ? tensor + "_out" : tensor),
+                         .type = type,
+                         .is_written = is_written});
 }
 
 ScalarPtr KernelWriter::Axis(const std::string& name, int64_t extent) {
@@ -168,15 +167,15 @@ void KernelWriter::LoadVector(const std::string& array, const std::string& tenso
   const DataType type = TypeOf(tensor).data_type;
   names_.insert(array);
   Line(Concat(text_.ComputeType(type), " ", array, "[", lanes, "];"));
-  Line(Concat("load_", ToText(type), "x", lanes, "(", array, ", ",
-                    FindParameter(tensor)->name, " + ", Index(offset), ");"));
+  Line(Concat("load_", ToText(type), "x", lanes, "(", array, ", ", FindParameter(tensor)->name,
+              " + ", Index(offset), ");"));
 }
 
 void KernelWriter::StoreVector(const std::string& tensor, const ScalarPtr& offset,
                                const std::string& array, int lanes) {
   const DataType type = TypeOf(tensor).data_type;
   Line(Concat("store_", ToText(type), "x", lanes, "(", FindParameter(tensor)->name, " + ",
-                    Index(offset), ", ", array, ");"));
+              Index(offset), ", ", array, ");"));
 }
 
 absl::StatusOr<EmittedStep> KernelWriter::Finish(const LaunchText& launch) {
@@ -190,21 +189,20 @@ absl::StatusOr<EmittedStep> KernelWriter::Finish(const LaunchText& launch) {
     threads += Concat(d > 0 ? " * " : "", launch.block[d]);
   }
   MTMC_ASSIGN_OR_RETURN(plan.shared_bytes, IntegerExpression::Parse(launch.shared_bytes));
-  const std::vector<std::string>& nodes =
-      launch.nodes.empty() ? view_.group->nodes : launch.nodes;
+  const std::vector<std::string>& nodes = launch.nodes.empty() ? view_.group->nodes : launch.nodes;
   std::string source = SourceComment(*view_.graph, nodes);
   const std::string head = text_.KernelHead(name_, threads) + "(";
   source += Concat(head);
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Parameter& parameter = parameters_[i];
-    source += Concat(i > 0 ? ",\n    " : "\n    ",
-                    text_.Parameter(parameter.name, parameter.type.data_type, parameter.is_written));
+    source +=
+        Concat(i > 0 ? ",\n    " : "\n    ",
+               text_.Parameter(parameter.name, parameter.type.data_type, parameter.is_written));
     plan.arguments.push_back({parameter.tensor});
   }
   source += Concat(") {\n", body_, "}\n");
-  return EmittedStep{.step = std::move(plan),
-                     .source = std::move(source),
-                     .functions = DeviceFunctionsIn(body_)};
+  return EmittedStep{
+      .step = std::move(plan), .source = std::move(source), .functions = DeviceFunctionsIn(body_)};
 }
 
 }  // namespace mtmc::kernel

@@ -44,7 +44,9 @@ class KernelWriter {
                std::string name);
 
   const DialectText& text() const { return text_; }
+
   const std::string& name() const { return name_; }
+
   const std::vector<int64_t>& extents() const { return extents_; }
 
   // The knob's value as text: a literal, or the macro GROUP_KNOB when tuned.
@@ -71,8 +73,11 @@ class KernelWriter {
   void Open(std::string_view head);
   void Close();
   void Comment(std::string_view comment);
+
   void Barrier() { Line(text_.Barrier()); }
+
   void Unroll() { Line(text_.UnrollPragma()); }
+
   // Keeps these names for the caller's own text. Call before AddParameter.
   void Reserve(std::initializer_list<std::string_view> names);
   // An identifier close to `wish` that nothing in this kernel uses.
@@ -95,8 +100,7 @@ class KernelWriter {
   void Bind(const std::string& tensor, std::string text);
 
   // Prints the store of `value` to an output or scratch parameter.
-  void Store(const std::string& tensor, std::span<const ScalarPtr> indices,
-             std::string_view value);
+  void Store(const std::string& tensor, std::span<const ScalarPtr> indices, std::string_view value);
 
   // Prints `float array[lanes]` filled with consecutive elements from `offset`, and the store of
   // such an array. `lanes` is 2, 4, 8 or 16 and divides the offset.
@@ -113,6 +117,7 @@ class KernelWriter {
     // User's lines in the kernel's comment; empty for those of the whole group.
     std::vector<std::string> nodes;
   };
+
   // The finished kernel. Call once.
   absl::StatusOr<EmittedStep> Finish(const LaunchText& launch);
 
@@ -122,6 +127,7 @@ class KernelWriter {
     std::map<std::string, std::string> any;     // tensor to text at any indices
     std::map<std::string, std::string> locals;  // key of a subexpression to its local
   };
+
   struct Parameter {
     std::string tensor;
     std::string name;

@@ -19,14 +19,21 @@ struct CallValue {
   using Value = decltype(CallArgument::value);
 
   std::optional<Value> operator()(const NoneArgument&) const { return NoneLiteral{}; }
+
   std::optional<Value> operator()(const ValueArgument& value) const {
     return CallArgument::TensorName{value.name};
   }
+
   std::optional<Value> operator()(int64_t value) const { return value; }
+
   std::optional<Value> operator()(double value) const { return value; }
+
   std::optional<Value> operator()(bool value) const { return value; }
+
   std::optional<Value> operator()(const std::string& value) const { return value; }
+
   std::optional<Value> operator()(DataType value) const { return std::string(ToText(value)); }
+
   std::optional<Value> operator()(const std::vector<GraphArgument>& list) const {
     std::vector<CallArgument> elements;
     for (const GraphArgument& element : list) {
@@ -59,6 +66,38 @@ std::pair<std::string, std::string> SplitOperator(const std::string& op) {
   return {op.substr(0, dot), op.substr(dot + 1)};
 }
 
+// The matrix whose transpose `value` is; null when it is anything else.
+const std::string* FindTransposed(const GroupView& view, const std::string& value) {
+  const GraphNode* producer = view.graph->FindProducer(value);
+  if (producer == nullptr || producer->result_types[0].shape.size() != 2) return nullptr;
+  bool is_transpose = producer->op == "aten::t.default";
+  if (producer->op == "aten::permute.default") {
+    const auto* dims = std::get_if<std::vector<GraphArgument>>(&producer->arguments[1].value);
+    const auto* first = dims ? std::get_if<int64_t>(&(*dims)[0].value) : nullptr;
+    is_transpose = first != nullptr && (*first == 1 || *first == -1);
+  } else if (producer->op == "aten::transpose.int") {
+    const auto* from = std::get_if<int64_t>(&producer->arguments[1].value);
+    const auto* to = std::get_if<int64_t>(&producer->arguments[2].value);
+    is_transpose = from != nullptr && to != nullptr && (*from + 2) % 2 != (*to + 2) % 2;
+  }
+  const auto* source = std::get_if<ValueArgument>(&producer->arguments[0].value);
+  return is_transpose && source != nullptr ? &source->name : nullptr;
+}
+
+// `x @ w.T` as `aten::linear(x, w)`, which reads the matrix as it lies in memory
+// instead of a transposed copy. Any other node as it is.
+GraphNode WithoutTransposedCopy(const GroupView& view, const GraphNode& node) {
+  const bool is_product = node.op == "aten::matmul.default" || node.op == "aten::mm.default";
+  if (!is_product) return node;
+  const auto* right = std::get_if<ValueArgument>(&node.arguments[1].value);
+  const std::string* source = right == nullptr ? nullptr : FindTransposed(view, right->name);
+  if (source == nullptr) return node;
+  GraphNode linear = node;
+  linear.op = "aten::linear.default";
+  linear.arguments[1].value = ValueArgument{*source};
+  return linear;
+}
+
 // Values that the call reads through a free movement node: the call needs them in memory.
 std::vector<std::string> MovedArguments(const GroupView& view, const GraphNode& node) {
   std::vector<std::string> moved;
@@ -88,12 +127,14 @@ class LibraryFamilyImplementation final : public Family {
   }
 
   Knobs DefaultKnobs(const GroupView&, const EmitTarget&) const override { return {}; }
+
   std::vector<KnobMove> Moves(const GroupView&, const EmitTarget&) const override { return {}; }
+
   std::vector<KnobSweep> Sweeps(const GroupView&, const EmitTarget&) const override { return {}; }
 
   absl::StatusOr<Emission> Emit(const GroupView& view, const EmitTarget& target,
                                 const std::vector<std::string>& /*tuned*/) const override {
-    const GraphNode& node = *FindNode(view);
+    const GraphNode node = WithoutTransposedCopy(view, *FindNode(view));
     Emission emission;
     for (const std::string& value : MovedArguments(view, node)) {
       MTMC_RETURN_IF_ERROR(EmitCopy(view, target, value, emission));
@@ -109,8 +150,8 @@ class LibraryFamilyImplementation final : public Family {
       call.arguments.push_back(*std::move(converted));
     }
     for (const std::string& result : node.results) {
-      const bool is_read = std::find(view.outputs.begin(), view.outputs.end(), result) !=
-                           view.outputs.end();
+      const bool is_read =
+          std::find(view.outputs.begin(), view.outputs.end(), result) != view.outputs.end();
       call.results.push_back(is_read ? result : "_");
     }
     emission.steps.push_back({.step = std::move(call)});
@@ -140,16 +181,14 @@ class LibraryFamilyImplementation final : public Family {
     complete.knobs = PointwiseFamily().DefaultKnobs(copy, target);
     copy.group = &complete;
     MTMC_ASSIGN_OR_RETURN(Emission copied, PointwiseFamily().Emit(copy, target, {}));
-    emission.buffers.push_back(
-        {.name = value, .type = view.nest->types.find(value)->second});
+    emission.buffers.push_back({.name = value, .type = view.nest->types.find(value)->second});
     for (EmittedStep& step : copied.steps) emission.steps.push_back(std::move(step));
     return absl::OkStatus();
   }
 
   static std::vector<ElementRead> ReadsOf(const GroupView& view, const std::string& value) {
     const TensorType& type = view.nest->types.find(value)->second;
-    const ScalarPtr root =
-        Read(value, Axes(static_cast<int>(type.shape.size())), type.data_type);
+    const ScalarPtr root = Read(value, Axes(static_cast<int>(type.shape.size())), type.data_type);
     return ElementReads(view, root, type.shape);
   }
 };

@@ -44,44 +44,73 @@ class PointwisePrinter {
         is_items_tuned_(std::find(tuned.begin(), tuned.end(), "items") != tuned.end()) {}
 
   absl::StatusOr<EmittedStep> Print() {
-    writer_.Reserve({"i", "chunk", "item", "v"});
+    writer_.Reserve({"i", "chunk", "item", "block", "thread", "v"});
     for (const std::string& value : view_.inputs) writer_.AddParameter(value, false);
     for (const std::string& value : view_.outputs) writer_.AddParameter(value, true);
     const int64_t chunks = ElementsOf(view_) / lanes_;
     const std::string block = writer_.Knob("block");
     const std::string items = writer_.Knob("items");
     const bool has_items = items_ > 1 || is_items_tuned_;
-    const std::string wide = chunks > INT32_MAX ? "(" + Long() + ")" : "";
-    std::string definition = Concat(wide, writer_.text().BlockId(0));
+    const bool is_exact = !is_block_tuned_ && !is_items_tuned_ && chunks % (block_ * items_) == 0;
     if (has_items) {
       writer_.Unroll();
       writer_.Open(Concat("for (int item = 0; item < ", items, "; ++item)"));
-      definition = Concat("(", definition, " * ", items, " + item)");
     }
-    const std::string name = lanes_ == 1 ? "i" : "chunk";
-    const ScalarPtr chunk = writer_.Declare(
-        name, chunks, Concat(definition, " * ", block, " + ", writer_.text().ThreadId(0)));
-    const bool is_exact = !is_block_tuned_ && !is_items_tuned_ && chunks % (block_ * items_) == 0;
+    const ScalarPtr chunk = is_exact && !has_items && TakesIndexApart()
+                                ? DeclareBlockAndThread(chunks)
+                                : DeclareChunk(chunks, has_items);
+    const std::string name = ChunkName();
     if (!is_exact) {
-      writer_.Open(Concat("if (", name, " < ",
-                                writer_.text().IntegerLiteral(chunks, DataType::kI64), ")"));
+      writer_.Open(
+          Concat("if (", name, " < ", writer_.text().IntegerLiteral(chunks, DataType::kI64), ")"));
     }
     lanes_ == 1 ? PrintElement(chunk) : PrintChunk(chunk);
     if (!is_exact) writer_.Close();
     if (has_items) writer_.Close();
     const std::string per_block = has_items ? Concat(block, " * ", items) : block;
-    return writer_.Finish({.grid = {Concat("ceil_div(", std::max<int64_t>(chunks, 1), ", ",
-                                                 per_block, ")")},
-                           .block = {block}});
+    return writer_.Finish(
+        {.grid = {Concat("ceil_div(", std::max<int64_t>(chunks, 1), ", ", per_block, ")")},
+         .block = {block}});
   }
 
  private:
-  std::string Long() const { return writer_.text().ComputeType(DataType::kI64); }
+  std::string ChunkName() const { return lanes_ == 1 ? "i" : "chunk"; }
+
+  ScalarPtr DeclareChunk(int64_t chunks, bool has_items) {
+    const std::string wide =
+        chunks > INT32_MAX ? Concat("(", writer_.text().ComputeType(DataType::kI64), ")") : "";
+    std::string definition = Concat(wide, writer_.text().BlockId(0));
+    if (has_items) definition = Concat("(", definition, " * ", writer_.Knob("items"), " + item)");
+    return writer_.Declare(
+        ChunkName(), chunks,
+        Concat(definition, " * ", writer_.Knob("block"), " + ", writer_.text().ThreadId(0)));
+  }
+
+  // Block and thread as axes of their own: where a block lies within one row, the algebra then
+  // divides the block's number only, which is the same for all threads.
+  ScalarPtr DeclareBlockAndThread(int64_t chunks) {
+    const ScalarPtr block = writer_.Declare("block", chunks / block_, writer_.text().BlockId(0));
+    const ScalarPtr thread = writer_.Declare("thread", block_, writer_.text().ThreadId(0));
+    return Add(Mul(block, kernel::Index(block_)), thread);
+  }
+
+  // Whether some element's place needs a quotient of the flat index.
+  bool TakesIndexApart() const {
+    const std::vector<int64_t> extents = {ElementsOf(view_)};
+    const ScalarPtr i = Axis(0);
+    for (const std::string& value : view_.outputs) {
+      const TensorType& type = TypeOf(view_, value);
+      const ScalarPtr root = Read(value, IndicesOf(type, i, extents), type.data_type);
+      for (const ElementRead& read : ElementReads(view_, root, extents)) {
+        if (read.offset->kind == Scalar::Kind::kOperator) return true;
+      }
+    }
+    return false;
+  }
 
   void PrintElement(const ScalarPtr& i) {
     for (const std::string& value : view_.outputs) {
-      const std::vector<ScalarPtr> indices =
-          IndicesOf(TypeOf(view_, value), i, writer_.extents());
+      const std::vector<ScalarPtr> indices = IndicesOf(TypeOf(view_, value), i, writer_.extents());
       const std::string text = writer_.Value(value, indices);
       writer_.Store(value, indices, text);
     }
@@ -152,9 +181,12 @@ class PointwiseFamilyImplementation final : public Family {
     std::vector<KnobMove> moves;
     const Knobs& now = view.group->knobs;
     const int64_t elements = ElementsOf(view);
-    for (int64_t lanes : {4, 8, 2, 16, 1}) {
-      const bool fits = lanes * WidestElement(view) <= std::max<int64_t>(target.vector_bytes, 16) * 2;
-      if (lanes == now.find("vector")->second || elements % lanes != 0 || !fits) continue;
+    // On a CPU the compiler makes vectors across threads, unless a select of sources stops it:
+    // then long runs of one thread help. A GPU thread moves 16 bytes, or half of that.
+    const bool is_cpu = target.warp_size == 1;
+    const int64_t full = is_cpu ? 16 : std::max<int64_t>(16 / WidestElement(view), 2);
+    for (int64_t lanes : {full, full / 2, int64_t{1}}) {
+      if (lanes == now.find("vector")->second || elements % lanes != 0) continue;
       KnobMove move{.action = "vectorize",
                     .text = lanes == 1 ? "with single elements"
                                        : Concat("with ", lanes, " elements per access"),
@@ -162,13 +194,14 @@ class PointwiseFamilyImplementation final : public Family {
       move.knobs["vector"] = lanes;
       moves.push_back(std::move(move));
     }
-    for (int64_t items : {4, 16, 1}) {
+    for (int64_t items : {4, 1}) {
       const int64_t per_block = items * now.find("block")->second * now.find("vector")->second;
-      if (items == now.find("items")->second || (items > 1 && per_block * 2 > elements)) continue;
-      KnobMove move{.action = "tile",
-                    .text = Concat("to ", items, items == 1 ? " access" : " accesses",
-                                         " per thread"),
-                    .knobs = now};
+      const bool is_small = items > 1 && per_block * 2 > elements;
+      if (items == now.find("items")->second || is_small || (is_cpu && items > 1)) continue;
+      KnobMove move{
+          .action = "tile",
+          .text = Concat("to ", items, items == 1 ? " access" : " accesses", " per thread"),
+          .knobs = now};
       move.knobs["items"] = items;
       moves.push_back(std::move(move));
     }
@@ -182,6 +215,7 @@ class PointwiseFamilyImplementation final : public Family {
         blocks.values.push_back(block);
       }
     }
+    if (target.warp_size == 1) return {blocks};
     KnobSweep items{.knob = "items", .values = {view.group->knobs.find("items")->second}};
     for (int64_t count : {1, 2, 4}) {
       if (count != items.values[0]) items.values.push_back(count);

@@ -12,9 +12,9 @@
 #include "kernel/emit/device_functions.h"
 #include "kernel/emit/kernel_writer.h"
 #include "kernel/emit/safe_name.h"
+#include "kernel/graph/text.h"
 #include "kernel/program/interface.h"
 #include "kernel/program/printer.h"
-#include "kernel/graph/text.h"
 
 namespace mtmc::kernel {
 namespace {
@@ -65,9 +65,8 @@ class ProgramWriter {
     GroupView view = MakeGroupView(graph_, nest_, index_, group);
     const Family& family = FamilyOf(group.family);
     if (!family.Accepts(view)) {
-      return absl::InvalidArgumentError(Concat("group \"", group.name,
-                                                     "\" does not fit the family ",
-                                                     ToText(group.family)));
+      return absl::InvalidArgumentError(
+          Concat("group \"", group.name, "\" does not fit the family ", ToText(group.family)));
     }
     const KernelGroup complete = WithAllKnobs(view, target_);
     view.group = &complete;
@@ -92,8 +91,7 @@ class ProgramWriter {
     for (const auto& [name, values] : schedule_.tune) {
       if (name.substr(0, prefix.size()) != prefix) continue;
       tuned.push_back(name.substr(prefix.size()));
-      program_.tune.push_back(
-          {.name = KnobMacro(group.name, tuned.back()), .values = values});
+      program_.tune.push_back({.name = KnobMacro(group.name, tuned.back()), .values = values});
     }
     return tuned;
   }

@@ -23,21 +23,22 @@ const std::set<std::string, std::less<>>& TakenNames() {
       "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "while",
       "xor", "NULL", "INFINITY", "NAN", "assert", "signbit",
       // types and words of CUDA and OpenCL
-      "half", "uint", "uchar", "ushort", "ulong", "global", "local", "constant", "kernel", "event_t",
-      "image", "sampler_t", "size_t", "ptrdiff_t", "bfloat16", "clock", "threadIdx", "blockIdx",
-      "blockDim", "gridDim", "warpSize", "read_only", "write_only", "read_write", "pipe", "generic",
+      "half", "uint", "uchar", "ushort", "ulong", "global", "local", "constant", "kernel",
+      "event_t", "image", "sampler_t", "size_t", "ptrdiff_t", "bfloat16", "clock", "threadIdx",
+      "blockIdx", "blockDim", "gridDim", "warpSize", "read_only", "write_only", "read_write",
+      "pipe", "generic",
       // functions of the device
       "abs", "acos", "acosh", "all", "any", "as_float", "as_uint", "asin", "asinh", "atan", "atan2",
       "atanh", "barrier", "cbrt", "ceil", "clamp", "copysign", "cos", "cosh", "cross", "degrees",
       "distance", "divide", "dot", "erf", "erfc", "exp", "exp10", "exp2", "expm1", "fabs", "fdim",
       "floor", "fma", "fmax", "fmin", "fmod", "fract", "frexp", "gamma", "hypot", "ilogb", "isnan",
-      "isinf", "j0", "j1", "jn", "ldexp", "length", "lgamma", "log", "log10", "log1p", "log2", "logb",
-      "mad", "mad24", "max", "min", "mix", "modf", "mul24", "nan", "nextafter", "norm", "normalize",
-      "pow", "pown", "powr", "popcount", "printf", "radians", "remainder", "remquo", "rint",
-      "rhypot", "rootn", "rotate", "round", "rsqrt", "select", "shuffle", "sign", "sin", "sincos",
-      "sinh", "smoothstep", "sqrt", "std", "step", "tan", "tanh", "tgamma", "trunc", "y0", "y1", "yn",
-      "malloc", "free", "memcpy", "memset", "bitselect", "clz", "ctz", "hadd", "upsample", "prefetch",
-      "index", "wait",
+      "isinf", "j0", "j1", "jn", "ldexp", "length", "lgamma", "log", "log10", "log1p", "log2",
+      "logb", "mad", "mad24", "max", "min", "mix", "modf", "mul24", "nan", "nextafter", "norm",
+      "normalize", "pow", "pown", "powr", "popcount", "printf", "radians", "remainder", "remquo",
+      "rint", "rhypot", "rootn", "rotate", "round", "rsqrt", "select", "shuffle", "sign", "sin",
+      "sincos", "sinh", "smoothstep", "sqrt", "std", "step", "tan", "tanh", "tgamma", "trunc", "y0",
+      "y1", "yn", "malloc", "free", "memcpy", "memset", "bitselect", "clz", "ctz", "hadd",
+      "upsample", "prefetch", "index", "wait",
       // the plan
       "None", "True", "False", "inf", "ceil_div", "_"};
   return *names;
@@ -52,8 +53,8 @@ bool IsTakenName(std::string_view name) {
   while (digits > 0 && std::isdigit(static_cast<unsigned char>(name[digits - 1]))) --digits;
   const std::string_view stem = name.substr(0, digits);
   for (std::string_view vector :
-       {"float", "double", "half", "int", "uint", "char", "uchar", "short", "ushort", "long", "ulong",
-        "longlong", "vload", "vstore", "vload_half", "vstore_half"}) {
+       {"float", "double", "half", "int", "uint", "char", "uchar", "short", "ushort", "long",
+        "ulong", "longlong", "vload", "vstore", "vload_half", "vstore_half"}) {
     if (stem == vector) return true;
   }
   return !DeviceFunctionsIn(Concat(name, "(")).empty();

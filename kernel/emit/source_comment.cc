@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/emit/source_comment.h"
-#include "kernel/graph/text.h"
 
 #include <algorithm>
 #include <set>
 
+#include "kernel/graph/text.h"
 
 namespace mtmc::kernel {
 namespace {

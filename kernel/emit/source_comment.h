@@ -14,6 +14,7 @@ struct SourceLines {
   int first = 0;
   int last = 0;
 };
+
 SourceLines LinesOf(const Graph& graph, const std::vector<std::string>& nodes);
 
 // `(line 21)`, `(lines 21-24)`, or empty when the lines are not known.

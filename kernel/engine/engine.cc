@@ -29,8 +29,8 @@ class Session {
   const ScheduleContext& context() const { return context_; }
 
   absl::StatusOr<EngineProgram> Print(const Schedule& schedule) const {
-    MTMC_ASSIGN_OR_RETURN(std::string text, WriteProgram(context_.graph, nest_, index_, schedule,
-                                                         context_.target));
+    MTMC_ASSIGN_OR_RETURN(std::string text,
+                          WriteProgram(context_.graph, nest_, index_, schedule, context_.target));
     return EngineProgram{.text = std::move(text), .schedule = ToText(schedule)};
   }
 
@@ -73,8 +73,7 @@ absl::StatusOr<std::vector<EngineAction>> ListActions(const Graph& graph,
   MTMC_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(graph, options));
   MTMC_ASSIGN_OR_RETURN(const Schedule parsed, session->Parse(schedule));
   std::vector<EngineAction> actions;
-  for (LegalAction& legal :
-       EnumerateActions(session->context(), parsed, SpaceOptions(options))) {
+  for (LegalAction& legal : EnumerateActions(session->context(), parsed, SpaceOptions(options))) {
     actions.push_back(std::move(legal.action));
   }
   return actions;

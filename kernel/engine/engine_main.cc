@@ -8,13 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "google/protobuf/util/json_util.h"
-#include "mtmc/v1/graph.pb.h"
-
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
+#include "google/protobuf/util/json_util.h"
 #include "kernel/engine/engine.h"
 #include "kernel/graph/graph_proto.h"
+#include "mtmc/v1/graph.pb.h"
 
 namespace mtmc::kernel {
 namespace {
@@ -85,9 +84,11 @@ int Main(int argc, char** argv) {
   CLI::App* print = app.add_subcommand("print", "Print the program.");
   CLI::App* actions = app.add_subcommand("actions", "Print the schedule and its legal actions.");
   for (CLI::App* command : {print, actions}) {
-    command->add_option("graph", arguments.graph_path, "Graph as JSON (mtmc.v1.Graph).")->required();
+    command->add_option("graph", arguments.graph_path, "Graph as JSON (mtmc.v1.Graph).")
+        ->required();
     command->add_option("--dialect", arguments.dialect, "cuda or opencl (default opencl).");
-    command->add_option("--apply", arguments.actions, "Text of an action to apply; may be repeated.");
+    command->add_option("--apply", arguments.actions,
+                        "Text of an action to apply; may be repeated.");
     command->add_flag("--tf32", arguments.allow_tf32, "Offer TF32 library calls.");
   }
   app.require_subcommand(1);

@@ -30,12 +30,22 @@ Graph MakeGraph() {
   Graph graph{.source = kSource};
   graph.inputs = {{.name = "x", .type = x}, {.name = "w", .type = w}};
   graph.nodes = {
-      {"matmul", "aten::matmul.default", {ValueOf("self", "x"), ValueOf("other", "w")},
-       {"matmul"}, {h}, 3, ""},
+      {"matmul",
+       "aten::matmul.default",
+       {ValueOf("self", "x"), ValueOf("other", "w")},
+       {"matmul"},
+       {h},
+       3,
+       ""},
       {"mul", "aten::mul.Tensor", {ValueOf("self", "matmul"), {"other", 2.0}}, {"mul"}, {h}, 4, ""},
       {"relu", "aten::relu.default", {ValueOf("self", "mul")}, {"relu"}, {h}, 4, ""},
-      {"add", "aten::add.Tensor", {ValueOf("self", "relu"), {"other", 1.0}, {"alpha", int64_t{1}}},
-       {"add"}, {h}, 5, ""}};
+      {"add",
+       "aten::add.Tensor",
+       {ValueOf("self", "relu"), {"other", 1.0}, {"alpha", int64_t{1}}},
+       {"add"},
+       {h},
+       5,
+       ""}};
   graph.outputs = {{.name = "y", .value = "add", .type = h}};
   return graph;
 }
@@ -99,10 +109,9 @@ TEST_CASE("Fusing everything leaves one kernel", "[engine]") {
   const absl::StatusOr<EngineProgram> made = CreateProgram(MakeGraph(), CudaOptions());
   REQUIRE(made.ok());
 
-  const absl::StatusOr<EngineProgram> fused =
-      ApplyAction(MakeGraph(), made->schedule,
-                  "fuse everything around matmul: matmul, mul, relu and add (lines 3-5)",
-                  CudaOptions());
+  const absl::StatusOr<EngineProgram> fused = ApplyAction(
+      MakeGraph(), made->schedule,
+      "fuse everything around matmul: matmul, mul, relu and add (lines 3-5)", CudaOptions());
 
   REQUIRE(fused.ok());
   CHECK(ParseProgram(fused->text).program->steps.size() == 1);
@@ -125,8 +134,8 @@ TEST_CASE("A library call splits off what was fused to it", "[engine]") {
 TEST_CASE("Tuning declares the swept knobs as parameters", "[engine]") {
   const std::string schedule = "group matmul family=contraction nodes=matmul,mul,relu,add\n";
 
-  const absl::StatusOr<EngineProgram> tuned = ApplyAction(
-      MakeGraph(), schedule, "tune matmul over block (lines 3-5)", CudaOptions());
+  const absl::StatusOr<EngineProgram> tuned =
+      ApplyAction(MakeGraph(), schedule, "tune matmul over block (lines 3-5)", CudaOptions());
 
   REQUIRE(tuned.ok());
   const ParseResult parsed = ParseProgram(tuned->text);

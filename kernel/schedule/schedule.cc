@@ -18,15 +18,13 @@ namespace {
 // As many as a program may have directives.
 constexpr size_t kMaxGroups = 4096;
 
-constexpr std::string_view kFamilyNames[] = {"pointwise",   "reduction", "normalization",
-                                             "contraction", "window",    "scan",
-                                             "library"};
+constexpr std::string_view kFamilyNames[] = {
+    "pointwise", "reduction", "normalization", "contraction", "window", "scan", "library"};
 
 constexpr std::string_view kPrecisionNames[] = {"default", "tf32", "ieee"};
 
 absl::Status Malformed(std::string_view what, std::string_view text) {
-  return absl::InvalidArgumentError(
-      Concat("schedule has ", what, " \"", text.substr(0, 80), "\""));
+  return absl::InvalidArgumentError(Concat("schedule has ", what, " \"", text.substr(0, 80), "\""));
 }
 
 struct KeyValue {
@@ -71,7 +69,8 @@ absl::Status ParseField(std::string_view key, std::string_view value, KernelGrou
   const std::optional<int64_t> number = FindInteger(value);
   if (!IsIdentifier(key)) return Malformed("a knob that is no identifier,", key);
   if (!number) return Malformed("a knob value that is no integer,", value);
-  if (!group.knobs.emplace(std::string(key), *number).second) return Malformed("twice the knob", key);
+  if (!group.knobs.emplace(std::string(key), *number).second)
+    return Malformed("twice the knob", key);
   return absl::OkStatus();
 }
 
@@ -88,8 +87,7 @@ absl::StatusOr<KernelGroup> ParseGroup(const std::vector<std::string_view>& word
 }
 
 absl::Status ParseTune(const std::vector<std::string_view>& words, Schedule& schedule) {
-  const std::optional<KeyValue> sides =
-      words.size() == 2 ? FindKeyValue(words[1]) : std::nullopt;
+  const std::optional<KeyValue> sides = words.size() == 2 ? FindKeyValue(words[1]) : std::nullopt;
   if (!sides) return Malformed("a tune line that is not `tune group.knob=1,2`:", "");
   std::vector<int64_t> values;
   for (std::string_view text : Split(sides->value, ',')) {
@@ -141,10 +139,9 @@ std::string ToText(const Schedule& schedule) {
   std::string text;
   for (const KernelGroup& group : schedule.groups) {
     text += Concat("group ", group.name, " family=", ToText(group.family),
-                    " nodes=", Join(group.nodes, ","));
+                   " nodes=", Join(group.nodes, ","));
     if (group.precision != LibraryCall::Precision::kDefault) {
-      Append(text,
-                      " precision=", kPrecisionNames[static_cast<size_t>(group.precision)]);
+      Append(text, " precision=", kPrecisionNames[static_cast<size_t>(group.precision)]);
     }
     for (const auto& [knob, value] : group.knobs) text += Concat(" ", knob, "=", value);
     text += Concat("\n");

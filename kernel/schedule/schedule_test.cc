@@ -40,12 +40,12 @@ TEST_CASE("Schedule text has one readable line per group", "[schedule]") {
 }
 
 TEST_CASE("ParseSchedule refuses a malformed text", "[schedule]") {
-  const std::string text = GENERATE(as<std::string>{}, "grup a nodes=b", "group a", "group a nodes=",
-                                    "group a family=none nodes=b", "group a nodes=b block=x",
-                                    "group a nodes=b block=1 block=2",
-                                    "group a nodes=b\ngroup a nodes=c",
-                                    "group a nodes=b\ngroup c nodes=b", "tune a.block=1",
-                                    "group a nodes=b\ntune a.block=", "capture now");
+  const std::string text =
+      GENERATE(as<std::string>{}, "grup a nodes=b", "group a",
+               "group a nodes=", "group a family=none nodes=b", "group a nodes=b block=x",
+               "group a nodes=b block=1 block=2", "group a nodes=b\ngroup a nodes=c",
+               "group a nodes=b\ngroup c nodes=b", "tune a.block=1",
+               "group a nodes=b\ntune a.block=", "capture now");
   CAPTURE(text);
 
   CHECK(ParseSchedule(text).status().code() == absl::StatusCode::kInvalidArgument);

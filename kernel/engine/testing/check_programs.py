@@ -5,7 +5,7 @@
 
 PROGRAMS holds `GRAPH.STEP.cuda` and `GRAPH.STEP.opencl` texts. Every CUDA text
 must compile for sm_90 without spills; every OpenCL text must build on PoCL and
-give PyTorch's results, within four times single precision's own error or 2e-5
+give PyTorch's results, within four times single precision's own error or 5e-5
 of the mean magnitude.
 """
 
@@ -53,7 +53,7 @@ for path in sorted(programs.glob("*.opencl")):
         continue
     report = check_values(graph, {tensor.name: tensors[tensor.name] for tensor in program.outputs()}, inputs)
     for output, (error, own) in report.items():
-        if not error <= max(4 * own, 2e-5):
+        if not error <= max(4 * own, 5e-5):
             fail(path, f"{output} is off by {error:.1e}, PyTorch by {own:.1e}")
 print(f"{failures} failures")
 sys.exit(1 if failures else 0)
