@@ -154,6 +154,7 @@ RegionFacts Facts::Describe(const Action& action) const {
     facts.joined_bytes += 2.0 * static_cast<double>(op->result_bytes);
   }
   facts.share_ratio = ShareOf(action);
+  facts.blocks = BlocksOf(action);
   return facts;
 }
 
@@ -168,6 +169,16 @@ double Facts::ShareOf(const Action& action) const {
     if (is_inside && time.share_ratio > 0) share += time.share_ratio;
   }
   return std::clamp(share, 0.0, 1.0);
+}
+
+int64_t Facts::BlocksOf(const Action& action) const {
+  const KernelTime* longest = nullptr;
+  for (const KernelTime& time : search_state_.evaluation.kernels) {
+    const bool is_inside = std::find(action.kernels.begin(), action.kernels.end(), time.kernel) !=
+                           action.kernels.end();
+    if (is_inside && (longest == nullptr || time.seconds > longest->seconds)) longest = &time;
+  }
+  return longest == nullptr ? 0 : longest->blocks;
 }
 
 }  // namespace mtmc::policy

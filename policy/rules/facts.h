@@ -27,6 +27,8 @@ struct RegionFacts {
   // Part of the device time spent in the region's kernels, 0 to 1. An even
   // share of all kernels when nothing was profiled.
   double share_ratio = 0;
+  // Blocks in the grid of the region's longest kernel; 0 if unknown.
+  int64_t blocks = 0;
 };
 
 // What the rules read off a search state, derived once per query. Refers to
@@ -76,6 +78,7 @@ class Facts {
   bool IsInMemory(const GraphOp& op) const;
   void EstimateRoofline();
   double ShareOf(const Action& action) const;
+  int64_t BlocksOf(const Action& action) const;
 
   const SearchState& search_state_;
   std::map<std::string, const GraphOp*> op_by_name_;

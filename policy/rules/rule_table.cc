@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <string_view>
 
 namespace mtmc::policy {
 namespace {
@@ -32,10 +33,12 @@ bool IsRepair(ActionType type) {
 // Part of a whole, 0 to 1; 0 when there is no whole.
 double PartOf(double part, double whole) { return whole <= 0 ? 0.0 : std::min(1.0, part / whole); }
 
-// At the roofline every action but `stop` is a risk without a prize.
+// At the roofline every action but `stop` is a risk without a prize; unless the
+// baseline is still faster, which shows that there is one.
 double NearSpeedOfLight(const Facts& facts, const Action& action, const RegionFacts&) {
   const double ratio = facts.speed_of_light_ratio().value_or(0.0);
   if (ratio < kNearSpeedOfLight) return 0;
+  if (facts.search_state().evaluation.speedup.value_or(1.0) < 1.0) return 0;
   return action.type == ActionType::kStop ? 3.0 : -4.0;
 }
 
@@ -152,6 +155,21 @@ double VectorizeMemoryBound(const Facts& facts, const Action& action, const Regi
   return 0.25 + prize * region.share_ratio;
 }
 
+// Sixteen bytes are the widest access of a CUDA thread: four floats need half
+// the instructions of two, eight need two accesses and more registers.
+double WidestAccess(const Facts& facts, const Action& action, const RegionFacts&) {
+  if (action.type != ActionType::kVectorize || !facts.search_state().device.is_cuda) return 0;
+  const std::string elements = ArgumentOf(action, "vector");
+  if (elements == "4") return 0.5;
+  return elements == "1" ? -1.0 : 0.0;
+}
+
+bool HasTried(const Facts& facts, std::string_view type) {
+  const auto& history = facts.search_state().history;
+  return std::any_of(history.begin(), history.end(),
+                     [&](const Step& step) { return step.action.starts_with(type); });
+}
+
 // Layout and loop order matter for neighbourhoods and strided sweeps.
 double ReorderWindows(const Facts&, const Action& action, const RegionFacts& region) {
   if (action.type != ActionType::kReorder) return 0;
@@ -159,9 +177,14 @@ double ReorderWindows(const Facts&, const Action& action, const RegionFacts& reg
 }
 
 // Splitting the reduction fills a device that a single block per output leaves
-// empty; copying ahead hides latency once a contraction is tiled.
+// empty: with fewer blocks than multiprocessors some have nothing to do, and
+// memory needs several blocks on each. Copying ahead hides latency once a
+// contraction is tiled.
 double FillTheDevice(const Facts& facts, const Action& action, const RegionFacts& region) {
   if (action.type == ActionType::kSplit) {
+    const int64_t units = facts.search_state().device.compute_units;
+    const bool is_empty = region.blocks > 0 && region.blocks < 2 * units;
+    if (is_empty && facts.search_state().device.is_cuda) return 1.0 + 3.0 * region.share_ratio;
     return facts.limit() == Limit::kLatency ? 1.0 + region.share_ratio : 0.5 * region.share_ratio;
   }
   if (action.type == ActionType::kPipeline) {
@@ -198,7 +221,11 @@ double TuneLate(const Facts& facts, const Action& action, const RegionFacts& reg
              facts.intermediate_bytes() + static_cast<double>(facts.search_state().minimum_bytes));
   const double late = facts.search_state().remaining_steps <= 2 ? 1.0 : 0.0;
   const double searches_tiles = region.contractions > 0 ? 0.5 : 0.0;
-  return 1.25 + 2.0 * region.share_ratio + searches_tiles + late - 1.5 * unsettled;
+  // A sweep over narrow accesses is thrown away by the step that widens them.
+  const bool is_narrow = region.contractions == 0 && facts.limit() == Limit::kMemory &&
+                         !HasTried(facts, "vectorize");
+  return 1.25 + 2.0 * region.share_ratio + searches_tiles + late - 1.5 * unsettled -
+         (is_narrow ? 1.0 : 0.0);
 }
 
 // When earlier steps stopped helping, the next ones seldom do.
@@ -229,6 +256,7 @@ constexpr auto kRules = std::to_array<Rule>({
      TileContractions},
     {"tile_reductions", "rows in flight and threads in a row must fit the device", TileReductions},
     {"vectorize_memory_bound", "wide accesses pay where memory is the limit", VectorizeMemoryBound},
+    {"widest_access", "sixteen bytes are what a CUDA thread moves best", WidestAccess},
     {"reorder_windows", "layout decides how often a neighbourhood is read", ReorderWindows},
     {"fill_the_device", "split, pipeline and tensorize where the device is not full",
      FillTheDevice},

@@ -133,9 +133,10 @@ TEST_CASE("RulesPolicy prefers the fusion that saves more bytes", "[policy]") {
   CHECK(ScoreOf(state, large) > ScoreOf(state, small));
 }
 
-TEST_CASE("RulesPolicy sweeps once nothing is left to fuse", "[policy]") {
+TEST_CASE("RulesPolicy sweeps once accesses are wide", "[policy]") {
   SearchState state = LinearChain();
   state.contraction_flops = 0;
+  state.history.push_back({.action = "vectorize mul with 4 elements per access", .outcome = "faster"});
   state.program = "//@ mtmc 1 cuda\n//@ launch softmax grid=1 block=256 args=(x, y)\n";
   const std::vector<Action> actions = {
       Act(ActionType::kStop, "stop"),
@@ -143,6 +144,47 @@ TEST_CASE("RulesPolicy sweeps once nothing is left to fuse", "[policy]") {
       Act(ActionType::kTune, "tune softmax", {"softmax"}, {"mul", "softmax"})};
 
   CHECK(BestOf(state, actions) == "tune softmax");
+}
+
+TEST_CASE("RulesPolicy widens accesses before it sweeps", "[policy]") {
+  SearchState state = LinearChain();
+  state.contraction_flops = 0;
+  state.program = "//@ mtmc 1 cuda\n//@ launch softmax grid=1 block=256 args=(x, y)\n";
+  const std::vector<Action> actions = {
+      Act(ActionType::kVectorize, "vectorize softmax", {"softmax"}, {"mul", "softmax"}),
+      Act(ActionType::kTune, "tune softmax", {"softmax"}, {"mul", "softmax"})};
+
+  CHECK(BestOf(state, actions) == "vectorize softmax");
+}
+
+TEST_CASE("RulesPolicy splits rows when blocks leave the device empty", "[policy]") {
+  SearchState state = LinearChain();
+  state.contraction_flops = 0;
+  state.device.is_cuda = true;
+  state.device.compute_units = 132;
+  state.program = "//@ mtmc 1 cuda\n//@ launch softmax grid=64 block=256 args=(x, y)\n";
+  state.evaluation.kernels = {{.kernel = "softmax", .seconds = 1e-3, .share_ratio = 1, .blocks = 64}};
+  const std::vector<Action> actions = {
+      Act(ActionType::kSplit, "split softmax", {"softmax"}, {"mul", "softmax"}),
+      Act(ActionType::kVectorize, "vectorize softmax", {"softmax"}, {"mul", "softmax"})};
+
+  CHECK(BestOf(state, actions) == "split softmax");
+  state.evaluation.kernels[0].blocks = 4096;
+  CHECK(BestOf(state, actions) == "vectorize softmax");
+}
+
+TEST_CASE("RulesPolicy goes on near the roofline while the baseline is faster", "[policy]") {
+  SearchState state = LinearChain();
+  state.contraction_flops = 0;
+  state.evaluation.speed_of_light_ratio = 0.93;
+  const std::vector<Action> actions = {
+      Act(ActionType::kStop, "stop"),
+      Act(ActionType::kVectorize, "vectorize softmax", {"softmax"}, {"mul", "softmax"})};
+
+  state.evaluation.speedup = 1.1;
+  CHECK(BestOf(state, actions) == "stop");
+  state.evaluation.speedup = 0.92;
+  CHECK(BestOf(state, actions) == "vectorize softmax");
 }
 
 TEST_CASE("Facts counts only values that the program keeps in memory", "[policy]") {

@@ -72,6 +72,8 @@ struct KernelTime {
   double seconds = 0;
   // Part of the whole plan's device time, 0 to 1.
   double share_ratio = 0;
+  // Blocks in its grid; 0 if unknown.
+  int64_t blocks = 0;
 };
 
 // What the last evaluation of the program said. Every number may be absent:

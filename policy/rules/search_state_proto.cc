@@ -176,7 +176,8 @@ EvaluationSummary EvaluationFromProto(const v1::Evaluation& evaluation) {
   for (const v1::KernelActivity& activity : profile.kernels()) {
     summary.kernels.push_back({.kernel = activity.kernel(),
                                .seconds = activity.seconds(),
-                               .share_ratio = activity.share_ratio()});
+                               .share_ratio = activity.share_ratio(),
+                               .blocks = activity.blocks()});
   }
   return summary;
 }
