@@ -158,15 +158,25 @@ RegionFacts Facts::Describe(const Action& action) const {
   return facts;
 }
 
+bool Facts::IsInside(const Action& action, const KernelTime& time) const {
+  const auto& kernels = search_state_.evaluation.kernels;
+  return std::any_of(action.kernels.begin(), action.kernels.end(), [&](const std::string& group) {
+    if (time.kernel == group || time.kernel == group + "_pieces") return true;
+    // `mul_2` is a group of its own unless `mul` is split.
+    const bool is_split = std::any_of(kernels.begin(), kernels.end(), [&](const KernelTime& other) {
+      return other.kernel == group + "_total";
+    });
+    return is_split && (time.kernel == group + "_total" || time.kernel == group + "_2");
+  });
+}
+
 double Facts::ShareOf(const Action& action) const {
   const std::vector<KernelTime>& times = search_state_.evaluation.kernels;
   const double kernels = std::max<double>(1.0, static_cast<double>(action.kernels.size()));
   if (times.empty()) return std::min(1.0, kernels / std::max(1, dispatches_));
   double share = 0;
   for (const KernelTime& time : times) {
-    const bool is_inside = std::find(action.kernels.begin(), action.kernels.end(), time.kernel) !=
-                           action.kernels.end();
-    if (is_inside && time.share_ratio > 0) share += time.share_ratio;
+    if (IsInside(action, time) && time.share_ratio > 0) share += time.share_ratio;
   }
   return std::clamp(share, 0.0, 1.0);
 }
@@ -174,9 +184,8 @@ double Facts::ShareOf(const Action& action) const {
 int64_t Facts::BlocksOf(const Action& action) const {
   const KernelTime* longest = nullptr;
   for (const KernelTime& time : search_state_.evaluation.kernels) {
-    const bool is_inside = std::find(action.kernels.begin(), action.kernels.end(), time.kernel) !=
-                           action.kernels.end();
-    if (is_inside && (longest == nullptr || time.seconds > longest->seconds)) longest = &time;
+    if (IsInside(action, time) && (longest == nullptr || time.seconds > longest->seconds))
+      longest = &time;
   }
   return longest == nullptr ? 0 : longest->blocks;
 }

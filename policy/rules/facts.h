@@ -77,6 +77,9 @@ class Facts {
   // of graph values; without a plan, everything but views is taken to be kept.
   bool IsInMemory(const GraphOp& op) const;
   void EstimateRoofline();
+  // Whether a kernel belongs to the action's region. A split group has several:
+  // GROUP_pieces, GROUP_total and GROUP_2.
+  bool IsInside(const Action& action, const KernelTime& time) const;
   double ShareOf(const Action& action) const;
   int64_t BlocksOf(const Action& action) const;
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -184,7 +185,11 @@ double FillTheDevice(const Facts& facts, const Action& action, const RegionFacts
   if (action.type == ActionType::kSplit) {
     const int64_t units = facts.search_state().device.compute_units;
     const bool is_empty = region.blocks > 0 && region.blocks < 2 * units;
-    if (is_empty && facts.search_state().device.is_cuda) return 1.0 + 3.0 * region.share_ratio;
+    if (is_empty && facts.search_state().device.is_cuda) {
+      const int64_t pieces = std::atoll(ArgumentOf(action, "split").c_str());
+      const bool fills = region.blocks * pieces >= 4 * units;
+      return 1.0 + 3.0 * region.share_ratio + (fills ? 1.0 : 0.0);
+    }
     return facts.limit() == Limit::kLatency ? 1.0 + region.share_ratio : 0.5 * region.share_ratio;
   }
   if (action.type == ActionType::kPipeline) {
@@ -222,8 +227,8 @@ double TuneLate(const Facts& facts, const Action& action, const RegionFacts& reg
   const double late = facts.search_state().remaining_steps <= 2 ? 1.0 : 0.0;
   const double searches_tiles = region.contractions > 0 ? 0.5 : 0.0;
   // A sweep over narrow accesses is thrown away by the step that widens them.
-  const bool is_narrow = region.contractions == 0 && facts.limit() == Limit::kMemory &&
-                         !HasTried(facts, "vectorize");
+  const bool is_narrow =
+      region.contractions == 0 && facts.limit() == Limit::kMemory && !HasTried(facts, "vectorize");
   return 1.25 + 2.0 * region.share_ratio + searches_tiles + late - 1.5 * unsettled -
          (is_narrow ? 1.0 : 0.0);
 }

@@ -136,7 +136,8 @@ TEST_CASE("RulesPolicy prefers the fusion that saves more bytes", "[policy]") {
 TEST_CASE("RulesPolicy sweeps once accesses are wide", "[policy]") {
   SearchState state = LinearChain();
   state.contraction_flops = 0;
-  state.history.push_back({.action = "vectorize mul with 4 elements per access", .outcome = "faster"});
+  state.history.push_back(
+      {.action = "vectorize mul with 4 elements per access", .outcome = "faster"});
   state.program = "//@ mtmc 1 cuda\n//@ launch softmax grid=1 block=256 args=(x, y)\n";
   const std::vector<Action> actions = {
       Act(ActionType::kStop, "stop"),
@@ -163,7 +164,8 @@ TEST_CASE("RulesPolicy splits rows when blocks leave the device empty", "[policy
   state.device.is_cuda = true;
   state.device.compute_units = 132;
   state.program = "//@ mtmc 1 cuda\n//@ launch softmax grid=64 block=256 args=(x, y)\n";
-  state.evaluation.kernels = {{.kernel = "softmax", .seconds = 1e-3, .share_ratio = 1, .blocks = 64}};
+  state.evaluation.kernels = {
+      {.kernel = "softmax", .seconds = 1e-3, .share_ratio = 1, .blocks = 64}};
   const std::vector<Action> actions = {
       Act(ActionType::kSplit, "split softmax", {"softmax"}, {"mul", "softmax"}),
       Act(ActionType::kVectorize, "vectorize softmax", {"softmax"}, {"mul", "softmax"})};

@@ -21,8 +21,11 @@ std::unique_ptr<const Strategy> MakeStrategy(const v1::Job& job) {
 std::optional<End> FindEnd(const v1::Job& job, const Lineage& lineage) {
   const auto best = lineage.Best();
   if (best) {
-    const auto& profile = lineage.candidates[static_cast<size_t>(*best)].evaluation().profile();
-    if (profile.speed_of_light_ratio() >= job.search().speed_of_light_ratio()) {
+    const v1::Candidate& candidate = lineage.candidates[static_cast<size_t>(*best)];
+    // A baseline that is faster shows that the roofline is not the end.
+    const bool is_ahead = Speedup(candidate).value_or(0) > 1;
+    const double ratio = candidate.evaluation().profile().speed_of_light_ratio();
+    if (is_ahead && ratio >= job.search().speed_of_light_ratio()) {
       return End{"speed_of_light"};
     }
   }

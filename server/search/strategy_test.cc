@@ -132,9 +132,16 @@ TEST_CASE("Every strategy ends at its limits", "[search]") {
   job.mutable_search()->set_patience(2);
   CHECK(EndOf(job, MakeLineage({1.0, 0.9, 0.8})) == "patience");
 
-  Lineage lineage = MakeLineage({1.0});
+  Lineage lineage = MakeLineage({1.1});
   lineage.candidates[0].mutable_evaluation()->mutable_profile()->set_speed_of_light_ratio(0.96);
   CHECK(EndOf(job, lineage) == "speed_of_light");
+}
+
+TEST_CASE("No strategy ends at the speed of light behind the baseline", "[search]") {
+  Lineage lineage = MakeLineage({0.94});
+  lineage.candidates[0].mutable_evaluation()->mutable_profile()->set_speed_of_light_ratio(0.96);
+
+  CHECK_FALSE(FindEnd(MakeJob("mtmc"), lineage));
 }
 
 TEST_CASE("GreedyStrategy acts on the best candidate", "[search]") {
