@@ -37,15 +37,17 @@ ExitCode ExitCodeOfJob(const v1::Job& job) {
 }
 
 // Writes the winner and tells where; does nothing without a correct candidate.
-absl::Status WriteWinner(Api& api, const v1::Job& job, const OptimizeOptions& options,
+absl::Status WriteWinner(const Session& session, const v1::Job& job, const OptimizeOptions& options,
                          std::ostream& out) {
+  Api& api = *session.api;
   if (job.best_candidate().empty()) return absl::OkStatus();
   MTMC_ASSIGN_OR_RETURN(const v1::Candidate best, api.GetCandidate(job.best_candidate()));
   MTMC_ASSIGN_OR_RETURN(const std::string text, ExportText(api, best));
   const std::string path = OutputPath(options);
   MTMC_RETURN_IF_ERROR(base::WriteFileAtomically(path, text));
-  out << "\nwinner written to " << Bold(path) << "\n"
-      << "\nnext:\n  mtmc candidates show " << ShortName(job.name())
+  out << "\nwinner written to " << Bold(path) << "\n\nnext"
+      << (session.stack ? ", with 'mtmc up' running in another terminal" : "")
+      << ":\n  mtmc candidates show " << ShortName(job.name())
       << "      # the program, its times and its profile\n"
       << "  mtmc candidates diff " << ShortName(job.name())
       << "      # what the last action changed\n";
@@ -72,7 +74,7 @@ absl::StatusOr<ExitCode> Optimize(const OptimizeOptions& options, bool writes_wi
   MTMC_RETURN_IF_ERROR(followed);
   MTMC_ASSIGN_OR_RETURN(const v1::Job job, session.api->GetJob(created.name()));
   view.PrintSummary();
-  if (writes_winner) MTMC_RETURN_IF_ERROR(WriteWinner(*session.api, job, options, out));
+  if (writes_winner) MTMC_RETURN_IF_ERROR(WriteWinner(session, job, options, out));
   if (options.common.is_json) PrintJson(job, std::cout);
   return ExitCodeOfJob(job);
 }
