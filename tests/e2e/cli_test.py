@@ -101,7 +101,7 @@ def test_candidates_are_listed_shown_compared_and_exported(stack, job):
 def test_create_with_wait_follows_the_job_and_dry_run_creates_nothing(stack, problem):
     waited = stack.json("jobs", "create", problem, "--trials", "1", "--wait")
     assert waited["state"] == "STATE_SUCCEEDED"
-    before = stack.json("jobs", "list")
+    before = job_names(stack)
     assert stack.run("jobs", "create", problem, "--dry-run").returncode == 0
     assert job_names(stack) == before
 

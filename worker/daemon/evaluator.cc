@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/file.h"
@@ -116,10 +117,23 @@ class Evaluator::Run {
       if (!options_.omit_profile()) InStage(v1::STAGE_PROFILE, &Run::Profile);
     }
     Unload();
+    if (WasKilled()) {
+      GiveUp("CHILD_KILLED", "a child process was killed from outside while it worked");
+    }
     return std::move(result_);
   }
 
  private:
+  // SIGKILL comes from an operator or from the kernel that ran out of memory, never
+  // from the program; our own deadlines are told apart by the party. The
+  // candidate is not to blame, and whoever repeats this is stopped by the
+  // coordinator's limit on lost work.
+  bool WasKilled() const {
+    const v1::Failure& failure = result_.evaluation().failure();
+    return failure.kind() == v1::Failure::KIND_CRASH &&
+           absl::StartsWith(failure.diagnostics(), "killed by signal 9 ");
+  }
+
   v1::Evaluation& evaluation() { return *result_.mutable_evaluation(); }
 
   bool InStage(v1::Stage stage, bool (Run::*body)()) {
