@@ -22,7 +22,7 @@ def build(module, class_name):
     torch.manual_seed(42)
     arguments = module.get_init_inputs()
     torch.manual_seed(42)
-    return getattr(module, class_name)(*arguments).eval()
+    return getattr(module, class_name)(*arguments)
 
 
 def tensors(value):
