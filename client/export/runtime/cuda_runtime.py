@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 class _MtmcProgram:
     """Compiles the device source once for each device and launches its kernels."""
 

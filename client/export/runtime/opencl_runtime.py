@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 class _MtmcProgram:
     """Compiles the device source once and runs its kernels on a CPU's OpenCL device,
     on the memory of PyTorch's own tensors."""
