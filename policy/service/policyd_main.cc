@@ -2,8 +2,6 @@
 //
 // mtmc-policyd: the macro step as a service. The rules are always there; a
 // language model is loaded when --model names a Hugging Face folder.
-#include <unistd.h>
-
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -12,15 +10,14 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/shutdown_signal.h"
 #include "common/config/paths.h"
 #include "common/config/python_environment.h"
-#include "common/config/version.h"
-#include "common/metrics/http_endpoint.h"
+#include "common/daemon/endpoints.h"
+#include "common/daemon/exit_code.h"
+#include "common/daemon/flags.h"
 #include "common/metrics/metrics.h"
-#include "common/rpc/server.h"
 #include "grpcpp/impl/service_type.h"
 #include "policy/model/model_scorer.h"
 #include "policy/rules/rules_policy.h"
@@ -33,19 +30,12 @@ namespace {
 using base::Log;
 using base::LogLevel;
 
-constexpr int kExitOther = 1;
-constexpr int kExitUsage = 2;
-constexpr int kExitUnavailable = 69;
-
 // Longest time that calls in flight get when the daemon is told to stop: a
 // batch of a small model on a CPU.
 constexpr absl::Duration kShutdownGrace = absl::Seconds(5);
 
 struct Flags {
-  std::string listen = "127.0.0.1:50152";
-  std::string http = "127.0.0.1:9152";
-  std::string ready_file;
-  std::string log_level = "info";
+  daemon::Flags daemon{.listen = "127.0.0.1:50152", .http = "127.0.0.1:9152"};
   std::string model;
   std::string default_policy = "rules";
   std::string device = "cpu";
@@ -57,16 +47,7 @@ struct Flags {
 };
 
 void Declare(CLI::App& app, Flags& flags) {
-  app.set_version_flag("--version", "mtmc-policyd " + std::string(config::Version()));
-  app.add_option("--listen", flags.listen, "gRPC address HOST:PORT; port 0 takes a free one")
-      ->capture_default_str();
-  app.add_option("--http", flags.http,
-                 "address of /metrics, /healthz and /readyz; empty switches them off")
-      ->capture_default_str();
-  app.add_option("--ready-file", flags.ready_file, "JSON file written once the daemon serves");
-  app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
-      ->envname("MTMC_LOG")
-      ->capture_default_str();
+  daemon::Declare(app, flags.daemon);
   app.add_option("--model", flags.model,
                  "Hugging Face folder of a Llama or Qwen2 model; loads the policy lm");
   app.add_option("--default-policy", flags.default_policy, "policy of requests that name none")
@@ -114,43 +95,17 @@ absl::StatusOr<std::unique_ptr<Policy>> LoadModel(const Flags& flags) {
                                            .max_queued = flags.max_queued});
 }
 
-int Fail(const absl::Status& status, std::string_view what) {
-  Log(LogLevel::kError, what, {{"reason", status}});
-  const bool is_environment = status.code() == absl::StatusCode::kUnavailable;
-  return is_environment ? kExitUnavailable : kExitOther;
-}
-
-absl::Status WriteReadyFile(const std::string& path, const rpc::RpcServer& server,
-                            const metrics::HttpEndpoint* http) {
-  const std::string http_address =
-      http == nullptr ? std::string() : absl::StrCat("127.0.0.1:", http->port());
-  return base::WriteFileAtomically(
-      path, absl::StrCat("{\"grpc\":\"", server.address(), "\",\"http\":\"", http_address,
-                         "\",\"pid\":", getpid(), "}\n"));
-}
-
 int Serve(const Flags& flags, const std::vector<Policy*>& policies,
           base::ShutdownSignal& shutdown) {
   metrics::Registry registry("mtmc-policyd");
   const std::unique_ptr<grpc::Service> service = MakePolicyService(policies, registry);
-  absl::StatusOr<std::unique_ptr<rpc::RpcServer>> server =
-      rpc::RpcServer::Create({.address = flags.listen, .services = {service.get()}});
-  if (!server.ok()) return Fail(server.status(), "cannot serve gRPC");
-  std::unique_ptr<metrics::HttpEndpoint> http;
-  if (!flags.http.empty()) {
-    absl::StatusOr<std::unique_ptr<metrics::HttpEndpoint>> created =
-        metrics::HttpEndpoint::Create(registry, {.address = flags.http});
-    if (!created.ok()) return Fail(created.status(), "cannot serve HTTP");
-    http = *std::move(created);
-  }
-  if (!flags.ready_file.empty()) {
-    const absl::Status written = WriteReadyFile(flags.ready_file, **server, http.get());
-    if (!written.ok()) return Fail(written, "cannot write the ready file");
-  }
+  const auto endpoints =
+      daemon::Endpoints::Open(flags.daemon, registry, {.services = {service.get()}});
+  if (!endpoints.ok()) return daemon::Fail("cannot serve", endpoints.status());
   Log(LogLevel::kInfo, "serving",
-      {{"grpc", (*server)->address()}, {"default_policy", policies.front()->name()}});
+      {{"grpc", (*endpoints)->grpc_address()}, {"default_policy", policies.front()->name()}});
   shutdown.Wait();
-  (*server)->Shutdown(absl::Now() + kShutdownGrace);
+  (*endpoints)->Shutdown(absl::Now() + kShutdownGrace);
   return 0;
 }
 
@@ -158,20 +113,10 @@ int Main(int argc, char** argv) {
   Flags flags;
   CLI::App app("The macro step of mtmc: which optimization to try next.", "mtmc-policyd");
   Declare(app, flags);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kExitUsage;
-  }
-  const absl::StatusOr<LogLevel> level = base::ParseLogLevel(flags.log_level);
-  base::InitLogging({.program = "mtmc-policyd", .level = level.value_or(LogLevel::kInfo)});
-  if (!level.ok()) {
-    Log(LogLevel::kError, "unusable --log-level", {{"reason", level.status()}});
-    return kExitUsage;
-  }
+  if (const auto code = daemon::ParseAndInitLogging(app, argc, argv, flags.daemon)) return *code;
   if (flags.default_policy == "lm" && flags.model.empty()) {
     Log(LogLevel::kError, "--default-policy lm needs --model FOLDER");
-    return kExitUsage;
+    return daemon::kExitUsage;
   }
 
   base::ShutdownSignal shutdown;
@@ -180,10 +125,7 @@ int Main(int argc, char** argv) {
   if (!flags.model.empty()) {
     absl::StatusOr<std::unique_ptr<Policy>> loaded = LoadModel(flags);
     if (!loaded.ok()) {
-      // The flag asked for something that cannot be had: a usage error.
-      Log(LogLevel::kError, "cannot load --model",
-          {{"folder", flags.model}, {"reason", loaded.status()}});
-      return kExitUsage;
+      return daemon::FailUsage("cannot load --model", loaded.status());
     }
     lm = *std::move(loaded);
     Log(LogLevel::kInfo, "model loaded",

@@ -2,26 +2,22 @@
 //
 // mtmc-coordinator: owns jobs, queue, leases and store.
 #include <grpcpp/impl/service_type.h>
-#include <unistd.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
 #include "common/base/executor.h"
-#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/shutdown_signal.h"
 #include "common/base/status_macros.h"
-#include "common/config/version.h"
-#include "common/metrics/http_endpoint.h"
+#include "common/daemon/endpoints.h"
+#include "common/daemon/exit_code.h"
+#include "common/daemon/flags.h"
 #include "common/metrics/metrics.h"
-#include "common/rpc/error.h"
-#include "common/rpc/server.h"
 #include "server/coordinator/clients.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/services.h"
@@ -35,19 +31,12 @@ namespace {
 using base::Log;
 using base::LogLevel;
 
-constexpr int kExitOther = 1;
-constexpr int kExitUsage = 2;
-constexpr int kExitUnavailable = 69;
-
 // For calls in flight when the daemon is told to stop: watches and held calls
 // are released first, and the others are short.
 constexpr absl::Duration kShutdownGrace = absl::Milliseconds(500);
 
 struct Flags {
-  std::string listen = "127.0.0.1:50151";
-  std::string http = "127.0.0.1:9151";
-  std::string ready_file;
-  std::string log_level = "info";
+  daemon::Flags daemon{.listen = "127.0.0.1:50151", .http = "127.0.0.1:9151"};
   std::string data_dir;
   std::string policy = "127.0.0.1:50152";
   std::string gateway = "127.0.0.1:50153";
@@ -57,16 +46,7 @@ struct Flags {
 };
 
 void Declare(CLI::App& app, Flags& flags) {
-  app.set_version_flag("--version", "mtmc-coordinator " + std::string(config::Version()));
-  app.add_option("--listen", flags.listen, "gRPC address HOST:PORT; port 0 takes a free one")
-      ->capture_default_str();
-  app.add_option("--http", flags.http,
-                 "address of /metrics, /healthz and /readyz; empty switches them off")
-      ->capture_default_str();
-  app.add_option("--ready-file", flags.ready_file, "JSON file written once the daemon serves");
-  app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
-      ->envname("MTMC_LOG")
-      ->capture_default_str();
+  daemon::Declare(app, flags.daemon);
   app.add_option("--data-dir", flags.data_dir, "folder of the store; made if it is missing")
       ->required();
   app.add_option("--policy", flags.policy, "endpoint of mtmc-policyd")->capture_default_str();
@@ -83,22 +63,6 @@ void Declare(CLI::App& app, Flags& flags) {
                  "milliseconds a worker may be late before its lease goes to another one")
       ->check(CLI::Range(100, 3'600'000))
       ->capture_default_str();
-}
-
-int Fail(const absl::Status& status, std::string_view what) {
-  Log(LogLevel::kError, what,
-      {{"reason", rpc::ErrorReason(status)},
-       {"message", std::string_view(status.message().data(), status.message().size())}});
-  return absl::IsUnavailable(status) ? kExitUnavailable : kExitOther;
-}
-
-absl::Status WriteReadyFile(const std::string& path, const rpc::RpcServer& server,
-                            const metrics::HttpEndpoint* http) {
-  const std::string http_address =
-      http == nullptr ? std::string() : absl::StrCat("127.0.0.1:", http->port());
-  return base::WriteFileAtomically(
-      path, absl::StrCat("{\"grpc\":\"", server.address(), "\",\"http\":\"", http_address,
-                         "\",\"pid\":", getpid(), "}\n"));
 }
 
 // The three parts of a data directory, opened together.
@@ -136,32 +100,23 @@ int Serve(const Flags& flags, Stores& stores, base::ShutdownSignal& shutdown) {
                            .clock = clock,
                            .executor = executor,
                            .metrics = metrics});
-  if (!coordinator.ok()) return Fail(coordinator.status(), "cannot start");
+  if (!coordinator.ok()) return daemon::Fail("cannot start", coordinator.status());
   std::vector<std::unique_ptr<grpc::Service>> services;
   services.push_back(MakeJobService(**coordinator, executor));
   services.push_back(MakeCandidateService(*stores.jobs, executor));
   services.push_back(MakeArtifactService(*stores.artifacts, executor));
   services.push_back(MakeWorkerService(**coordinator, executor));
   services.push_back(MakeLeaseService(**coordinator));
-  rpc::RpcServer::Options options{.address = flags.listen};
-  for (const auto& service : services) options.services.push_back(service.get());
-  auto server = rpc::RpcServer::Create(options);
-  if (!server.ok()) return Fail(server.status(), "cannot serve gRPC");
-  std::unique_ptr<metrics::HttpEndpoint> http;
-  if (!flags.http.empty()) {
-    auto created = metrics::HttpEndpoint::Create(registry, {.address = flags.http});
-    if (!created.ok()) return Fail(created.status(), "cannot serve HTTP");
-    http = *std::move(created);
-  }
-  if (!flags.ready_file.empty()) {
-    const absl::Status written = WriteReadyFile(flags.ready_file, **server, http.get());
-    if (!written.ok()) return Fail(written, "cannot write the ready file");
-  }
-  Log(LogLevel::kInfo, "serving", {{"grpc", (*server)->address()}, {"data", flags.data_dir}});
+  daemon::Endpoints::Options served;
+  for (const auto& service : services) served.services.push_back(service.get());
+  const auto endpoints = daemon::Endpoints::Open(flags.daemon, registry, served);
+  if (!endpoints.ok()) return daemon::Fail("cannot serve", endpoints.status());
+  Log(LogLevel::kInfo, "serving",
+      {{"grpc", (*endpoints)->grpc_address()}, {"data", flags.data_dir}});
   shutdown.Wait();
   // Order: no new calls, no turn of a search, no task that reads for a call.
   (*coordinator)->ReleaseCalls();
-  (*server)->Shutdown(absl::Now() + kShutdownGrace);
+  (*endpoints)->Shutdown(absl::Now() + kShutdownGrace);
   (*coordinator)->Stop();
   executor.Drain(absl::Now() + kShutdownGrace);
   return 0;
@@ -171,20 +126,10 @@ int Main(int argc, char** argv) {
   Flags flags;
   CLI::App app("Owns the jobs of mtmc, their search, and the workers' leases.", "mtmc-coordinator");
   Declare(app, flags);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kExitUsage;
-  }
-  const absl::StatusOr<LogLevel> level = base::ParseLogLevel(flags.log_level);
-  base::InitLogging({.program = "mtmc-coordinator", .level = level.value_or(LogLevel::kInfo)});
-  if (!level.ok()) {
-    Log(LogLevel::kError, "unusable --log-level", {{"reason", level.status()}});
-    return kExitUsage;
-  }
+  if (const auto code = daemon::ParseAndInitLogging(app, argc, argv, flags.daemon)) return *code;
   base::ShutdownSignal shutdown;
   absl::StatusOr<Stores> stores = OpenStores(flags);
-  if (!stores.ok()) return Fail(stores.status(), "cannot open the data directory");
+  if (!stores.ok()) return daemon::Fail("cannot open the data directory", stores.status());
   return Serve(flags, *stores, shutdown);
 }
 

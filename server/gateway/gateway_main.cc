@@ -2,8 +2,6 @@
 //
 // mtmc-gateway: the micro step as a service. The built-in coder is always there;
 // a language model is added when a server or a recording of one is named.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <memory>
@@ -11,18 +9,16 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
 #include "common/base/executor.h"
-#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/shutdown_signal.h"
 #include "common/base/status_macros.h"
-#include "common/config/version.h"
-#include "common/metrics/http_endpoint.h"
+#include "common/daemon/endpoints.h"
+#include "common/daemon/exit_code.h"
+#include "common/daemon/flags.h"
 #include "common/metrics/metrics.h"
-#include "common/rpc/server.h"
 #include "grpcpp/impl/service_type.h"
 #include "server/gateway/breaker_chat_model.h"
 #include "server/gateway/builtin_coder.h"
@@ -39,10 +35,6 @@ namespace {
 using base::Log;
 using base::LogLevel;
 
-constexpr int kExitOther = 1;
-constexpr int kExitUsage = 2;
-constexpr int kExitUnavailable = 69;
-
 constexpr char kOpenAiUrl[] = "https://api.openai.com/v1";
 
 // Calls in flight when the daemon is told to stop: the built-in coder needs
@@ -50,10 +42,7 @@ constexpr char kOpenAiUrl[] = "https://api.openai.com/v1";
 constexpr absl::Duration kShutdownGrace = absl::Seconds(5);
 
 struct Flags {
-  std::string listen = "127.0.0.1:50153";
-  std::string http = "127.0.0.1:9153";
-  std::string ready_file;
-  std::string log_level = "info";
+  daemon::Flags daemon{.listen = "127.0.0.1:50153", .http = "127.0.0.1:9153"};
   std::string base_url;
   std::string api_key_file;
   std::string model;
@@ -69,16 +58,7 @@ struct Flags {
 };
 
 void Declare(CLI::App& app, Flags& flags) {
-  app.set_version_flag("--version", "mtmc-gateway " + std::string(config::Version()));
-  app.add_option("--listen", flags.listen, "gRPC address HOST:PORT; port 0 takes a free one")
-      ->capture_default_str();
-  app.add_option("--http", flags.http,
-                 "address of /metrics, /healthz and /readyz; empty switches them off")
-      ->capture_default_str();
-  app.add_option("--ready-file", flags.ready_file, "JSON file written once the daemon serves");
-  app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
-      ->envname("MTMC_LOG")
-      ->capture_default_str();
+  daemon::Declare(app, flags.daemon);
   app.add_option("--base-url", flags.base_url,
                  "OpenAI-compatible server, up to and including /v1; adds the coder llm")
       ->envname("OPENAI_BASE_URL");
@@ -142,40 +122,16 @@ absl::StatusOr<std::unique_ptr<ChatModel>> MakeChatModel(const Flags& flags, bas
   return model;
 }
 
-int Fail(const absl::Status& status, const char* what) {
-  Log(LogLevel::kError, what, {{"reason", status}});
-  return absl::IsUnavailable(status) ? kExitUnavailable : kExitOther;
-}
-
-absl::Status WriteReadyFile(const std::string& path, const rpc::RpcServer& server,
-                            const metrics::HttpEndpoint* http) {
-  const std::string http_address =
-      http == nullptr ? std::string() : absl::StrCat("127.0.0.1:", http->port());
-  return base::WriteFileAtomically(
-      path, absl::StrCat("{\"grpc\":\"", server.address(), "\",\"http\":\"", http_address,
-                         "\",\"pid\":", getpid(), "}\n"));
-}
-
 int Serve(const Flags& flags, const std::vector<CoderSlot>& coders, metrics::Registry& registry,
           base::ShutdownSignal& shutdown) {
   const std::unique_ptr<grpc::Service> service = MakeGatewayService(coders, registry);
-  absl::StatusOr<std::unique_ptr<rpc::RpcServer>> server =
-      rpc::RpcServer::Create({.address = flags.listen, .services = {service.get()}});
-  if (!server.ok()) return Fail(server.status(), "cannot serve gRPC");
-  std::unique_ptr<metrics::HttpEndpoint> http;
-  if (!flags.http.empty()) {
-    absl::StatusOr<std::unique_ptr<metrics::HttpEndpoint>> created =
-        metrics::HttpEndpoint::Create(registry, {.address = flags.http});
-    if (!created.ok()) return Fail(created.status(), "cannot serve HTTP");
-    http = *std::move(created);
-  }
-  if (!flags.ready_file.empty()) {
-    const absl::Status written = WriteReadyFile(flags.ready_file, **server, http.get());
-    if (!written.ok()) return Fail(written, "cannot write the ready file");
-  }
-  Log(LogLevel::kInfo, "serving", {{"grpc", (*server)->address()}, {"coders", coders.size()}});
+  const auto endpoints =
+      daemon::Endpoints::Open(flags.daemon, registry, {.services = {service.get()}});
+  if (!endpoints.ok()) return daemon::Fail("cannot serve", endpoints.status());
+  Log(LogLevel::kInfo, "serving",
+      {{"grpc", (*endpoints)->grpc_address()}, {"coders", coders.size()}});
   shutdown.Wait();
-  (*server)->Shutdown(absl::Now() + kShutdownGrace);
+  (*endpoints)->Shutdown(absl::Now() + kShutdownGrace);
   return 0;
 }
 
@@ -184,27 +140,13 @@ int Main(int argc, char** argv) {
   CLI::App app("The micro step of mtmc: writes the program that an action asks for.",
                "mtmc-gateway");
   Declare(app, flags);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kExitUsage;
-  }
-  const absl::StatusOr<LogLevel> level = base::ParseLogLevel(flags.log_level);
-  base::InitLogging({.program = "mtmc-gateway", .level = level.value_or(LogLevel::kInfo)});
-  if (!level.ok()) {
-    Log(LogLevel::kError, "unusable --log-level", {{"reason", level.status()}});
-    return kExitUsage;
-  }
+  if (const auto code = daemon::ParseAndInitLogging(app, argc, argv, flags.daemon)) return *code;
 
   base::ShutdownSignal shutdown;
   base::RealClock clock;
   metrics::Registry registry("mtmc-gateway");
   absl::StatusOr<std::unique_ptr<ChatModel>> model = MakeChatModel(flags, clock, registry);
-  if (!model.ok()) {
-    // The flags asked for something that cannot be had: a usage error.
-    Log(LogLevel::kError, "cannot set up the language model", {{"reason", model.status()}});
-    return kExitUsage;
-  }
+  if (!model.ok()) return daemon::FailUsage("cannot set up the language model", model.status());
   BuiltinCoder builtin;
   base::Executor builtin_executor({.name = "builtin", .num_threads = 2});
   std::vector<CoderSlot> coders = {{&builtin, &builtin_executor}};

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <grpcpp/impl/service_type.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/file.h"
+#include "common/base/temp_dir.h"
+#include "common/daemon/endpoints.h"
+#include "common/daemon/exit_code.h"
+#include "common/daemon/flags.h"
+#include "common/metrics/metrics.h"
+#include "common/testing/status_matchers.h"
+
+namespace mtmc::daemon {
+namespace {
+
+using testing::IsOk;
+using testing::StatusIs;
+
+struct Parsed {
+  std::optional<int> exit_code;
+  Flags flags;
+};
+
+Parsed Parse(std::vector<std::string> arguments, Flags flags = {.listen = "127.0.0.1:1"}) {
+  Parsed parsed{.flags = std::move(flags)};
+  CLI::App app("Does nothing.", "mtmc-nothing");
+  Declare(app, parsed.flags);
+  arguments.insert(arguments.begin(), "mtmc-nothing");
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  parsed.exit_code =
+      ParseAndInitLogging(app, static_cast<int>(pointers.size()), pointers.data(), parsed.flags);
+  return parsed;
+}
+
+TEST_CASE("Daemon flags take the place of their defaults", "[daemon]") {
+  const Parsed parsed = Parse({"--http", "", "--ready-file", "r.json", "--log-level", "error"});
+
+  CHECK(parsed.exit_code == std::nullopt);
+  CHECK(parsed.flags.listen == "127.0.0.1:1");
+  CHECK(parsed.flags.http.empty());
+  CHECK(parsed.flags.ready_file == "r.json");
+}
+
+TEST_CASE("A daemon ends at once with the documented exit code", "[daemon]") {
+  const auto [argument, expected] = GENERATE(table<const char*, int>({
+      {"--version", kExitOk},
+      {"--help", kExitOk},
+      {"--listne=127.0.0.1:1", kExitUsage},
+      {"--log-level=loud", kExitUsage},
+  }));
+  CAPTURE(argument);
+
+  CHECK(Parse({argument}).exit_code == expected);
+}
+
+TEST_CASE("A daemon without services has no --listen", "[daemon]") {
+  CHECK(Parse({"--listen", "127.0.0.1:1"}, {}).exit_code == kExitUsage);
+}
+
+TEST_CASE("What is absent is unavailable, anything else is not", "[daemon]") {
+  CHECK(Fail("no port", absl::UnavailableError("taken")) == kExitUnavailable);
+  CHECK(Fail("no Python", absl::NotFoundError("none")) == kExitUnavailable);
+  CHECK(Fail("broken", absl::InternalError("broken")) == kExitOther);
+}
+
+TEST_CASE("The ready file tells the addresses and the process", "[daemon]") {
+  const auto folder = base::TempDir::Create();
+  REQUIRE_THAT(folder.status(), IsOk());
+  const std::string ready = folder->path() / "ready.json";
+  const metrics::Registry registry("nothing");
+  grpc::Service service;
+
+  const auto endpoints =
+      Endpoints::Open({.listen = "127.0.0.1:0", .http = "127.0.0.1:0", .ready_file = ready},
+                      registry, {.services = {&service}});
+
+  REQUIRE_THAT(endpoints.status(), IsOk());
+  CHECK((*endpoints)->grpc_address() != "127.0.0.1:0");
+  const auto text = base::ReadFile(ready);
+  REQUIRE_THAT(text.status(), IsOk());
+  CHECK(*text == absl::StrCat("{\"grpc\":\"", (*endpoints)->grpc_address(), "\",\"http\":\"",
+                              (*endpoints)->http_address(), "\",\"pid\":", ::getpid(), "}\n"));
+}
+
+TEST_CASE("Endpoints that are switched off have no address", "[daemon]") {
+  const metrics::Registry registry("nothing");
+
+  const auto endpoints = Endpoints::Open({}, registry, {});
+
+  REQUIRE_THAT(endpoints.status(), IsOk());
+  CHECK((*endpoints)->grpc_address().empty());
+  CHECK((*endpoints)->http_address().empty());
+}
+
+TEST_CASE("No ready file is left where a port is taken", "[daemon]") {
+  const auto folder = base::TempDir::Create();
+  REQUIRE_THAT(folder.status(), IsOk());
+  const std::string ready = folder->path() / "ready.json";
+  const metrics::Registry registry("nothing");
+  const auto first = Endpoints::Open({.http = "127.0.0.1:0"}, registry, {});
+  REQUIRE_THAT(first.status(), IsOk());
+
+  const auto second =
+      Endpoints::Open({.http = (*first)->http_address(), .ready_file = ready}, registry, {});
+
+  CHECK_THAT(second.status(), StatusIs(absl::StatusCode::kUnavailable, "in use"));
+  CHECK_FALSE(std::filesystem::exists(ready));
+}
+
+}  // namespace
+}  // namespace mtmc::daemon

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace mtmc::daemon {
+
+// The flags that every daemon has, with the defaults that the daemon sets before
+// it declares them. A value.
+//
+//   daemon::Flags flags{.listen = "127.0.0.1:50152", .http = "127.0.0.1:9152"};
+//   CLI::App app("What it does.", "mtmc-policyd");
+//   daemon::Declare(app, flags);
+//   app.add_option(...);  // its own
+//   if (const auto code = daemon::ParseAndInitLogging(app, argc, argv, flags)) return *code;
+struct Flags {
+  // host:port of gRPC; port 0 takes a free one. Empty for a daemon without
+  // services: then there is no flag either.
+  std::string listen;
+  // host:port of /metrics, /healthz and /readyz; empty switches them off.
+  std::string http;
+  // Written once the daemon serves; empty writes none.
+  std::string ready_file;
+  // Also the variable MTMC_LOG.
+  std::string log_level = "info";
+};
+
+// Adds --listen, --http, --ready-file, --log-level and --version to `app`, whose
+// name is the program's. Both arguments outlive the parsing.
+void Declare(CLI::App& app, Flags& flags);
+
+// Parses the command line and starts logging at the level it names. Returns the
+// exit code if the process is to end now: after --help and --version with
+// kExitOk, for a command line at fault with kExitUsage and a message.
+std::optional<int> ParseAndInitLogging(CLI::App& app, int argc, char** argv, const Flags& flags);
+
+}  // namespace mtmc::daemon
