@@ -17,7 +17,7 @@ class WorkMetrics {
   void Record(const v1::LeaseResult& result);
 
  private:
-  void RecordEvaluation(const v1::Evaluation& evaluation);
+  void RecordEvaluation(const v1::LeaseResult& result);
 
   metrics::Registry& registry_;
 };

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mtmc-evaluate: judges many programs on one device of this host, exactly as a
+// worker does, without any other service:
+//
+//   mtmc-evaluate --manifest programs.jsonl --json verdicts.jsonl
+//
+// One line of verdicts for each line of the manifest (manifest.h), in its order,
+// and a summary of where the time went on standard output.
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/digest.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "common/base/shutdown_signal.h"
+#include "common/base/status_macros.h"
+#include "common/base/temp_dir.h"
+#include "common/config/python_environment.h"
+#include "common/config/version.h"
+#include "google/protobuf/util/json_util.h"
+#include "worker/daemon/device_choice.h"
+#include "worker/daemon/evaluation_summary.h"
+#include "worker/daemon/manifest.h"
+#include "worker/daemon/workbench.h"
+
+namespace mtmc::worker {
+namespace {
+
+constexpr int kExitOther = 1;
+constexpr int kExitUsage = 2;
+constexpr int kExitUnavailable = 69;
+
+struct Flags {
+  std::string manifest;
+  std::string json;
+  std::string device = "auto";
+  std::string python;
+  std::string scratch;
+  std::string log_level = "warning";
+  bool has_counters = false;
+};
+
+void Declare(CLI::App& app, Flags& flags) {
+  app.set_version_flag("--version", "mtmc-evaluate " + std::string(config::Version()));
+  app.add_option("--manifest", flags.manifest, "what to evaluate, one JSON object per line")
+      ->required();
+  app.add_option("--json", flags.json, "file for the verdicts, one JSON object per line")
+      ->required();
+  app.add_option("--device", flags.device, "auto, opencl:N or cuda:N")->capture_default_str();
+  app.add_option("--python", flags.python, "interpreter that has PyTorch")->envname("MTMC_PYTHON");
+  app.add_option("--scratch", flags.scratch,
+                 "folder for caches that later runs may use; default a temporary one");
+  app.add_flag("--counters", flags.has_counters, "read hardware counters in the profile stage");
+  app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
+      ->envname("MTMC_LOG")
+      ->capture_default_str();
+}
+
+// The files of a manifest under their digests, within the scratch folder: the
+// children see that folder and not the user's.
+class BlobFolder {
+ public:
+  explicit BlobFolder(std::string folder) : folder_(std::move(folder)) {}
+
+  absl::StatusOr<v1::Digest> Add(const std::string& path) {
+    const auto known = digests_.find(path);
+    if (known != digests_.end()) return known->second;
+    MTMC_ASSIGN_OR_RETURN(const std::string bytes, base::ReadFile(path));
+    v1::Digest digest;
+    digest.set_sha256(base::Sha256(bytes).sha256_hex);
+    digest.set_size_bytes(static_cast<int64_t>(bytes.size()));
+    MTMC_RETURN_IF_ERROR(base::WriteFileAtomically(PathOf(digest), bytes));
+    digests_[path] = digest;
+    return digest;
+  }
+
+  std::string PathOf(const v1::Digest& digest) const {
+    return absl::StrCat(folder_, "/", digest.sha256());
+  }
+
+ private:
+  const std::string folder_;
+  std::map<std::string, v1::Digest> digests_;
+};
+
+absl::StatusOr<v1::EvaluationRequest> RequestOf(const ManifestEntry& entry, bool has_counters,
+                                                BlobFolder& blobs) {
+  v1::EvaluationRequest request;
+  *request.mutable_problem() = entry.problem;
+  MTMC_ASSIGN_OR_RETURN(*request.mutable_problem()->mutable_source(), blobs.Add(entry.problem_path));
+  MTMC_ASSIGN_OR_RETURN(*request.mutable_program(), blobs.Add(entry.program_path));
+  *request.mutable_options() = entry.options;
+  if (!has_counters) request.mutable_options()->set_omit_counters(true);
+  request.mutable_allowed_calls()->Assign(entry.allowed_calls.begin(), entry.allowed_calls.end());
+  return request;
+}
+
+std::string LineOf(const std::string& name, const v1::LeaseResult& result, absl::Duration wall) {
+  google::protobuf::util::JsonPrintOptions print;
+  print.preserve_proto_field_names = true;
+  std::string text;
+  (void)google::protobuf::util::MessageToJsonString(result, &text, print);
+  nlohmann::ordered_json line = {{"name", name}, {"wall_seconds", absl::ToDoubleSeconds(wall)}};
+  line.update(nlohmann::ordered_json::parse(text));
+  return line.dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace);
+}
+
+int Fail(const absl::Status& status) {
+  std::cerr << "mtmc-evaluate: " << std::string(status.message()) << "\n";
+  if (absl::IsInvalidArgument(status)) return kExitUsage;
+  return absl::IsUnavailable(status) || absl::IsNotFound(status) ? kExitUnavailable : kExitOther;
+}
+
+absl::StatusOr<int> EvaluateAll(const Flags& flags, const std::string& scratch,
+                                const base::ShutdownSignal& shutdown) {
+  MTMC_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(flags.manifest));
+  MTMC_ASSIGN_OR_RETURN(const std::vector<ManifestEntry> entries, ParseManifest(text));
+  BlobFolder blobs(absl::StrCat(scratch, "/artifacts"));
+  std::vector<v1::EvaluationRequest> requests;
+  for (const ManifestEntry& entry : entries) {
+    MTMC_ASSIGN_OR_RETURN(requests.emplace_back(), RequestOf(entry, flags.has_counters, blobs));
+  }
+  MTMC_ASSIGN_OR_RETURN(auto python, config::PythonEnvironment::Probe(flags.python));
+  MTMC_ASSIGN_OR_RETURN(const DeviceChoice device,
+                        ParseDeviceChoice(flags.device, python.has_nvidia_device));
+  Workbench bench({.python = std::move(python),
+                   .device = device,
+                   .scratch = scratch,
+                   .fetch = [&](const v1::Digest& digest) { return blobs.PathOf(digest); },
+                   .is_cancelled = [&] { return shutdown.token().stop_requested(); }});
+  MTMC_RETURN_IF_ERROR(bench.Open());
+
+  std::ofstream out(flags.json);
+  EvaluationSummary summary;
+  const absl::Time begin = absl::Now();
+  for (size_t i = 0; i < entries.size() && !shutdown.token().stop_requested(); ++i) {
+    const absl::Time start = absl::Now();
+    const v1::LeaseResult result = bench.evaluator().Evaluate(requests[i], [](v1::Stage) {});
+    const absl::Duration wall = absl::Now() - start;
+    summary.Add(result, wall);
+    out << LineOf(entries[i].name, result, wall) << std::endl;
+  }
+  std::cout << summary.ToJson(absl::Now() - begin) << "\n";
+  if (!out.good()) return absl::ResourceExhaustedError(absl::StrCat("cannot write ", flags.json));
+  return summary.num_evaluated() == static_cast<int>(entries.size()) ? 0 : kExitOther;
+}
+
+int Main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("Judges the programs of a manifest on one device.", "mtmc-evaluate");
+  Declare(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  const absl::StatusOr<base::LogLevel> level = base::ParseLogLevel(flags.log_level);
+  if (!level.ok()) return Fail(level.status());
+  base::InitLogging({.program = "mtmc-evaluate", .level = *level});
+  // Before any thread and child.
+  const base::ShutdownSignal shutdown;
+  std::optional<base::TempDir> temporary;
+  if (flags.scratch.empty()) {
+    auto created = base::TempDir::Create("mtmc-evaluate");
+    if (!created.ok()) return Fail(created.status());
+    temporary = *std::move(created);
+  }
+  const auto code =
+      EvaluateAll(flags, temporary ? temporary->path().string() : flags.scratch, shutdown);
+  return code.ok() ? *code : Fail(code.status());
+}
+
+}  // namespace
+}  // namespace mtmc::worker
+
+int main(int argc, char** argv) { return mtmc::worker::Main(argc, argv); }
