@@ -26,7 +26,9 @@ Reply<v1::BuilderResponse> BuilderClient::Call(const v1::BuilderRequest& request
                                         .name = "builder",
                                         .is_cancelled = options_.is_cancelled});
     if (!started.ok()) {
-      Reply<v1::BuilderResponse> reply;
+      Reply<v1::BuilderResponse> reply{.ending = Reply<v1::BuilderResponse>::Ending::kUnavailable,
+                                       .response = {},
+                                       .detail = {}};
       reply.detail =
           absl::StrCat("could not be started: ", std::string(started.status().message()));
       return reply;

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/time/time.h"
 #include "worker/builder/child_process.h"
@@ -10,25 +11,23 @@
 
 namespace mtmc::worker {
 
-// One numbered request to `process`, which must not be null; `process` is null
-// afterwards if the process is gone.
-template <typename Request, typename Response>
-Reply<Response> ExchangeWith(std::unique_ptr<ChildProcess>& process, Request request,
-                             int64_t sequence, absl::Time deadline) {
+template <typename Response>
+Reply<Response> ToReply(ChildProcess::Answer answer) {
   using Ending = typename Reply<Response>::Ending;
-  request.set_sequence(sequence);
   Reply<Response> reply;
-  ChildProcess::Answer answer = process->Exchange(request, reply.response, deadline);
   reply.detail = std::move(answer.detail);
   switch (answer.ending) {
     case ChildProcess::Ending::kAnswered:
       reply.ending = Ending::kAnswered;
-      if (reply.response.sequence() == sequence) return reply;
-      reply.ending = Ending::kDied;
-      reply.detail = "answered another request\n" + process->Bury();
       break;
     case ChildProcess::Ending::kDied:
       reply.ending = Ending::kDied;
+      break;
+    case ChildProcess::Ending::kKilled:
+      reply.ending = Ending::kKilled;
+      break;
+    case ChildProcess::Ending::kOutOfMemory:
+      reply.ending = Ending::kOutOfMemory;
       break;
     case ChildProcess::Ending::kTimedOut:
       reply.ending = Ending::kTimedOut;
@@ -37,8 +36,34 @@ Reply<Response> ExchangeWith(std::unique_ptr<ChildProcess>& process, Request req
       reply.ending = Ending::kCancelled;
       break;
   }
-  process.reset();
   return reply;
+}
+
+// The answer to the request `sequence`, which was sent before. `process` must not
+// be null, and is null afterwards if the process is gone.
+template <typename Response>
+Reply<Response> ReceiveFrom(std::unique_ptr<ChildProcess>& process, int64_t sequence,
+                            absl::Time deadline) {
+  Response response;
+  auto reply = ToReply<Response>(process->Receive(response, deadline));
+  if (reply.is_answered() && response.sequence() != sequence) {
+    reply.ending = Reply<Response>::Ending::kDied;
+    reply.detail = "answered another request\n" + process->Bury();
+  }
+  reply.response = std::move(response);
+  if (!reply.is_answered()) process.reset();
+  return reply;
+}
+
+// One numbered request to `process`, as ReceiveFrom.
+template <typename Request, typename Response>
+Reply<Response> ExchangeWith(std::unique_ptr<ChildProcess>& process, Request request,
+                             int64_t sequence, absl::Time deadline) {
+  request.set_sequence(sequence);
+  auto sent = ToReply<Response>(process->Send(request, deadline));
+  if (sent.is_answered()) return ReceiveFrom<Response>(process, sequence, deadline);
+  process.reset();
+  return sent;
 }
 
 }  // namespace mtmc::worker

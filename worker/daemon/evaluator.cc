@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/file.h"
@@ -117,21 +116,21 @@ class Evaluator::Run {
       if (!options_.omit_profile()) InStage(v1::STAGE_PROFILE, &Run::Profile);
     }
     Unload();
-    if (WasKilled()) {
-      GiveUp("CHILD_KILLED", "a child process was killed from outside while it worked");
+    if (IsBlameless()) {
+      const v1::Failure failure = evaluation().failure();
+      GiveUp("CHILD_KILLED", absl::StrCat(failure.message(), ": ", failure.diagnostics()));
     }
     return std::move(result_);
   }
 
  private:
-  // SIGKILL comes from an operator or from the kernel that ran out of memory, never
-  // from the program; our own deadlines are told apart by the party. The
-  // candidate is not to blame, and whoever repeats this is stopped by the
-  // coordinator's limit on lost work.
-  bool WasKilled() const {
-    const v1::Failure& failure = result_.evaluation().failure();
-    return failure.kind() == v1::Failure::KIND_CRASH &&
-           absl::StartsWith(failure.diagnostics(), "killed by signal 9 ");
+  // A child that was killed from outside, by an operator or by the kernel that ran
+  // out of memory, and a device that fails its canary say nothing about the
+  // candidate. Whatever repeats this is stopped by the coordinator's limit on lost
+  // work.
+  bool IsBlameless() const {
+    return result_.evaluation().has_failure() &&
+           result_.evaluation().failure().kind() == v1::Failure::KIND_UNSPECIFIED;
   }
 
   v1::Evaluation& evaluation() { return *result_.mutable_evaluation(); }
@@ -250,6 +249,14 @@ class Evaluator::Run {
       return Fail(MakeFailure(v1::Failure::KIND_TIMEOUT, stage_,
                               "the compiler did not finish in time", reply.detail));
     }
+    if (reply.ending == Ending::kOutOfMemory) {
+      return Fail(MakeFailure(v1::Failure::KIND_OUT_OF_MEMORY, stage_,
+                              "the compiler took more memory than it may", reply.detail));
+    }
+    if (reply.ending == Ending::kKilled || reply.ending == Ending::kUnavailable) {
+      return Fail(MakeFailure(v1::Failure::KIND_UNSPECIFIED, stage_,
+                              "the builder process is not there", reply.detail));
+    }
     if (!reply.is_answered() || reply.response.built().empty()) {
       return Fail(MakeFailure(v1::Failure::KIND_CRASH, stage_,
                               "the compiler crashed on this source", reply.detail));
@@ -308,6 +315,7 @@ class Evaluator::Run {
   bool Screen(BuiltVariant& built, bool is_loaded, absl::Duration timeout) {
     if (!is_loaded) {
       if (auto failure = Load(built, timeout)) {
+        if (failure->kind() == v1::Failure::KIND_UNSPECIFIED) return Fail(*std::move(failure));
         *built.variant.mutable_failure() = *std::move(failure);
         return true;
       }
@@ -315,6 +323,9 @@ class Evaluator::Run {
       if (const auto& trouble = verifier_.trouble())
         return GiveUp(trouble->reason, trouble->message);
       if (verification.failure) {
+        if (verification.failure->kind() == v1::Failure::KIND_UNSPECIFIED) {
+          return Fail(*std::move(verification.failure));
+        }
         *built.variant.mutable_failure() = *std::move(verification.failure);
         return true;
       }
@@ -325,6 +336,7 @@ class Evaluator::Run {
     time.mutable_time()->set_is_cold(!options_.hot_cache());
     const auto reply = owner_.parties_.runner.Call(time, timeout);
     if (auto failure = FailureOf(reply, stage_)) {
+      if (failure->kind() == v1::Failure::KIND_UNSPECIFIED) return Fail(*std::move(failure));
       *built.variant.mutable_failure() = *std::move(failure);
     } else {
       const auto& samples = reply.response.timed().samples_seconds();

@@ -21,10 +21,13 @@ namespace mtmc::worker {
 template <typename Response>
 struct Reply {
   enum class Ending {
-    kAnswered,   // `response` is set
-    kDied,       // the process is gone; `detail` says by what
-    kTimedOut,   // it was killed because the deadline passed
-    kCancelled,  // it was killed because the work was called off
+    kAnswered,     // `response` is set
+    kDied,         // the process ended by itself; `detail` says how
+    kKilled,       // it was killed by another than the worker: nobody's fault
+    kOutOfMemory,  // it was killed because it took more of the host's memory than it may
+    kTimedOut,     // it was killed because the deadline passed
+    kCancelled,    // it was killed because the work was called off
+    kUnavailable,  // no process works, the device's canary fails: not the request's fault
   };
   Ending ending = Ending::kDied;
   Response response;

@@ -86,6 +86,16 @@ std::optional<v1::Failure> FailureOf(const Reply<v1::RunnerResponse>& reply, v1:
     case Ending::kDied:
       return MakeFailure(v1::Failure::KIND_CRASH, stage,
                          "the runner process died while it ran the program", reply.detail);
+    case Ending::kOutOfMemory:
+      return MakeFailure(v1::Failure::KIND_OUT_OF_MEMORY, stage,
+                         "the runner process took more of the host's memory than it may",
+                         reply.detail);
+    case Ending::kKilled:
+      return MakeFailure(v1::Failure::KIND_UNSPECIFIED, stage,
+                         "the runner process was killed from outside", reply.detail);
+    case Ending::kUnavailable:
+      return MakeFailure(v1::Failure::KIND_UNSPECIFIED, stage, "no runner process works",
+                         reply.detail);
     case Ending::kTimedOut:
       return MakeFailure(v1::Failure::KIND_TIMEOUT, stage, "the program did not finish in time",
                          reply.detail);

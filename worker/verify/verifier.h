@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,7 +22,10 @@ struct Verification {
   std::vector<v1::OutputError> errors;
   // Precision classes that hold on every workload.
   std::vector<v1::Precision> satisfied;
+  // On the workloads that `get_inputs` draws unchanged; KernelBench has no others.
   bool kernelbench_allclose = true;
+  // Workloads, dropped distributions and oracle; nothing about timing.
+  v1::VerificationSummary checks;
 };
 
 // The reference process could not do its part; says nothing about the candidate.
@@ -30,59 +34,105 @@ struct ReferenceTrouble {
   std::string message;
 };
 
-// Compares the program that the runner has loaded with the fp64 run of the
-// reference, on the public workload and on hidden ones: fresh inputs at fresh
-// addresses, outputs and scratch poisoned with another byte each time. The
-// expected outputs stay in the reference process; the runner never sees them.
+// Inputs that lie on the runner's device under a number, with what the loaded
+// program made of them.
+struct KeptInputs {
+  int64_t id = 0;
+  // Of outputs that were compared with the oracle.
+  uint64_t digest = 0;
+  // Two executions, with another poison and under load, gave equal digests.
+  bool is_reproducible = false;
+};
+
+// Inputs that lie on the runner's device and that the program has never seen.
+struct FreshInputs {
+  int64_t id = 0;
+  // Handle of the workload in the reference process.
+  int64_t prepared = 0;
+};
+
+// Compares the program that the runner has loaded with the oracle of the
+// reference, on the public workload and on hidden ones: fresh inputs of several
+// distributions at fresh addresses, outputs and scratch poisoned with another
+// byte each time. The expected outputs stay in the reference process; the runner
+// never sees them.
 //
 //   runner.Load(program)  ->  Verifier(runner, reference).Verify({...})
 //
-// Leaves both sides on the public workload (number 0), executed once, so that
-// timing can follow. Thread-compatible. Blocks up to `timeout`.
+// Leaves both sides on the public workload (number 0), so that timing can follow.
+// Thread-compatible. Blocks up to `timeout`.
 class Verifier {
  public:
   struct Options {
-    // Workloads besides the public one.
+    // Seeds besides the public one.
     int hidden_seeds = 2;
     // For all workloads together.
     absl::Duration timeout = absl::Seconds(60);
+    // Every distribution, too, each with a seed of its own.
+    bool has_distributions = true;
   };
 
   // Borrows both, which must outlive it.
   Verifier(RunnerParty& runner, ReferenceParty& reference);
+  ~Verifier();
 
-  // All workloads, hidden ones first.
+  // All workloads, the public one last. The program runs twice on the public one
+  // and on a hidden seed, the second time under load: races show.
   Verification Verify(const Options& options);
-
-  // One workload: prepares inputs, executes once, compares.
-  Verification VerifyWorkload(int workload, absl::Duration timeout);
 
   // Executes on the inputs prepared last and compares, without drawing new ones: for the
   // variants of a sweep.
   Verification VerifyAgain(absl::Duration timeout);
 
   // Compares what the last execution, timed or not, left in the outputs.
+  // REQUIRES: it ran on the workload prepared last.
   Verification Recheck(absl::Duration timeout);
+
+  // Verified inputs, drawn as `get_inputs` does, that the runner keeps for the
+  // loaded program; empty where it refused. Valid until the next Load.
+  const std::vector<KeptInputs>& kept() const { return kept_; }
+
+  // Draws a workload that was never used and has the runner keep it unexecuted.
+  // Absent when the runner refused or the reference could not (trouble()).
+  std::optional<FreshInputs> PrepareFresh(absl::Duration timeout);
+
+  // Compares what the last execution left, which ran on `fresh`, and forgets the
+  // workload.
+  Verification CheckFresh(const FreshInputs& fresh, absl::Duration timeout);
+
+  // Compares what the last execution left, which ran on the kept inputs `id`.
+  Verification CheckKept(int64_t id, absl::Duration timeout);
 
   // Set when the last call could not be answered by the reference process.
   const std::optional<ReferenceTrouble>& trouble() const { return trouble_; }
 
  private:
-  Verification Execute(absl::Duration timeout);
-  Verification Compare(const v1::RunnerResponse& outputs, absl::Duration timeout);
+  struct Subject;
+  enum class Fate { kPrepared, kDropped, kFailed };
+
+  Fate Prepare(const v1::Workload& workload, uint64_t salt, absl::Duration timeout);
+  Verification VerifyWorkload(bool is_repeated, absl::Duration timeout);
+  Verification Repeat(const v1::RunnerResponse& first, absl::Duration timeout);
+  v1::RunnerRequest MakeExecute();
+  Verification PublishAndCompare(const Subject& subject, absl::Duration timeout);
+  Verification Compare(const Subject& subject, const v1::RunnerResponse& outputs, bool is_repeat,
+                       absl::Duration timeout);
 
   RunnerParty& runner_;
   ReferenceParty& reference_;
-  // Inputs of the workload prepared last, as they are sent to the runner.
-  std::unique_ptr<v1::RunnerRequest> execute_;
-  int workload_ = 0;
+  // The workload prepared last.
+  std::unique_ptr<Subject> current_;
+  // Workloads whose inputs the runner keeps, by position in `kept_`.
+  std::vector<Subject> kept_subjects_;
+  std::vector<KeptInputs> kept_;
   // Alternates, so that a value left from an earlier run is not taken for a result.
   int poison_ = 0;
   std::optional<ReferenceTrouble> trouble_;
 };
 
 // The failure that a runner's reply stands for; absent when it answered and the
-// candidate did nothing wrong. `stage` is where the caller is.
+// candidate did nothing wrong. KIND_UNSPECIFIED when the process was lost by
+// nobody's fault. `stage` is where the caller is.
 std::optional<v1::Failure> FailureOf(const Reply<v1::RunnerResponse>& reply, v1::Stage stage);
 
 }  // namespace mtmc::worker

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+
+namespace mtmc::worker {
+
+// Bytes of host memory that `root` and its descendants hold, pages that they
+// share counted once per process; 0 when `root` is gone. From /proc, about 20 us
+// per process.
+int64_t ResidentBytesOfTree(pid_t root);
+
+// Memory that this host lets its processes have: the machine's, or the limit of
+// the control group if that is smaller.
+int64_t HostMemoryBytes();
+
+}  // namespace mtmc::worker
