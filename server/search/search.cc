@@ -17,9 +17,11 @@
 #include "server/search/backends.h"
 #include "server/search/event_loop.h"
 #include "server/search/fingerprint.h"
+#include "server/search/journal.h"
 #include "server/search/library_calls.h"
 #include "server/search/lineage.h"
 #include "server/search/macro_step.h"
+#include "server/search/patient_coder.h"
 #include "server/search/question.h"
 #include "server/search/reward.h"
 #include "server/search/strategy.h"
@@ -32,7 +34,6 @@ namespace {
 using boost::asio::awaitable;
 using google::protobuf::util::TimeUtil;
 
-constexpr int kEventsPerRead = 500;
 constexpr int64_t kMaxProgramBytes = 16 << 20;
 
 // Why and how a job ends.
@@ -54,22 +55,6 @@ Ending FailedBecause(const absl::Status& status, const std::string& otherwise) {
   return FailedBecause(reason.empty() ? otherwise : reason, std::string(status.message()));
 }
 
-bool HasEnded(const v1::Job& job) {
-  return job.state() == v1::Job::STATE_SUCCEEDED || job.state() == v1::Job::STATE_FAILED ||
-         job.state() == v1::Job::STATE_CANCELLED;
-}
-
-bool IsFinished(const v1::Candidate& candidate) {
-  return candidate.state() != v1::Candidate::STATE_PENDING &&
-         candidate.state() != v1::Candidate::STATE_RUNNING;
-}
-
-// The peer is down or full, and may be well in a moment.
-bool IsPassing(const absl::Status& status) {
-  return absl::IsUnavailable(status) || (absl::IsResourceExhausted(status) &&
-                                         rpc::ErrorReason(status) != "TOKEN_BUDGET_EXHAUSTED");
-}
-
 absl::Duration ToAbsl(const google::protobuf::Duration& duration) {
   return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
 }
@@ -86,7 +71,11 @@ google::protobuf::Duration BusyTime(const v1::Evaluation& evaluation) {
 class Search::Impl {
  public:
   Impl(std::string job, const Options& options, const SearchTools& tools)
-      : name_(std::move(job)), options_(options), tools_(tools) {}
+      : name_(job),
+        options_(options),
+        tools_(tools),
+        journal_(std::move(job), options, tools, interruption_),
+        coder_(options, tools, journal_, interruption_) {}
 
   void Start(std::function<void(absl::Status)> on_end) {
     boost::asio::co_spawn(
@@ -97,28 +86,17 @@ class Search::Impl {
   }
 
   absl::StatusOr<v1::Job> Cancel() {
-    if (!is_loaded_) {
-      absl::StatusOr<v1::Job> job = tools_.store.LookupJob(name_);
-      if (!job.ok() || HasEnded(*job)) return job;
-      job_ = *std::move(job);
-    }
-    if (HasEnded(job_) || job_.state() == v1::Job::STATE_CANCELLING) return job_;
-    v1::Job cancelling = job_;
-    cancelling.set_state(v1::Job::STATE_CANCELLING);
-    store::Write write = JobWrite(cancelling);
-    const absl::Status status = tools_.store.Commit(write);
-    if (!status.ok()) return status;
-    job_ = cancelling;
-    tools_.observer.OnEvents(name_);
-    Interrupt("cancelled");
-    return job_;
+    const absl::StatusOr<v1::Job> job = journal_.RecordCancelling();
+    if (job.ok() && job->state() == v1::Job::STATE_CANCELLING) Interrupt("cancelled");
+    return job;
   }
 
  private:
   // The story of a job.
   awaitable<absl::Status> Run() {
-    absl::Status status = co_await Load();
+    absl::Status status = co_await journal_.Load();
     if (!status.ok() || HasEnded(job_)) co_return status;
+    strategy_ = MakeStrategy(job_);
     if (job_.state() == v1::Job::STATE_CANCELLING) Interrupt("cancelled");
     if (status.ok()) status = co_await ChooseDevice();
     if (status.ok()) status = co_await Inspect();
@@ -139,26 +117,6 @@ class Search::Impl {
     co_return co_await Finish();
   }
 
-  // Reads what is known of the job, from its record and its event log.
-  awaitable<absl::Status> Load() {
-    absl::StatusOr<v1::Job> job = tools_.store.LookupJob(name_);
-    while (!job.ok() && IsPassing(job.status())) {
-      co_await Pause(tools_.loop, interruption_, options_.max_backoff);
-      job = tools_.store.LookupJob(name_);
-    }
-    if (!job.ok()) co_return job.status();
-    job_ = *std::move(job);
-    strategy_ = MakeStrategy(job_);
-    is_loaded_ = true;
-    for (int64_t cursor = 0;;) {
-      const auto events = tools_.store.ReadEvents(name_, cursor, kEventsPerRead);
-      if (!events.ok()) co_return events.status();
-      for (const v1::JobEvent& event : *events) lineage_.Apply(event);
-      if (events->size() < kEventsPerRead) co_return absl::OkStatus();
-      cursor = events->back().sequence();
-    }
-  }
-
   // Waits for a worker that matches; with it the search starts.
   awaitable<absl::Status> ChooseDevice() {
     if (job_.has_start_time()) {
@@ -169,7 +127,7 @@ class Search::Impl {
     // A worker that is just starting is no news.
     for (int polls = 0; !choice && !interruption_.is_set(); ++polls) {
       if (polls == 10) {
-        co_await Notice("no worker matches the job; it waits until one connects");
+        co_await journal_.RecordNotice("no worker matches the job; it waits until one connects");
       }
       co_await Pause(tools_.loop, interruption_, options_.device_poll);
       choice = tools_.evaluator.FindDevice(job_);
@@ -178,9 +136,9 @@ class Search::Impl {
     *job_.mutable_device() = choice->device;
     job_.set_dialect(choice->dialect);
     job_.set_state(v1::Job::STATE_RUNNING);
-    *job_.mutable_start_time() = Now();
+    *job_.mutable_start_time() = journal_.Now();
     ArmWallTime();
-    co_return co_await Save(JobWrite(job_), interruption_);
+    co_return co_await journal_.RecordJob();
   }
 
   awaitable<absl::Status> Inspect() {
@@ -204,20 +162,12 @@ class Search::Impl {
       }
       *job_.mutable_inspection() = std::move(*result->mutable_inspection());
     }
-    store::Write write = JobWrite(job_);
-    write.inspection_key = key;
-    write.inspection = {.key = key, .inspection = job_.inspection()};
-    // The one event that carries the graph.
-    *write.events.front().mutable_job()->mutable_inspection() = job_.inspection();
-    for (const std::string& probe : job_.inspection().passing_probes()) {
-      write.events.push_back(NoticeEvent(
-          absl::StrCat("the problem is degenerate: the probe `", probe,
-                       "` passes verification, so that a verified candidate proves little")));
-    }
-    co_return co_await Save(write, interruption_);
+    co_return co_await journal_.RecordInspection(key);
   }
 
-  awaitable<absl::Status> BeginStart() { co_return co_await Record(NewCandidate(0), {}); }
+  awaitable<absl::Status> BeginStart() {
+    co_return co_await journal_.RecordCandidate(NewCandidate(0), {});
+  }
 
   // Selects, chooses, and records the choice: a new trial, or a stop.
   awaitable<absl::Status> NextTrial() {
@@ -239,14 +189,14 @@ class Search::Impl {
     if (interruption_.is_set()) co_return absl::CancelledError("interrupted");
     absl::Status status;
     if (step.action.type() == v1::Action::TYPE_STOP) {
-      status = co_await RecordStop(step.decision, notices);
+      status = co_await journal_.RecordStop(step.decision, notices);
     } else {
       v1::Candidate candidate = NewCandidate(lineage_.trials() + 1);
       candidate.add_parents(lineage_.candidates[static_cast<size_t>(selection.parent)].name());
       *candidate.mutable_action() = step.action;
       *candidate.mutable_decision() = step.decision;
       job_.mutable_budget_use()->set_trials(candidate.trial());
-      status = co_await Record(candidate, notices);
+      status = co_await journal_.RecordCandidate(candidate, notices);
     }
     if (status.ok()) tools_.observer.OnDecision(step.decision, step.action.type());
     co_return status;
@@ -257,14 +207,7 @@ class Search::Impl {
     const v1::Candidate& parent = lineage_.candidates[static_cast<size_t>(selection.parent)];
     const auto program = ReadProgram(parent);
     if (!program.ok()) co_return program.status();
-    v1::ListActionsRequest list;
-    *list.mutable_context() = Context();
-    *list.mutable_program() = *program;
-    *list.mutable_evaluation() = parent.evaluation();
-    const auto actions = co_await CallCoder<v1::ListActionsResponse>(
-        [this, &list](Done<v1::ListActionsResponse> done) {
-          tools_.coder.ListActions(list, std::move(done));
-        });
+    const auto actions = co_await coder_.ListActions(parent, *program);
     v1::ChooseActionRequest request;
     if (!actions.ok()) {
       if (interruption_.is_set()) co_return actions.status();
@@ -316,18 +259,6 @@ class Search::Impl {
     co_return FallBack(request);
   }
 
-  awaitable<absl::Status> RecordStop(const v1::Decision& decision,
-                                     const std::vector<std::string>& notices) {
-    store::Write write{.job_name = name_};
-    v1::JobEvent event = NewEvent();
-    *event.mutable_decision() = decision;
-    write.events.push_back(event);
-    for (const std::string& notice : notices) write.events.push_back(NoticeEvent(notice));
-    const absl::Status status = co_await Save(write, interruption_);
-    if (status.ok()) lineage_.Apply(event);
-    co_return status;
-  }
-
   // Codes and evaluates the newest trial, whichever of the two is left to do.
   awaitable<absl::Status> FinishTrial(v1::Candidate candidate) {
     if (candidate.has_program()) co_return co_await Evaluate(std::move(candidate));
@@ -337,12 +268,7 @@ class Search::Impl {
 
   awaitable<absl::Status> CodeStart(v1::Candidate candidate) {
     if (job_.has_start_program()) co_return co_await AdoptStart(std::move(candidate));
-    v1::CreateProgramRequest request;
-    *request.mutable_context() = Context();
-    auto response = co_await CallCoder<v1::CreateProgramResponse>(
-        [this, &request](Done<v1::CreateProgramResponse> done) {
-          tools_.coder.CreateProgram(request, std::move(done));
-        });
+    const auto response = co_await coder_.CreateProgram();
     if (!response.ok()) {
       if (interruption_.is_set()) co_return response.status();
       ending_ = FailedBecause(response.status(), "START_PROGRAM_FAILED");
@@ -355,8 +281,8 @@ class Search::Impl {
                               failure.message());
       candidate.set_state(v1::Candidate::STATE_REJECTED);
       candidate.set_coder_failure(failure.message());
-      *candidate.mutable_end_time() = Now();
-      co_return co_await Record(candidate, {});
+      *candidate.mutable_end_time() = journal_.Now();
+      co_return co_await journal_.RecordCandidate(candidate, {});
     }
     co_return co_await RecordProgram(std::move(candidate), response->program());
   }
@@ -365,7 +291,7 @@ class Search::Impl {
   awaitable<absl::Status> AdoptStart(v1::Candidate candidate) {
     *candidate.mutable_program() = job_.start_program();
     candidate.set_coder("user");
-    co_return co_await Record(candidate, {});
+    co_return co_await journal_.RecordCandidate(candidate, {});
   }
 
   awaitable<absl::Status> CodeStep(v1::Candidate candidate) {
@@ -373,15 +299,7 @@ class Search::Impl {
     const v1::Candidate parent = lineage_.candidates[parent_trial];
     const auto program = ReadProgram(parent);
     if (!program.ok()) co_return program.status();
-    v1::ApplyActionRequest request;
-    *request.mutable_context() = Context();
-    *request.mutable_program() = *program;
-    *request.mutable_action() = candidate.action();
-    *request.mutable_evaluation() = parent.evaluation();
-    auto response = co_await CallCoder<v1::ApplyActionResponse>(
-        [this, &request](Done<v1::ApplyActionResponse> done) {
-          tools_.coder.ApplyAction(request, std::move(done));
-        });
+    const auto response = co_await coder_.ApplyAction(parent, *program, candidate.action());
     if (!response.ok() && interruption_.is_set()) co_return response.status();
     if (response.ok()) Settle(response->token_use());
     if (response.ok() && response->has_program()) {
@@ -394,8 +312,8 @@ class Search::Impl {
     candidate.set_state(v1::Candidate::STATE_REJECTED);
     candidate.set_coder_failure(failure);
     candidate.set_reward(Reward(parent, candidate, StepOf(candidate)));
-    *candidate.mutable_end_time() = Now();
-    co_return co_await Record(candidate, {});
+    *candidate.mutable_end_time() = journal_.Now();
+    co_return co_await journal_.RecordCandidate(candidate, {});
   }
 
   awaitable<absl::Status> RecordProgram(v1::Candidate candidate, v1::Program program) {
@@ -407,7 +325,7 @@ class Search::Impl {
     if (!digest.ok()) co_return digest.status();
     *candidate.mutable_program() = *digest;
     candidate.set_schedule(program.schedule());
-    co_return co_await Record(candidate, {});
+    co_return co_await journal_.RecordCandidate(candidate, {});
   }
 
   awaitable<absl::Status> Evaluate(v1::Candidate candidate) {
@@ -430,7 +348,7 @@ class Search::Impl {
       *candidate.mutable_evaluation() = (*known)->evaluation;
       candidate.mutable_evaluation()->set_is_cached(!is_own);
     } else {
-      work.granted = [this, trial = candidate.trial()] { MarkRunning(trial); };
+      work.granted = [this, trial = candidate.trial()] { journal_.RecordRunning(trial); };
       absl::StatusOr<v1::LeaseResult> result = co_await Submit(std::move(work));
       if (!result.ok()) co_return result.status();
       *candidate.mutable_evaluation() = std::move(*result->mutable_evaluation());
@@ -440,7 +358,7 @@ class Search::Impl {
 
   awaitable<absl::Status> RecordEvaluation(v1::Candidate candidate) {
     candidate.set_state(v1::Candidate::STATE_EVALUATED);
-    *candidate.mutable_end_time() = Now();
+    *candidate.mutable_end_time() = journal_.Now();
     if (!candidate.parents().empty()) {
       const auto& parent = lineage_.candidates[static_cast<size_t>(ParentTrial(candidate))];
       candidate.set_reward(Reward(parent, candidate, StepOf(candidate)));
@@ -456,19 +374,11 @@ class Search::Impl {
       job_.set_best_candidate(winner.name());
       if (const auto speedup = Speedup(winner)) job_.set_best_speedup(*speedup);
     }
-    co_return co_await Record(candidate, {});
+    co_return co_await journal_.RecordCandidate(candidate, {});
   }
 
   awaitable<absl::Status> Finish() {
     const bool is_cancelled = ending_->reason == "cancelled";
-    store::Write write{.job_name = name_};
-    if (!lineage_.candidates.empty() && !IsFinished(lineage_.candidates.back())) {
-      v1::Candidate candidate = lineage_.candidates.back();
-      candidate.set_state(v1::Candidate::STATE_CANCELLED);
-      *candidate.mutable_end_time() = Now();
-      *write.events.emplace_back(NewEvent()).mutable_candidate() = candidate;
-      write.candidates.push_back(candidate);
-    }
     const bool has_winner = !job_.best_candidate().empty();
     if (!has_winner && !is_cancelled && !ending_->failure) {
       ending_->failure = FailedBecause("NO_CORRECT_CANDIDATE",
@@ -481,54 +391,9 @@ class Search::Impl {
                    : has_winner ? v1::Job::STATE_SUCCEEDED
                                 : v1::Job::STATE_FAILED);
     job_.set_end_reason(ending_->reason);
-    *job_.mutable_end_time() = Now();
-    UpdateWallTime();
-    write.job = job_;
-    write.events.push_back(JobEvent());
-    // Nothing interrupts the end.
-    Interruption none;
-    const absl::Status status = co_await Save(write, none);
+    const absl::Status status = co_await journal_.RecordEnd();
     if (status.ok()) tools_.observer.OnEnd(job_);
     co_return status;
-  }
-
-  // Records a candidate as it is now, together with the job.
-  awaitable<absl::Status> Record(v1::Candidate candidate, std::vector<std::string> notices) {
-    UpdateWallTime();
-    store::Write write{.job_name = name_};
-    *write.events.emplace_back(NewEvent()).mutable_candidate() = candidate;
-    write.candidates.push_back(candidate);
-    write.job = job_;
-    write.events.push_back(JobEvent());
-    for (const std::string& notice : notices) write.events.push_back(NoticeEvent(notice));
-    const absl::Status status = co_await Save(write, interruption_);
-    if (status.ok()) lineage_.Put(candidate);
-    co_return status;
-  }
-
-  // Commits, and tries again for as long as the store is full or busy.
-  awaitable<absl::Status> Save(store::Write write, Interruption& interruption) {
-    absl::Duration backoff = options_.min_backoff;
-    while (true) {
-      const absl::Status status = tools_.store.Commit(write);
-      if (status.ok()) tools_.observer.OnEvents(name_);
-      if (status.ok() || !IsPassing(status)) co_return status;
-      if (interruption.is_set()) co_return absl::CancelledError("interrupted");
-      co_await Pause(tools_.loop, interruption, backoff);
-      backoff = std::min(2 * backoff, options_.max_backoff);
-    }
-  }
-
-  // Best effort: a candidate that a worker has begun is shown as running.
-  void MarkRunning(int trial) {
-    v1::Candidate& candidate = lineage_.candidates[static_cast<size_t>(trial)];
-    if (candidate.state() != v1::Candidate::STATE_PENDING) return;
-    candidate.set_state(v1::Candidate::STATE_RUNNING);
-    store::Write write{.job_name = name_};
-    *write.events.emplace_back(NewEvent()).mutable_candidate() = candidate;
-    write.candidates.push_back(candidate);
-    const absl::Status status = tools_.store.Commit(write);
-    if (status.ok()) tools_.observer.OnEvents(name_);
   }
 
   awaitable<absl::StatusOr<v1::LeaseResult>> Submit(Work work) {
@@ -541,36 +406,6 @@ class Search::Impl {
     co_return result;
   }
 
-  // Calls the gateway, and waits for as long as it is down.
-  template <class Response>
-  awaitable<absl::StatusOr<Response>> CallCoder(std::function<void(Done<Response>)> call) {
-    absl::Duration backoff = options_.min_backoff;
-    bool was_down = false;
-    while (true) {
-      auto response = co_await Await<Response>(tools_.loop, interruption_, call);
-      if (response.ok() || !IsPassing(response.status()) || interruption_.is_set()) {
-        if (was_down && response.ok()) co_await Notice("the gateway answers again");
-        co_return response;
-      }
-      if (!was_down) {
-        co_await Notice(absl::StrCat("the gateway does not answer, the job waits for it: ",
-                                     response.status().message()));
-      }
-      was_down = true;
-      co_await Pause(tools_.loop, interruption_, backoff);
-      backoff = std::min(2 * backoff, options_.max_backoff);
-    }
-  }
-
-  awaitable<void> Notice(std::string text) {
-    store::Write write{.job_name = name_};
-    write.events.push_back(NoticeEvent(text));
-    // A notice that cannot be recorded is not worth an end; the next write
-    // meets the same store.
-    const absl::Status status = co_await Save(write, interruption_);
-    status.IgnoreError();
-  }
-
   absl::StatusOr<v1::Program> ReadProgram(const v1::Candidate& candidate) {
     absl::StatusOr<std::string> text = tools_.artifacts.Read(
         candidate.program(), 0, std::min(candidate.program().size_bytes(), kMaxProgramBytes));
@@ -579,22 +414,6 @@ class Search::Impl {
     program.set_text(*std::move(text));
     program.set_schedule(candidate.schedule());
     return program;
-  }
-
-  v1::CodingContext Context() const {
-    v1::CodingContext context;
-    *context.mutable_problem() = job_.problem();
-    *context.mutable_graph() = job_.inspection().graph();
-    *context.mutable_device() = job_.device();
-    context.set_dialect(job_.dialect());
-    context.set_allow_library(job_.search().allow_library());
-    context.set_coder(job_.search().coder());
-    context.set_model(job_.search().model());
-    context.set_seed(ForkSeed(job_.search().seed(), "coder", lineage_.trials()));
-    if (job_.budget().max_tokens() > 0) {
-      context.set_max_tokens(job_.budget().max_tokens() - job_.budget_use().tokens());
-    }
-    return context;
   }
 
   Work NewWork(const std::string& candidate) const {
@@ -613,7 +432,7 @@ class Search::Impl {
     candidate.set_state(v1::Candidate::STATE_PENDING);
     candidate.set_trial(trial);
     candidate.set_coder(job_.search().coder());
-    *candidate.mutable_create_time() = Now();
+    *candidate.mutable_create_time() = journal_.Now();
     return candidate;
   }
 
@@ -632,11 +451,6 @@ class Search::Impl {
     budget->set_tokens(budget->tokens() + use.input_tokens() + use.output_tokens());
   }
 
-  void UpdateWallTime() {
-    if (!job_.has_start_time()) return;
-    *job_.mutable_budget_use()->mutable_wall_time() = Now() - job_.start_time();
-  }
-
   void ArmWallTime() {
     const absl::Time end =
         absl::FromUnixNanos(TimeUtil::TimestampToNanoseconds(job_.start_time())) +
@@ -653,50 +467,20 @@ class Search::Impl {
     interruption_.Set();
   }
 
-  google::protobuf::Timestamp Now() const {
-    return TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(tools_.clock.Now()));
-  }
-
-  v1::JobEvent NewEvent() const {
-    v1::JobEvent event;
-    *event.mutable_time() = Now();
-    return event;
-  }
-
-  v1::JobEvent NoticeEvent(const std::string& text) const {
-    v1::JobEvent event = NewEvent();
-    event.set_notice(text);
-    return event;
-  }
-
-  v1::JobEvent JobEvent() const { return JobEventOf(job_); }
-
-  // The job without its graph, which only one event carries.
-  v1::JobEvent JobEventOf(const v1::Job& job) const {
-    v1::JobEvent event = NewEvent();
-    *event.mutable_job() = job;
-    event.mutable_job()->clear_inspection();
-    return event;
-  }
-
-  store::Write JobWrite(const v1::Job& job) const {
-    store::Write write{.job_name = name_};
-    write.job = job;
-    write.events.push_back(JobEventOf(job));
-    return write;
-  }
-
   const std::string name_;
   const Options options_;
   const SearchTools tools_;
   // Tells timers whether this object still lives.
   const std::shared_ptr<int> alive_ = std::make_shared<int>(0);
-  v1::Job job_;
-  bool is_loaded_ = false;
-  std::unique_ptr<const Strategy> strategy_;
-  Lineage lineage_;
   Interruption interruption_;
   std::string interruption_reason_;
+  Journal journal_;
+  PatientCoder coder_;
+  // The journal's: the job with the changes of the next record, and what is
+  // recorded of its trials.
+  v1::Job& job_ = journal_.job();
+  const Lineage& lineage_ = journal_.lineage();
+  std::unique_ptr<const Strategy> strategy_;
   std::optional<Ending> ending_;
   bool is_policy_down_ = false;
 };

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/search/journal.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/rpc/error.h"
+#include "google/protobuf/util/time_util.h"
+#include "server/store/job_store.h"
+
+namespace mtmc::search {
+namespace {
+
+using boost::asio::awaitable;
+using google::protobuf::util::TimeUtil;
+
+constexpr int kEventsPerRead = 500;
+
+}  // namespace
+
+bool IsPassing(const absl::Status& status) {
+  return absl::IsUnavailable(status) || (absl::IsResourceExhausted(status) &&
+                                         rpc::ErrorReason(status) != "TOKEN_BUDGET_EXHAUSTED");
+}
+
+bool HasEnded(const v1::Job& job) {
+  return job.state() == v1::Job::STATE_SUCCEEDED || job.state() == v1::Job::STATE_FAILED ||
+         job.state() == v1::Job::STATE_CANCELLED;
+}
+
+bool IsFinished(const v1::Candidate& candidate) {
+  return candidate.state() != v1::Candidate::STATE_PENDING &&
+         candidate.state() != v1::Candidate::STATE_RUNNING;
+}
+
+Journal::Journal(std::string job, const Search::Options& options, const SearchTools& tools,
+                 Interruption& interruption)
+    : name_(std::move(job)), options_(options), tools_(tools), interruption_(interruption) {}
+
+awaitable<absl::Status> Journal::Load() {
+  absl::StatusOr<v1::Job> job = tools_.store.LookupJob(name_);
+  while (!job.ok() && IsPassing(job.status())) {
+    co_await Pause(tools_.loop, interruption_, options_.max_backoff);
+    job = tools_.store.LookupJob(name_);
+  }
+  if (!job.ok()) co_return job.status();
+  job_ = *std::move(job);
+  is_loaded_ = true;
+  for (int64_t cursor = 0;;) {
+    const auto events = tools_.store.ReadEvents(name_, cursor, kEventsPerRead);
+    if (!events.ok()) co_return events.status();
+    for (const v1::JobEvent& event : *events) lineage_.Apply(event);
+    if (events->size() < kEventsPerRead) co_return absl::OkStatus();
+    cursor = events->back().sequence();
+  }
+}
+
+google::protobuf::Timestamp Journal::Now() const {
+  return TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(tools_.clock.Now()));
+}
+
+awaitable<absl::Status> Journal::RecordJob() {
+  co_return co_await Save(JobWrite(job_), interruption_);
+}
+
+awaitable<absl::Status> Journal::RecordInspection(const std::string& key) {
+  store::Write write = JobWrite(job_);
+  write.inspection_key = key;
+  write.inspection = {.key = key, .inspection = job_.inspection()};
+  // The one event that carries the graph.
+  *write.events.front().mutable_job()->mutable_inspection() = job_.inspection();
+  for (const std::string& probe : job_.inspection().passing_probes()) {
+    write.events.push_back(
+        NoticeEvent(absl::StrCat("the problem is degenerate: the probe `", probe,
+                                 "` passes verification, so that a verified candidate proves "
+                                 "little")));
+  }
+  co_return co_await Save(write, interruption_);
+}
+
+awaitable<absl::Status> Journal::RecordCandidate(v1::Candidate candidate,
+                                                 const std::vector<std::string>& notices) {
+  UpdateWallTime();
+  store::Write write{.job_name = name_};
+  AddCandidate(candidate, write);
+  write.job = job_;
+  write.events.push_back(JobEvent(job_));
+  for (const std::string& notice : notices) write.events.push_back(NoticeEvent(notice));
+  const absl::Status status = co_await Save(write, interruption_);
+  if (status.ok()) lineage_.Put(candidate);
+  co_return status;
+}
+
+awaitable<absl::Status> Journal::RecordStop(const v1::Decision& decision,
+                                            const std::vector<std::string>& notices) {
+  store::Write write{.job_name = name_};
+  v1::JobEvent event = NewEvent();
+  *event.mutable_decision() = decision;
+  write.events.push_back(event);
+  for (const std::string& notice : notices) write.events.push_back(NoticeEvent(notice));
+  const absl::Status status = co_await Save(write, interruption_);
+  if (status.ok()) lineage_.Apply(event);
+  co_return status;
+}
+
+awaitable<absl::Status> Journal::RecordEnd() {
+  store::Write write{.job_name = name_};
+  if (!lineage_.candidates.empty() && !IsFinished(lineage_.candidates.back())) {
+    v1::Candidate candidate = lineage_.candidates.back();
+    candidate.set_state(v1::Candidate::STATE_CANCELLED);
+    *candidate.mutable_end_time() = Now();
+    AddCandidate(candidate, write);
+  }
+  *job_.mutable_end_time() = Now();
+  UpdateWallTime();
+  write.job = job_;
+  write.events.push_back(JobEvent(job_));
+  Interruption none;
+  co_return co_await Save(write, none);
+}
+
+awaitable<void> Journal::RecordNotice(const std::string& text) {
+  store::Write write{.job_name = name_};
+  write.events.push_back(NoticeEvent(text));
+  // A notice that cannot be recorded is not worth an end; the next write meets
+  // the same store.
+  const absl::Status status = co_await Save(write, interruption_);
+  status.IgnoreError();
+}
+
+void Journal::RecordRunning(int trial) {
+  v1::Candidate& candidate = lineage_.candidates[static_cast<size_t>(trial)];
+  if (candidate.state() != v1::Candidate::STATE_PENDING) return;
+  candidate.set_state(v1::Candidate::STATE_RUNNING);
+  store::Write write{.job_name = name_};
+  AddCandidate(candidate, write);
+  // What is done next for the candidate is recorded again.
+  Commit(write).IgnoreError();
+}
+
+absl::StatusOr<v1::Job> Journal::RecordCancelling() {
+  if (!is_loaded_) {
+    absl::StatusOr<v1::Job> job = tools_.store.LookupJob(name_);
+    if (!job.ok() || HasEnded(*job)) return job;
+    job_ = *std::move(job);
+  }
+  if (HasEnded(job_) || job_.state() == v1::Job::STATE_CANCELLING) return job_;
+  v1::Job cancelling = job_;
+  cancelling.set_state(v1::Job::STATE_CANCELLING);
+  const absl::Status status = Commit(JobWrite(cancelling));
+  if (!status.ok()) return status;
+  job_ = cancelling;
+  return job_;
+}
+
+awaitable<absl::Status> Journal::Save(store::Write write, Interruption& interruption) {
+  absl::Duration backoff = options_.min_backoff;
+  while (true) {
+    const absl::Status status = Commit(write);
+    if (status.ok() || !IsPassing(status)) co_return status;
+    if (interruption.is_set()) co_return absl::CancelledError("interrupted");
+    co_await Pause(tools_.loop, interruption, backoff);
+    backoff = std::min(2 * backoff, options_.max_backoff);
+  }
+}
+
+absl::Status Journal::Commit(const store::Write& write) {
+  const absl::Status status = tools_.store.Commit(write);
+  if (status.ok()) tools_.observer.OnEvents(name_);
+  return status;
+}
+
+v1::JobEvent Journal::NewEvent() const {
+  v1::JobEvent event;
+  *event.mutable_time() = Now();
+  return event;
+}
+
+v1::JobEvent Journal::NoticeEvent(const std::string& text) const {
+  v1::JobEvent event = NewEvent();
+  event.set_notice(text);
+  return event;
+}
+
+// The job without its graph, which only one event carries.
+v1::JobEvent Journal::JobEvent(const v1::Job& job) const {
+  v1::JobEvent event = NewEvent();
+  *event.mutable_job() = job;
+  event.mutable_job()->clear_inspection();
+  return event;
+}
+
+store::Write Journal::JobWrite(const v1::Job& job) const {
+  store::Write write{.job_name = name_};
+  write.job = job;
+  write.events.push_back(JobEvent(job));
+  return write;
+}
+
+void Journal::AddCandidate(const v1::Candidate& candidate, store::Write& write) const {
+  *write.events.emplace_back(NewEvent()).mutable_candidate() = candidate;
+  write.candidates.push_back(candidate);
+}
+
+void Journal::UpdateWallTime() {
+  if (!job_.has_start_time()) return;
+  *job_.mutable_budget_use()->mutable_wall_time() = Now() - job_.start_time();
+}
+
+}  // namespace mtmc::search

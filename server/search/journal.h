@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "google/protobuf/timestamp.pb.h"
+#include "mtmc/v1/candidate.pb.h"
+#include "mtmc/v1/job.pb.h"
+#include "server/search/await.h"
+#include "server/search/lineage.h"
+#include "server/search/search.h"
+
+namespace mtmc::store {
+struct Write;
+}
+
+namespace mtmc::search {
+
+// Whether the peer that said this is down or full, and may be well in a moment.
+bool IsPassing(const absl::Status& status);
+
+// Whether the job is in a state that it never leaves.
+bool HasEnded(const v1::Job& job);
+
+// Whether nothing is left to do for the candidate.
+bool IsFinished(const v1::Candidate& candidate);
+
+// One job as the store has it, its record and its lineage, and the only writer of
+// both. A search changes `job()` and then records; each record is one
+// transaction with its events, so that a reader of the event log sees what a
+// reader of the record sees.
+//
+// A record waits for as long as the store is full or busy. It returns CANCELLED
+// if the interruption comes first, and any other error of the store as it is.
+//
+// A resource; every call is made on the event loop. Private to this folder.
+class Journal {
+ public:
+  // `interruption` and what `tools` name outlive it.
+  Journal(std::string job, const Search::Options& options, const SearchTools& tools,
+          Interruption& interruption);
+
+  // Reads the job and its event log.
+  boost::asio::awaitable<absl::Status> Load();
+
+  const std::string& name() const { return name_; }
+
+  // The job as recorded, with the changes that the next record will write.
+  v1::Job& job() { return job_; }
+
+  const v1::Job& job() const { return job_; }
+
+  // What the recorded events say; a search goes on from there.
+  const Lineage& lineage() const { return lineage_; }
+
+  google::protobuf::Timestamp Now() const;
+
+  boost::asio::awaitable<absl::Status> RecordJob();
+
+  // The job's inspection, under the key by which other jobs find it.
+  boost::asio::awaitable<absl::Status> RecordInspection(const std::string& key);
+
+  // A candidate as it is now, together with the job.
+  boost::asio::awaitable<absl::Status> RecordCandidate(v1::Candidate candidate,
+                                                       const std::vector<std::string>& notices);
+
+  // The decision to stop, which makes no candidate.
+  boost::asio::awaitable<absl::Status> RecordStop(const v1::Decision& decision,
+                                                  const std::vector<std::string>& notices);
+
+  // The job's last record; an unfinished candidate ends as cancelled. Nothing
+  // interrupts it.
+  boost::asio::awaitable<absl::Status> RecordEnd();
+
+  // Best effort: a text in the event log for whoever watches.
+  boost::asio::awaitable<void> RecordNotice(const std::string& text);
+
+  // Best effort, at once: a candidate that a worker has begun is shown as running.
+  void RecordRunning(int trial);
+
+  // At once: the job is CANCELLING, unless it has ended or is so already. May
+  // come before Load(). Returns the job.
+  absl::StatusOr<v1::Job> RecordCancelling();
+
+ private:
+  boost::asio::awaitable<absl::Status> Save(store::Write write, Interruption& interruption);
+  absl::Status Commit(const store::Write& write);
+
+  v1::JobEvent NewEvent() const;
+  v1::JobEvent NoticeEvent(const std::string& text) const;
+  v1::JobEvent JobEvent(const v1::Job& job) const;
+  store::Write JobWrite(const v1::Job& job) const;
+  void AddCandidate(const v1::Candidate& candidate, store::Write& write) const;
+  void UpdateWallTime();
+
+  const std::string name_;
+  const Search::Options options_;
+  const SearchTools tools_;
+  Interruption& interruption_;
+  v1::Job job_;
+  bool is_loaded_ = false;
+  Lineage lineage_;
+};
+
+}  // namespace mtmc::search

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/search/patient_coder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/search/macro_step.h"
+
+namespace mtmc::search {
+
+using boost::asio::awaitable;
+
+awaitable<absl::StatusOr<v1::CreateProgramResponse>> PatientCoder::CreateProgram() {
+  v1::CreateProgramRequest request;
+  *request.mutable_context() = Context();
+  co_return co_await Call<v1::CreateProgramResponse>(
+      [this, &request](Done<v1::CreateProgramResponse> done) {
+        tools_.coder.CreateProgram(request, std::move(done));
+      });
+}
+
+awaitable<absl::StatusOr<v1::ListActionsResponse>> PatientCoder::ListActions(
+    const v1::Candidate& candidate, const v1::Program& program) {
+  v1::ListActionsRequest request;
+  *request.mutable_context() = Context();
+  *request.mutable_program() = program;
+  *request.mutable_evaluation() = candidate.evaluation();
+  co_return co_await Call<v1::ListActionsResponse>(
+      [this, &request](Done<v1::ListActionsResponse> done) {
+        tools_.coder.ListActions(request, std::move(done));
+      });
+}
+
+awaitable<absl::StatusOr<v1::ApplyActionResponse>> PatientCoder::ApplyAction(
+    const v1::Candidate& candidate, const v1::Program& program, const v1::Action& action) {
+  v1::ApplyActionRequest request;
+  *request.mutable_context() = Context();
+  *request.mutable_program() = program;
+  *request.mutable_action() = action;
+  *request.mutable_evaluation() = candidate.evaluation();
+  co_return co_await Call<v1::ApplyActionResponse>(
+      [this, &request](Done<v1::ApplyActionResponse> done) {
+        tools_.coder.ApplyAction(request, std::move(done));
+      });
+}
+
+template <class Response>
+awaitable<absl::StatusOr<Response>> PatientCoder::Call(std::function<void(Done<Response>)> start) {
+  absl::Duration backoff = options_.min_backoff;
+  bool was_down = false;
+  while (true) {
+    auto response = co_await Await<Response>(tools_.loop, interruption_, start);
+    if (response.ok() || !IsPassing(response.status()) || interruption_.is_set()) {
+      if (was_down && response.ok()) co_await journal_.RecordNotice("the gateway answers again");
+      co_return response;
+    }
+    if (!was_down) {
+      co_await journal_.RecordNotice(absl::StrCat(
+          "the gateway does not answer, the job waits for it: ", response.status().message()));
+    }
+    was_down = true;
+    co_await Pause(tools_.loop, interruption_, backoff);
+    backoff = std::min(2 * backoff, options_.max_backoff);
+  }
+}
+
+v1::CodingContext PatientCoder::Context() const {
+  const v1::Job& job = journal_.job();
+  v1::CodingContext context;
+  *context.mutable_problem() = job.problem();
+  *context.mutable_graph() = job.inspection().graph();
+  *context.mutable_device() = job.device();
+  context.set_dialect(job.dialect());
+  context.set_allow_library(job.search().allow_library());
+  context.set_coder(job.search().coder());
+  context.set_model(job.search().model());
+  context.set_seed(ForkSeed(job.search().seed(), "coder", journal_.lineage().trials()));
+  if (job.budget().max_tokens() > 0) {
+    context.set_max_tokens(job.budget().max_tokens() - job.budget_use().tokens());
+  }
+  return context;
+}
+
+}  // namespace mtmc::search

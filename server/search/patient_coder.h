@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <functional>
+
+#include "absl/status/statusor.h"
+#include "mtmc/v1/action.pb.h"
+#include "mtmc/v1/candidate.pb.h"
+#include "mtmc/v1/micro_coding.pb.h"
+#include "server/search/await.h"
+#include "server/search/backends.h"
+#include "server/search/journal.h"
+#include "server/search/search.h"
+
+namespace mtmc::search {
+
+// The micro step for one job: gives every request the job's context, and waits
+// for as long as the gateway is down, with a notice in the event log when that
+// begins and when it is over.
+//
+// Every call returns what the gateway answered, or CANCELLED if the interruption
+// came first. A resource; called on the event loop. Private to this folder.
+class PatientCoder {
+ public:
+  // All arguments outlive it, and what `tools` name.
+  PatientCoder(const Search::Options& options, const SearchTools& tools, Journal& journal,
+               Interruption& interruption)
+      : options_(options), tools_(tools), journal_(journal), interruption_(interruption) {}
+
+  boost::asio::awaitable<absl::StatusOr<v1::CreateProgramResponse>> CreateProgram();
+
+  // The actions that are legal for `program`, which `candidate` has.
+  boost::asio::awaitable<absl::StatusOr<v1::ListActionsResponse>> ListActions(
+      const v1::Candidate& candidate, const v1::Program& program);
+
+  boost::asio::awaitable<absl::StatusOr<v1::ApplyActionResponse>> ApplyAction(
+      const v1::Candidate& candidate, const v1::Program& program, const v1::Action& action);
+
+ private:
+  template <class Response>
+  boost::asio::awaitable<absl::StatusOr<Response>> Call(std::function<void(Done<Response>)> start);
+
+  v1::CodingContext Context() const;
+
+  const Search::Options options_;
+  const SearchTools tools_;
+  Journal& journal_;
+  Interruption& interruption_;
+};
+
+}  // namespace mtmc::search
