@@ -12,6 +12,7 @@
 #include "common/base/string_view.h"
 #include "kernel/graph/text.h"
 #include "kernel/program/signature.h"
+#include "kernel/program/source_check.h"
 
 namespace mtmc::kernel {
 namespace {
@@ -78,6 +79,9 @@ class PlanChecker {
 
  private:
   void ScanKernels() {
+    for (Diagnostic& diagnostic : CheckSource(program_.text, program_.dialect)) {
+      diagnostics_.push_back(std::move(diagnostic));
+    }
     KernelScan scan = FindKernels(program_.text, program_.dialect);
     for (Diagnostic& diagnostic : scan.diagnostics) diagnostics_.push_back(std::move(diagnostic));
     has_unreadable_kernel_ = !scan.diagnostics.empty();

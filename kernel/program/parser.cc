@@ -10,6 +10,7 @@
 #include "kernel/graph/text.h"
 #include "kernel/program/call_parser.h"
 #include "kernel/program/scanner.h"
+#include "kernel/program/source_check.h"
 
 namespace mtmc::kernel {
 namespace {
@@ -59,6 +60,8 @@ class ProgramParser {
       Report(0, "the text holds a NUL byte");
     } else if (!IsUtf8(text_)) {
       Report(0, "the text is not valid UTF-8");
+    } else {
+      diagnostics_ = CheckCharacters(text_);
     }
     return diagnostics_.empty();
   }

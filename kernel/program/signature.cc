@@ -183,7 +183,7 @@ class ParameterParser {
 class KernelScanner {
  public:
   KernelScanner(std::string_view text, Dialect dialect)
-      : lexed_(LexSource(text)), tokens_(lexed_), dialect_(dialect) {}
+      : lexed_(LexSource(text, dialect)), tokens_(lexed_), dialect_(dialect) {}
 
   KernelScan Run() {
     size_t at = 0;

@@ -15,7 +15,8 @@ bool IsDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c))
 
 class Lexer {
  public:
-  explicit Lexer(std::string_view source) : source_(source) {}
+  Lexer(std::string_view source, Dialect dialect)
+      : source_(source), is_cpp_(dialect == Dialect::kCuda) {}
 
   std::vector<SourceToken> Run() {
     while (at_ < source_.size()) Step();
@@ -47,19 +48,12 @@ class Lexer {
 
   void Token(char c) {
     using Kind = SourceToken::Kind;
-    if (StartsWith("R\"")) {
-      RawString();
+    if (const size_t prefix = RawPrefixLength(); prefix > 0) {
+      RawString(prefix);
     } else if (c == '"' || c == '\'') {
       Add(Kind::kString, QuotedLength(c));
     } else if (IsDigit(c)) {
-      size_t length = 1;
-      // Takes `1e-5f`, `0x1fULL` and `1'000` as one token.
-      while (at_ + length < source_.size() &&
-             (IsWordByte(source_[at_ + length]) || source_[at_ + length] == '.' ||
-              source_[at_ + length] == '\'')) {
-        ++length;
-      }
-      Add(Kind::kNumber, length);
+      Add(Kind::kNumber, NumberLength());
     } else if (IsWordByte(c)) {
       size_t length = 1;
       while (at_ + length < source_.size() && IsWordByte(source_[at_ + length])) ++length;
@@ -69,15 +63,38 @@ class Lexer {
     }
   }
 
-  // `R"tag( ... )tag"`.
-  void RawString() {
-    const size_t open = source_.find('(', at_);
+  // Takes `1e` of `1e-5f`, and `0x1fULL` and `1'000` whole.
+  size_t NumberLength() const {
+    size_t length = 1;
+    while (at_ + length < source_.size()) {
+      const char c = source_[at_ + length];
+      const bool is_separator = is_cpp_ && c == '\'' && at_ + length + 1 < source_.size() &&
+                                IsWordByte(source_[at_ + length + 1]);
+      if (!IsWordByte(c) && c != '.' && !is_separator) break;
+      ++length;
+    }
+    return length;
+  }
+
+  // Bytes up to the quote of a raw string that begins here; 0 when none does.
+  size_t RawPrefixLength() const {
+    if (!is_cpp_) return 0;
+    for (const std::string_view prefix : {"R\"", "LR\"", "uR\"", "UR\"", "u8R\""}) {
+      if (StartsWith(prefix)) return prefix.size() - 1;
+    }
+    return 0;
+  }
+
+  // `R"tag( ... )tag"`; `prefix` bytes stand before the first quote.
+  void RawString(size_t prefix) {
+    const size_t begin = at_ + prefix + 1;
+    const size_t open = source_.find('(', begin);
     // The standard allows 16 bytes of tag.
-    if (open == std::string_view::npos || open - at_ > 18) {
-      Add(SourceToken::Kind::kString, 2);
+    if (open == std::string_view::npos || open - begin > 16) {
+      Add(SourceToken::Kind::kString, prefix + 1);
       return;
     }
-    const std::string closing = ")" + std::string(source_.substr(at_ + 2, open - at_ - 2)) + "\"";
+    const std::string closing = ")" + std::string(source_.substr(begin, open - begin)) + "\"";
     const size_t end = source_.find(closing, open);
     Add(SourceToken::Kind::kString,
         end == std::string_view::npos ? source_.size() - at_ : end + closing.size() - at_);
@@ -100,7 +117,8 @@ class Lexer {
     }
   }
 
-  // Like SkipLine, but a block comment inside may hold newlines.
+  // Like SkipLine, but a block comment inside may hold newlines, and what looks
+  // like one inside a string is none.
   void SkipDirective() {
     while (at_ < source_.size() && source_[at_] != '\n') {
       if (StartsWith("/*")) {
@@ -108,6 +126,8 @@ class Lexer {
         AdvanceTo(end == std::string_view::npos ? end : end + 2);
       } else if (StartsWith("//")) {
         SkipLine();
+      } else if (source_[at_] == '"' || source_[at_] == '\'') {
+        Advance(QuotedLength(source_[at_]));
       } else {
         Advance(std::max<size_t>(SpliceLength(), 1));
       }
@@ -139,6 +159,7 @@ class Lexer {
   }
 
   const std::string_view source_;
+  const bool is_cpp_;
   size_t at_ = 0;
   int line_ = 1;
   // Only blanks and comments so far on this line.
@@ -148,6 +169,8 @@ class Lexer {
 
 }  // namespace
 
-std::vector<SourceToken> LexSource(std::string_view source) { return Lexer(source).Run(); }
+std::vector<SourceToken> LexSource(std::string_view source, Dialect dialect) {
+  return Lexer(source, dialect).Run();
+}
 
 }  // namespace mtmc::kernel

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kernel/program/program.h"
+
 namespace mtmc::kernel {
 
 // One token of C-like source.
@@ -18,7 +20,9 @@ struct SourceToken {
 
 // Splits C, CUDA or OpenCL source into tokens. Comments, preprocessor lines
 // (continued ones too) and line splices yield none. Accepts any bytes: an
-// unterminated comment or string runs to the end. Tokens point into `source`.
-std::vector<SourceToken> LexSource(std::string_view source);
+// unterminated comment or raw string runs to the end. Raw strings and digit
+// separators are CUDA's alone: OpenCL is C99. Tokens point into `source`.
+// REQUIRES: `dialect` is not kTriton.
+std::vector<SourceToken> LexSource(std::string_view source, Dialect dialect);
 
 }  // namespace mtmc::kernel

@@ -203,6 +203,20 @@ TEST_CASE("OpenClCompiler reports the compiler's log", "[opencl]") {
   CHECK_THAT(result.failure->diagnostics, Catch::Contains("undeclared"));
 }
 
+TEST_CASE("OpenClCompiler refuses forbidden words that macros paste together", "[opencl]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+
+  const CompileResult result = OpenClCompiler(bench->context)
+                                   .Compile(
+                                       "#define PASTE(a, b) a##b\n"
+                                       "__kernel void f() { PASTE(__as, m__)(\"nop\"); }\n",
+                                       {});
+
+  REQUIRE(result.failure);
+  CHECK_THAT(result.log, Catch::Contains("poisoned") && Catch::Contains(":2:"));
+}
+
 TEST_CASE("A block larger than the device allows is a failed launch", "[opencl]") {
   auto bench = Bench::Find();
   if (!bench) return;
