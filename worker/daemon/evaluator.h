@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-#include <string>
-
-#include "absl/status/statusor.h"
 #include "common/base/clock.h"
-#include "mtmc/v1/device.pb.h"
 #include "mtmc/v1/worker.pb.h"
-#include "worker/verify/party.h"
+#include "worker/daemon/evaluation_context.h"
+#include "worker/daemon/evaluation_run.h"
 
 namespace mtmc::worker {
 
@@ -22,31 +18,10 @@ namespace mtmc::worker {
 // blocks for as long as the work takes, each stage within its own deadline.
 class Evaluator {
  public:
-  struct Parties {
-    BuilderParty& builder;
-    RunnerParty& runner;
-    ReferenceParty& reference;
-  };
-
-  struct Options {
-    // As the runner reported it.
-    v1::DeviceFacts device;
-    // Index of the device among those of its backend.
-    int device_index = 0;
-    // Resource name of this worker and of its present session.
-    std::string worker;
-    std::string session;
-    // Names of the isolation mechanisms in force.
-    std::vector<std::string> isolation;
-    // PyTorch's name of the device: `cpu` or `cuda:0`.
-    std::string torch_device = "cpu";
-  };
-
-  // Called at the start of every stage.
-  using Progress = std::function<void(v1::Stage)>;
-
-  // Local path of a blob, fetched if it is not there yet.
-  using Fetch = std::function<absl::StatusOr<std::string>(const v1::Digest&)>;
+  using Parties = EvaluationContext::Parties;
+  using Options = EvaluationContext::Options;
+  using Fetch = EvaluationContext::Fetch;
+  using Progress = EvaluationRun::Progress;
 
   // Borrows the parties and the clock, which must outlive it.
   Evaluator(Parties parties, Fetch fetch, base::Clock& clock, Options options);
@@ -55,14 +30,7 @@ class Evaluator {
   v1::LeaseResult Evaluate(const v1::EvaluationRequest& request, const Progress& progress);
 
  private:
-  class Run;
-
-  v1::LeaseResult InspectOnce(const v1::InspectionRequest& request, const Progress& progress);
-
-  const Parties parties_;
-  const Fetch fetch_;
-  base::Clock& clock_;
-  const Options options_;
+  const EvaluationContext context_;
 };
 
 }  // namespace mtmc::worker

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "google/protobuf/duration.pb.h"
+#include "mtmc/v1/device.pb.h"
+#include "mtmc/v1/tensor.pb.h"
+#include "worker/verify/party.h"
+
+namespace mtmc::worker {
+
+// What every evaluation of one worker works with.
+struct EvaluationContext {
+  // The children. Borrowed.
+  struct Parties {
+    BuilderParty& builder;
+    RunnerParty& runner;
+    ReferenceParty& reference;
+  };
+
+  struct Options {
+    // As the runner reported it.
+    v1::DeviceFacts device;
+    // Index of the device among those of its backend.
+    int device_index = 0;
+    // Resource name of this worker and of its present session.
+    std::string worker;
+    std::string session;
+    // Names of the isolation mechanisms in force.
+    std::vector<std::string> isolation;
+    // PyTorch's name of the device: `cpu` or `cuda:0`.
+    std::string torch_device = "cpu";
+  };
+
+  // Local path of a blob, fetched if it is not there yet. Thread-safe.
+  using Fetch = std::function<absl::StatusOr<std::string>(const v1::Digest&)>;
+
+  Parties parties;
+  Fetch fetch;
+  base::Clock& clock;
+  Options options;
+};
+
+// Deadlines of the stages where the job names none. Tracing a large model takes
+// tens of seconds; everything else is seconds unless it hangs.
+inline constexpr absl::Duration kLoadTimeout = absl::Minutes(5);
+inline constexpr absl::Duration kBuildTimeout = absl::Minutes(2);
+inline constexpr absl::Duration kVerifyTimeout = absl::Minutes(2);
+inline constexpr absl::Duration kTuneTimeout = absl::Minutes(2);
+inline constexpr absl::Duration kMeasureTimeout = absl::Minutes(2);
+inline constexpr absl::Duration kProfileTimeout = absl::Seconds(30);
+
+// `asked` if it is positive, else `fallback`.
+absl::Duration TimeoutOr(const google::protobuf::Duration& asked, absl::Duration fallback);
+
+}  // namespace mtmc::worker

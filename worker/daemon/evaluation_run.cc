@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/daemon/evaluation_run.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/file.h"
+#include "mtmc/v1/builder.pb.h"
+#include "mtmc/v1/reference.pb.h"
+#include "mtmc/v1/runner.pb.h"
+#include "worker/daemon/inspection.h"
+#include "worker/daemon/roofline.h"
+#include "worker/daemon/session.h"
+#include "worker/daemon/sweep.h"
+#include "worker/verify/failure.h"
+
+namespace mtmc::worker {
+namespace {
+
+constexpr int kDefaultHiddenSeeds = 2;
+
+void SetTime(absl::Time time, google::protobuf::Timestamp& field) {
+  field.set_seconds(absl::ToUnixSeconds(time));
+  field.set_nanos(static_cast<int32_t>((time - absl::FromUnixSeconds(absl::ToUnixSeconds(time))) /
+                                       absl::Nanoseconds(1)));
+}
+
+}  // namespace
+
+EvaluationRun::EvaluationRun(const EvaluationContext& context,
+                             const v1::EvaluationRequest& request, const Progress& progress)
+    : context_(context),
+      request_(request),
+      options_(request.options()),
+      progress_(progress),
+      verifier_(context.parties.runner, context.parties.reference) {
+  evaluation().set_fingerprint(request.fingerprint());
+  evaluation().set_worker(context.options.worker);
+  evaluation().set_session(context.options.session);
+  for (const std::string& name : context.options.isolation) evaluation().add_isolation(name);
+}
+
+v1::LeaseResult EvaluationRun::Execute() {
+  MaybeEnd end = RunStages();
+  Unload();
+  if (end) Finish(*std::move(end));
+  return std::move(result_);
+}
+
+MaybeEnd EvaluationRun::RunStages() {
+  MaybeEnd end = InStage(v1::STAGE_BUILD, &EvaluationRun::Build);
+  if (!end) end = InStage(v1::STAGE_VERIFY, &EvaluationRun::Verify);
+  if (!end) end = InStage(v1::STAGE_TUNE, &EvaluationRun::Tune);
+  if (!end) end = InStage(v1::STAGE_MEASURE, &EvaluationRun::Measure);
+  if (!end && !options_.omit_profile()) end = InStage(v1::STAGE_PROFILE, &EvaluationRun::Profile);
+  return end;
+}
+
+MaybeEnd EvaluationRun::InStage(v1::Stage stage, MaybeEnd (EvaluationRun::*body)()) {
+  progress_(stage);
+  stage_ = stage;
+  v1::StageSpan& span = *evaluation().add_spans();
+  span.set_stage(stage);
+  SetTime(context_.clock.Now(), *span.mutable_start_time());
+  MaybeEnd end = (this->*body)();
+  SetTime(context_.clock.Now(), *span.mutable_end_time());
+  return end;
+}
+
+// A child that was killed from outside, by an operator or by the kernel that ran
+// out of memory, and a device that fails its canary say nothing about the
+// candidate. Whatever repeats this is stopped by the coordinator's limit on lost
+// work. A failed candidate has no time.
+void EvaluationRun::Finish(StageEnd end) {
+  if (auto* trouble = std::get_if<v1::WorkerFailure>(&end)) {
+    *result_.mutable_worker_failure() = std::move(*trouble);
+  } else if (auto* problem = std::get_if<v1::JobFailure>(&end)) {
+    *result_.mutable_problem_failure() = std::move(*problem);
+  } else {
+    auto& failure = std::get<v1::Failure>(end);
+    if (failure.kind() == v1::Failure::KIND_UNSPECIFIED) {
+      return Finish(WorkerTrouble(
+          "CHILD_KILLED", absl::StrCat(failure.message(), ": ", failure.diagnostics())));
+    }
+    *evaluation().mutable_failure() = std::move(failure);
+    evaluation().clear_measurement();
+    evaluation().clear_comparisons();
+  }
+}
+
+MaybeEnd EvaluationRun::Build() {
+  auto path = context_.fetch(request_.program());
+  if (path.ok()) {
+    auto text = base::ReadFile(*path);
+    if (!text.ok()) path = text.status();
+    if (text.ok()) text_ = *std::move(text);
+  }
+  if (!path.ok()) {
+    return WorkerTrouble("ARTIFACT_UNAVAILABLE", std::string(path.status().message()));
+  }
+  if (MaybeEnd end = LoadReference()) return end;
+  auto parsed = ParseText(text_);
+  if (auto* failure = std::get_if<v1::Failure>(&parsed)) return std::move(*failure);
+  const auto& program = std::get<kernel::Program>(parsed);
+  if (MaybeEnd end = CheckPlan(program, inspection_.graph(), request_.allowed_calls(),
+                               context_.options.device)) {
+    return end;
+  }
+  auto built = BuildVariants(context_.parties.builder,
+                             BuildRequestOf(program, text_, options_, context_.options),
+                             TimeoutOr(options_.build_timeout(), kBuildTimeout));
+  if (auto* failure = std::get_if<v1::Failure>(&built)) return std::move(*failure);
+  variants_ = std::move(std::get<std::vector<BuiltVariant>>(built));
+  return std::nullopt;
+}
+
+MaybeEnd EvaluationRun::LoadReference() {
+  const auto path = context_.fetch(request_.problem().source());
+  if (!path.ok()) {
+    return WorkerTrouble("ARTIFACT_UNAVAILABLE", std::string(path.status().message()));
+  }
+  auto loaded = LoadProblem(context_.parties.reference, *path, request_.problem(),
+                            context_.options.torch_device, {}, kLoadTimeout);
+  if (!loaded.ok()) {
+    return WorkerTrouble(FailureOfReference(loaded.status()).reason(),
+                         std::string(loaded.status().message()));
+  }
+  if (loaded->has_failure()) return loaded->failure();
+  inspection_ = std::move(*loaded->mutable_loaded()->mutable_inspection());
+  return std::nullopt;
+}
+
+// Puts one variant on the device.
+MaybeEnd EvaluationRun::LoadVariant(const BuiltVariant& variant, absl::Duration timeout) {
+  const auto& calls = request_.allowed_calls();
+  const auto reply = context_.parties.runner.Call(
+      LoadRequestOf(variant, text_, {calls.begin(), calls.end()}), timeout);
+  if (auto failure = FailureOf(reply, stage_)) return *std::move(failure);
+  return std::nullopt;
+}
+
+MaybeEnd EvaluationRun::Verify() { return VerifyVariant(variants_.front()); }
+
+MaybeEnd EvaluationRun::VerifyVariant(const BuiltVariant& variant) {
+  const absl::Duration timeout = TimeoutOr(options_.verify_timeout(), kVerifyTimeout);
+  if (MaybeEnd end = LoadVariant(variant, timeout)) return end;
+  *evaluation().mutable_tuned() = variant.variant.parameters();
+  const int seeds = options_.hidden_seeds() > 0 ? options_.hidden_seeds() : kDefaultHiddenSeeds;
+  return Accept(verifier_.Verify({.hidden_seeds = seeds, .timeout = timeout}));
+}
+
+// Takes down what verification found; an end unless it is good.
+MaybeEnd EvaluationRun::Accept(const Verification& verification) {
+  if (const auto& trouble = verifier_.trouble()) return WorkerTrouble(*trouble);
+  evaluation().set_verdict(verification.verdict);
+  evaluation().mutable_errors()->Assign(verification.errors.begin(), verification.errors.end());
+  evaluation().mutable_satisfied()->Assign(verification.satisfied.begin(),
+                                           verification.satisfied.end());
+  evaluation().set_kernelbench_allclose(verification.kernelbench_allclose);
+  if (!verification.failure) return std::nullopt;
+  v1::Failure failure = *verification.failure;
+  failure.set_stage(stage_);
+  return failure;
+}
+
+// Screens every variant on the public workload; the fastest passes the whole
+// verification again.
+MaybeEnd EvaluationRun::Tune() {
+  if (variants_.size() < 2) return std::nullopt;
+  const auto& calls = request_.allowed_calls();
+  Sweep sweep(context_.parties.runner, verifier_,
+              {.text = text_,
+               .allowed_calls = {calls.begin(), calls.end()},
+               .is_cold = !options_.hot_cache(),
+               .deadline = absl::Now() + TimeoutOr(options_.tune_timeout(), kTuneTimeout)});
+  auto swept = sweep.Run(variants_);
+  if (auto* end = std::get_if<StageEnd>(&swept)) return std::move(*end);
+  const auto& outcome = std::get<Sweep::Outcome>(swept);
+  evaluation().mutable_variants()->Assign(outcome.variants.begin(), outcome.variants.end());
+  return VerifyVariant(variants_[outcome.best]);
+}
+
+MaybeEnd EvaluationRun::Measure() {
+  const absl::Duration timeout = TimeoutOr(options_.measure_timeout(), kMeasureTimeout);
+  auto session = MeasureSession(context_.parties.runner, context_.parties.reference,
+                                context_.clock, options_, timeout);
+  if (auto* failure = std::get_if<v1::Failure>(&session)) return std::move(*failure);
+  if (const auto* trouble = std::get_if<ReferenceTrouble>(&session)) {
+    return WorkerTrouble(*trouble);
+  }
+  auto& measured = std::get<MeasuredSession>(session);
+  *evaluation().mutable_measurement() = std::move(measured.measurement);
+  evaluation().mutable_comparisons()->Assign(measured.comparisons.begin(),
+                                             measured.comparisons.end());
+  if (MaybeEnd end = Accept(verifier_.Recheck(timeout))) return end;
+  const double seconds = evaluation().measurement().median_seconds();
+  if (options_.hot_cache() || !IsImpossible(inspection_, context_.options.device, seconds)) {
+    return std::nullopt;
+  }
+  evaluation().set_verdict(v1::Evaluation::VERDICT_CHEATED);
+  return MakeFailure(
+      v1::Failure::KIND_CHEAT, stage_,
+      absl::StrCat("measured ", seconds * 1e3, " ms, below what memory bandwidth allows"));
+}
+
+// Failing here does not fail the candidate: it is correct and timed.
+MaybeEnd EvaluationRun::Profile() {
+  v1::RunnerRequest request;
+  request.mutable_profile();
+  auto reply = context_.parties.runner.Call(request, kProfileTimeout);
+  if (reply.is_answered() && reply.response.has_profile()) {
+    *evaluation().mutable_profile() = std::move(*reply.response.mutable_profile());
+  }
+  Explain(SpeedOfLightOf(inspection_, context_.options.device),
+          evaluation().measurement().median_seconds(), *evaluation().mutable_profile());
+  return std::nullopt;
+}
+
+void EvaluationRun::Unload() {
+  v1::RunnerRequest request;
+  request.mutable_unload();
+  context_.parties.runner.Call(request, kProfileTimeout);
+}
+
+}  // namespace mtmc::worker

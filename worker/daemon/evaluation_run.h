@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernel/program/program.h"
+#include "mtmc/v1/problem.pb.h"
+#include "mtmc/v1/worker.pb.h"
+#include "worker/daemon/evaluation_context.h"
+#include "worker/daemon/program_build.h"
+#include "worker/daemon/stage_end.h"
+#include "worker/verify/verifier.h"
+
+namespace mtmc::worker {
+
+// One evaluation from its request to its result: build, verify, tune, measure,
+// profile. Used once.
+class EvaluationRun {
+ public:
+  // Called at the start of every stage.
+  using Progress = std::function<void(v1::Stage)>;
+
+  // Borrows all, which must outlive it.
+  EvaluationRun(const EvaluationContext& context, const v1::EvaluationRequest& request,
+                const Progress& progress);
+
+  // Blocks; each stage within its own deadline.
+  v1::LeaseResult Execute();
+
+ private:
+  MaybeEnd RunStages();
+  MaybeEnd InStage(v1::Stage stage, MaybeEnd (EvaluationRun::*body)());
+  void Finish(StageEnd end);
+
+  // The stages.
+  MaybeEnd Build();
+  MaybeEnd Verify();
+  MaybeEnd Tune();
+  MaybeEnd Measure();
+  MaybeEnd Profile();
+
+  MaybeEnd LoadReference();
+  MaybeEnd LoadVariant(const BuiltVariant& variant, absl::Duration timeout);
+  MaybeEnd VerifyVariant(const BuiltVariant& variant);
+  MaybeEnd Accept(const Verification& verification);
+  void Unload();
+
+  v1::Evaluation& evaluation() { return *result_.mutable_evaluation(); }
+
+  const EvaluationContext& context_;
+  const v1::EvaluationRequest& request_;
+  const v1::EvaluationOptions& options_;
+  const Progress& progress_;
+  Verifier verifier_;
+  v1::Stage stage_ = v1::STAGE_UNSPECIFIED;
+  std::string text_;
+  v1::Inspection inspection_;
+  // Those that compiled; the default one is first.
+  std::vector<BuiltVariant> variants_;
+  v1::LeaseResult result_;
+};
+
+}  // namespace mtmc::worker
