@@ -148,7 +148,10 @@ MaybeEnd EvaluationRun::VerifyVariant(const BuiltVariant& variant) {
   if (MaybeEnd end = LoadVariant(variant, timeout)) return end;
   *evaluation().mutable_tuned() = variant.variant.parameters();
   const int seeds = options_.hidden_seeds() > 0 ? options_.hidden_seeds() : kDefaultHiddenSeeds;
-  return Accept(verifier_.Verify({.hidden_seeds = seeds, .timeout = timeout}));
+  const Verification verification =
+      verifier_.Verify({.hidden_seeds = seeds, .timeout = timeout});
+  *evaluation().mutable_checks() = verification.checks;
+  return Accept(verification);
 }
 
 // Takes down what verification found; an end unless it is good.

@@ -108,15 +108,18 @@ class Verifier {
 
  private:
   struct Subject;
-  enum class Fate { kPrepared, kDropped, kFailed };
 
-  Fate Prepare(const v1::Workload& workload, uint64_t salt, absl::Duration timeout);
+  // Makes `workload` the current one; false when it is dropped or on trouble().
+  bool Prepare(const v1::Workload& workload, absl::Duration timeout);
+  std::unique_ptr<Subject> Draw(const v1::Workload& workload, uint64_t salt,
+                                absl::Duration timeout);
   Verification VerifyWorkload(bool is_repeated, absl::Duration timeout);
   Verification Repeat(const v1::RunnerResponse& first, absl::Duration timeout);
-  v1::RunnerRequest MakeExecute();
+  v1::RunnerRequest MakeExecute(const Subject& subject);
   Verification PublishAndCompare(const Subject& subject, absl::Duration timeout);
   Verification Compare(const Subject& subject, const v1::RunnerResponse& outputs, bool is_repeat,
                        absl::Duration timeout);
+  void Release(int64_t prepared, absl::Duration timeout);
 
   RunnerParty& runner_;
   ReferenceParty& reference_;

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,49 +44,120 @@ RunnerReply Outputs(const v1::RunnerRequest&) {
   return reply;
 }
 
-// Answers every request; `is_correct` says what of the workload prepared last.
+// A runner that keeps inputs; `digest` says what of an execution.
+FakeRunner::Answer Keeping(const std::function<uint64_t(const v1::RunnerRequest&)>& digest) {
+  return [digest](const v1::RunnerRequest& request) {
+    RunnerReply reply = Outputs(request);
+    reply.response.mutable_outputs()->set_digest(digest(request));
+    reply.response.mutable_outputs()->set_kept(request.execute().keep_as());
+    return reply;
+  };
+}
+
+// Answers every request; `is_correct` says what of the workload it is about.
+// Handles are 10 plus the seed.
 FakeReference::Answer Comparing(const std::function<bool(int workload)>& is_correct) {
-  auto workload = std::make_shared<int>(0);
-  return [workload, is_correct](const v1::ReferenceRequest& request) {
+  return [is_correct](const v1::ReferenceRequest& request) {
     ReferenceReply reply{.ending = ReferenceReply::Ending::kAnswered};
     if (request.has_prepare()) {
-      *workload = request.prepare().workload();
       reply.response.mutable_prepared()->add_inputs()->set_name("x");
+      reply.response.mutable_prepared()->set_prepared(10 + request.prepare().workload());
+      reply.response.mutable_prepared()->set_oracle("fp64");
     } else {
+      const int workload = static_cast<int>(request.compare().prepared()) - 10;
       auto& compared = *reply.response.mutable_compared();
-      compared.set_is_correct(is_correct(*workload));
+      compared.set_is_correct(is_correct(workload));
       compared.add_satisfied(v1::PRECISION_TF32);
-      if (*workload == 0) compared.add_satisfied(v1::PRECISION_STRICT);
+      if (workload == 0) compared.add_satisfied(v1::PRECISION_STRICT);
       compared.set_kernelbench_allclose(true);
-      compared.add_errors()->set_tolerance_needed(0.1 * (*workload + 1));
+      compared.add_errors()->set_tolerance_needed(0.1 * (workload + 1));
       compared.set_message("output y is out of bound");
     }
     return reply;
   };
 }
 
+constexpr auto kAlways = [](int) { return true; };
+
+std::vector<const v1::ReferenceRequest*> Prepares(const FakeReference& reference) {
+  std::vector<const v1::ReferenceRequest*> found;
+  for (const auto& request : reference.requests) {
+    if (request.has_prepare()) found.push_back(&request);
+  }
+  return found;
+}
+
 TEST_CASE("Verifier leaves both sides on the public workload", "[verify]") {
   FakeRunner runner(Outputs);
-  FakeReference reference(Comparing([](int) { return true; }));
+  FakeReference reference(Comparing(kAlways));
 
   const Verification result = Verifier(runner, reference).Verify({.hidden_seeds = 2});
 
   CHECK(result.verdict == v1::Evaluation::VERDICT_CORRECT);
-  std::vector<int> prepared;
-  for (const auto& request : reference.requests) {
-    if (request.has_prepare()) prepared.push_back(request.prepare().workload());
+  CHECK(result.checks.oracle() == "fp64");
+  const auto prepares = Prepares(reference);
+  CHECK(prepares.front()->prepare().workload() == 2);
+  CHECK(prepares.back()->prepare().workload() == 0);
+}
+
+TEST_CASE("Verifier draws every distribution from a seed of its own", "[verify]") {
+  FakeRunner runner(Outputs);
+  FakeReference reference(Comparing(kAlways));
+
+  const Verification result = Verifier(runner, reference).Verify({.hidden_seeds = 2});
+
+  std::set<int> seeds;
+  std::set<int> distributions;
+  for (const v1::Workload& workload : result.checks.workloads()) {
+    seeds.insert(workload.seed_index());
+    distributions.insert(workload.distribution());
   }
-  CHECK(prepared == std::vector<int>{2, 1, 0});
+  CHECK(seeds.size() == 9);
+  CHECK(distributions.size() == v1::Distribution_ARRAYSIZE);
+}
+
+TEST_CASE("Verifier goes on without a distribution that the reference drops", "[verify]") {
+  FakeRunner runner(Outputs);
+  FakeReference reference([](const v1::ReferenceRequest& request) {
+    ReferenceReply reply = Comparing(kAlways)(request);
+    if (request.prepare().distribution() == v1::DISTRIBUTION_OFFSET) {
+      reply.response.mutable_prepared()->Clear();
+      reply.response.mutable_prepared()->set_dropped("output y is not finite");
+    }
+    return reply;
+  });
+
+  const Verification result = Verifier(runner, reference).Verify({.hidden_seeds = 1});
+
+  CHECK(result.verdict == v1::Evaluation::VERDICT_CORRECT);
+  CHECK(result.checks.workloads_size() == 7);
+  REQUIRE(result.checks.dropped_size() == 1);
+  CHECK(result.checks.dropped(0) == v1::DISTRIBUTION_OFFSET);
 }
 
 TEST_CASE("Verifier keeps the classes that hold on every workload", "[verify]") {
   FakeRunner runner(Outputs);
-  FakeReference reference(Comparing([](int) { return true; }));
+  FakeReference reference(Comparing(kAlways));
 
-  const Verification result = Verifier(runner, reference).Verify({.hidden_seeds = 1});
+  const Verification result =
+      Verifier(runner, reference).Verify({.hidden_seeds = 1, .has_distributions = false});
 
   CHECK(result.satisfied == std::vector<v1::Precision>{v1::PRECISION_TF32});
   CHECK(result.errors.at(0).tolerance_needed() == 0.2);
+}
+
+TEST_CASE("Verifier asks KernelBench's comparison of unchanged inputs only", "[verify]") {
+  FakeRunner runner(Outputs);
+  FakeReference reference([](const v1::ReferenceRequest& request) {
+    ReferenceReply reply = Comparing(kAlways)(request);
+    const bool is_changed = request.compare().prepared() > 11;
+    if (request.has_compare()) {
+      reply.response.mutable_compared()->set_kernelbench_allclose(!is_changed);
+    }
+    return reply;
+  });
+
+  CHECK(Verifier(runner, reference).Verify({.hidden_seeds = 1}).kernelbench_allclose);
 }
 
 TEST_CASE("Verifier fails a program that is wrong on one hidden workload", "[verify]") {
@@ -101,19 +173,83 @@ TEST_CASE("Verifier fails a program that is wrong on one hidden workload", "[ver
 
 TEST_CASE("Verifier poisons with another byte at each execution", "[verify]") {
   FakeRunner runner(Outputs);
-  FakeReference reference(Comparing([](int) { return true; }));
+  FakeReference reference(Comparing(kAlways));
 
   Verifier(runner, reference).Verify({.hidden_seeds = 1});
 
-  REQUIRE(runner.requests.size() == 2);
-  CHECK(runner.requests[0].execute().poison() != runner.requests[1].execute().poison());
+  for (size_t i = 1; i < runner.requests.size(); ++i) {
+    CHECK(runner.requests[i - 1].execute().poison() != runner.requests[i].execute().poison());
+  }
+}
+
+TEST_CASE("Verifier knows the digests of the inputs that the runner keeps", "[verify]") {
+  FakeRunner runner(Keeping([](const auto&) { return 77; }));
+  FakeReference reference(Comparing(kAlways));
+  Verifier verifier(runner, reference);
+
+  verifier.Verify({.hidden_seeds = 2});
+
+  REQUIRE(verifier.kept().size() == 2);
+  CHECK(verifier.kept()[0].id != verifier.kept()[1].id);
+  CHECK(verifier.kept()[1].digest == 77);
+  CHECK(verifier.kept()[1].is_reproducible);
+  CHECK_FALSE(verifier.CheckKept(verifier.kept()[0].id, absl::Seconds(1)).failure);
+  CHECK(reference.requests.back().compare().prepared() == 11);
+}
+
+TEST_CASE("Verifier compares runs whose bytes differ with each other", "[verify]") {
+  FakeRunner runner(Keeping([](const auto& request) { return request.execute().poison(); }));
+  bool is_unrepeatable = false;
+  FakeReference reference([&](const v1::ReferenceRequest& request) {
+    ReferenceReply reply = Comparing(kAlways)(request);
+    if (request.compare().is_repeat()) {
+      reply.response.mutable_compared()->set_is_unrepeatable(is_unrepeatable);
+    }
+    return reply;
+  });
+  Verifier verifier(runner, reference);
+
+  CHECK(verifier.Verify({.hidden_seeds = 1}).verdict == v1::Evaluation::VERDICT_CORRECT);
+  CHECK_FALSE(verifier.kept().at(0).is_reproducible);
+
+  is_unrepeatable = true;
+  const Verification result = verifier.Verify({.hidden_seeds = 1});
+  REQUIRE(result.failure);
+  CHECK(result.failure->kind() == v1::Failure::KIND_NONDETERMINISTIC);
+  CHECK(result.verdict == v1::Evaluation::VERDICT_NONDETERMINISTIC);
+}
+
+TEST_CASE("Verifier has fresh inputs kept without an execution", "[verify]") {
+  FakeRunner runner(Keeping([](const auto&) { return 77; }));
+  FakeReference reference(Comparing(kAlways));
+  Verifier verifier(runner, reference);
+  verifier.Verify({.hidden_seeds = 1});
+
+  const auto fresh = verifier.PrepareFresh(absl::Seconds(1));
+
+  REQUIRE(fresh);
+  CHECK(runner.requests.back().execute().keep_only());
+  CHECK(reference.requests.back().prepare().salt() != 0);
+  CHECK_FALSE(verifier.CheckFresh(*fresh, absl::Seconds(1)).failure);
+  CHECK(reference.requests.back().release().prepared() == fresh->prepared);
+}
+
+TEST_CASE("Verifier goes on without fresh inputs where the runner refuses them", "[verify]") {
+  FakeRunner runner(Outputs);
+  FakeReference reference(Comparing(kAlways));
+  Verifier verifier(runner, reference);
+  verifier.Verify({.hidden_seeds = 1});
+
+  CHECK(verifier.kept().empty());
+  CHECK_FALSE(verifier.PrepareFresh(absl::Seconds(1)));
+  CHECK_FALSE(verifier.trouble());
 }
 
 TEST_CASE("Verifier blames the candidate when the runner dies", "[verify]") {
   FakeRunner runner([](const auto&) {
     return RunnerReply{.ending = RunnerReply::Ending::kDied, .detail = "signal 11"};
   });
-  FakeReference reference(Comparing([](int) { return true; }));
+  FakeReference reference(Comparing(kAlways));
 
   const Verification result = Verifier(runner, reference).Verify({});
 
