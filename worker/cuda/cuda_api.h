@@ -25,6 +25,9 @@
   F(cuDevicePrimaryCtxRetain)  \
   F(cuDevicePrimaryCtxRelease) \
   F(cuCtxSetCurrent)           \
+  F(cuCtxSetLimit)             \
+  F(cuCtxSynchronize)          \
+  F(cuCtxResetPersistingL2Cache) \
   F(cuStreamCreate)            \
   F(cuStreamDestroy)           \
   F(cuStreamSynchronize)       \

@@ -48,8 +48,13 @@ Outcome<std::unique_ptr<Buffer>> CudaBuffer::Allocate(std::shared_ptr<const Cuda
   return std::unique_ptr<Buffer>(std::move(buffer));
 }
 
-MaybeFailure CudaBuffer::Finish(CUresult error, const char* call) const {
+MaybeFailure CudaBuffer::Enqueued(CUresult error, const char* call) const {
   if (error != CUDA_SUCCESS) return CudaFailure(context_->api(), error, call);
+  return std::nullopt;
+}
+
+MaybeFailure CudaBuffer::Finish(CUresult error, const char* call) const {
+  if (MaybeFailure failure = Enqueued(error, call)) return failure;
   return context_->Synchronize();
 }
 
@@ -59,9 +64,16 @@ MaybeFailure CudaBuffer::Fill(uint8_t value) {
   const CUdeviceptr start = allocation_ ? allocation_ : tensor_;
   const int64_t total = bytes() + (allocation_ ? 2 * kRedzoneBytes : 0);
   if (total == 0) return std::nullopt;
-  return Finish(
+  return Enqueued(
       context_->api().cuMemsetD8Async(start, value, static_cast<size_t>(total), context_->stream()),
       "cuMemsetD8Async");
+}
+
+MaybeFailure CudaBuffer::Poison(uint8_t value) {
+  if (bytes() == 0) return std::nullopt;
+  return Enqueued(context_->api().cuMemsetD8Async(tensor_, value, static_cast<size_t>(bytes()),
+                                                  context_->stream()),
+                  "cuMemsetD8Async");
 }
 
 MaybeFailure CudaBuffer::Upload(std::span<const std::byte> data) {
@@ -83,9 +95,10 @@ MaybeFailure CudaBuffer::Download(std::span<std::byte> data) const {
 MaybeFailure CudaBuffer::CopyFrom(const Buffer& source) {
   MTMC_CHECK(source.bytes() == bytes());
   if (bytes() == 0) return std::nullopt;
-  return Finish(context_->api().cuMemcpyDtoDAsync(tensor_, ToPointer(source.address()),
-                                                  static_cast<size_t>(bytes()), context_->stream()),
-                "cuMemcpyDtoDAsync");
+  return Enqueued(
+      context_->api().cuMemcpyDtoDAsync(tensor_, ToPointer(source.address()),
+                                        static_cast<size_t>(bytes()), context_->stream()),
+      "cuMemcpyDtoDAsync");
 }
 
 MaybeFailure CudaBuffer::CopyFrom(const PeerMemory& source) {

@@ -24,6 +24,7 @@ class CudaBuffer final : public Buffer {
 
   void* address() const override;
   MaybeFailure Fill(uint8_t value) override;
+  MaybeFailure Poison(uint8_t value) override;
   MaybeFailure Upload(std::span<const std::byte> data) override;
   MaybeFailure Download(std::span<std::byte> data) const override;
   MaybeFailure CopyFrom(const Buffer& source) override;
@@ -33,6 +34,8 @@ class CudaBuffer final : public Buffer {
   Outcome<uint64_t> Checksum() const override;
 
  private:
+  MaybeFailure Enqueued(CUresult error, const char* call) const;
+
   // Finishes what was enqueued; `error` is that of the last call.
   MaybeFailure Finish(CUresult error, const char* call) const;
 

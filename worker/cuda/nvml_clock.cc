@@ -11,6 +11,7 @@ namespace {
 
 // Constants of nvml.h, which the wheels do not bring.
 constexpr int kSuccess = 0;
+constexpr int kSmClock = 1;
 constexpr unsigned long long kHardwareSlowdown = 0x08;
 constexpr unsigned long long kSoftwareThermal = 0x20;
 constexpr unsigned long long kHardwareThermal = 0x40;
@@ -24,6 +25,7 @@ struct NvmlClock::Api {
   int (*initialize)() = nullptr;
   int (*find_device)(const char*, void**) = nullptr;
   int (*read_reasons)(void*, unsigned long long*) = nullptr;
+  int (*read_clock)(void*, int, unsigned*) = nullptr;
   int (*read_driver_version)(char*, unsigned) = nullptr;
 };
 
@@ -40,10 +42,12 @@ std::unique_ptr<NvmlClock> NvmlClock::Find(const std::string& uuid) {
     load(loaded.find_device, "nvmlDeviceGetHandleByUUID");
     // Renamed to ClocksEventReasons in driver 535, which keeps the old name.
     load(loaded.read_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
+    load(loaded.read_clock, "nvmlDeviceGetClockInfo");
     load(loaded.read_driver_version, "nvmlSystemGetDriverVersion");
     return loaded;
   }());
-  if (!api.initialize || !api.find_device || !api.read_reasons || !api.read_driver_version) {
+  if (!api.initialize || !api.find_device || !api.read_reasons || !api.read_clock ||
+      !api.read_driver_version) {
     return nullptr;
   }
   void* device = nullptr;
@@ -57,6 +61,12 @@ bool NvmlClock::IsThrottled() const {
   unsigned long long reasons = 0;
   if (api_.read_reasons(device_, &reasons) != kSuccess) return false;
   return (reasons & kThrottleReasons) != 0;
+}
+
+double NvmlClock::ReadHertz() const {
+  unsigned megahertz = 0;
+  if (api_.read_clock(device_, kSmClock, &megahertz) != kSuccess) return 0;
+  return 1e6 * megahertz;
 }
 
 std::string NvmlClock::driver_version() const {

@@ -18,6 +18,9 @@ class NvmlClock {
   // what the chip can do. About 10 us.
   bool IsThrottled() const;
 
+  // Of the multiprocessors now; 0 if it cannot be read.
+  double ReadHertz() const;
+
   // Such as `580.159.04`.
   std::string driver_version() const;
 

@@ -6,7 +6,7 @@
 
 #include "common/config/python_environment.h"
 #include "common/testing/status_matchers.h"
-#include "worker/cuda/cuda_checksum.h"
+#include "worker/cuda/cuda_device.h"
 
 namespace mtmc::worker {
 namespace {
@@ -86,11 +86,11 @@ TEST_CASE("NvrtcCompiler reports the log of a bad source", "[cuda]") {
   CHECK_THAT(result.failure->diagnostics, Catch::Contains("undeclared"));
 }
 
-TEST_CASE("The checksum kernel compiles", "[cuda]") {
+TEST_CASE("The device's own kernels compile", "[cuda]") {
   auto compiler = FindCompiler(90);
   if (!compiler) return;
 
-  const CompileResult result = compiler->Compile(CudaChecksum::Source(), {});
+  const CompileResult result = compiler->Compile(CudaDevice::Source(), {});
 
   INFO(result.log);
   CHECK_FALSE(result.failure);

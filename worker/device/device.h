@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/profile/metric_table.h"
 #include "worker/device/buffer.h"
 #include "worker/device/device_facts.h"
 #include "worker/device/failure.h"
@@ -65,14 +66,34 @@ struct TimedSample {
   double seconds = 0;
   // The clock was held under its normal rate while the sample was taken.
   bool is_throttled = false;
+  // Of the compute units, within a few milliseconds of the sample; 0 if unknown.
+  double clock_hertz = 0;
+  // What the host's clock saw beyond `seconds` until the whole device was idle,
+  // less what an empty body shows; 0 where the host's clock is the only one.
+  double unseen_seconds = 0;
 };
 
 // What the device did for one step of a plan; zero where the source cannot tell.
+// A step of several kernels shows launch and resources of the longest.
 struct StepActivity {
   double seconds = 0;
+  int64_t blocks = 0;
+  int threads_per_block = 0;
   int registers_per_thread = 0;
   int64_t shared_memory_bytes = 0;
   int64_t local_memory_bytes = 0;
+  // Resident warps over the most a multiprocessor can hold, 0 to 1.
+  double occupancy_ratio = 0;
+};
+
+// Hardware counters of a plan.
+struct StepCounters {
+  // Parallel to the steps, by the vendor's names; empty where there are none.
+  std::vector<profile::Values> steps;
+  // Why `steps` is empty.
+  std::string missing;
+  // Times the plan was run.
+  int passes = 0;
 };
 
 // One device of one backend and the context that holds its memory. What is
@@ -106,8 +127,24 @@ class Device {
   // device; `is_cold` flushes the last-level cache first.
   virtual Outcome<TimedSample> Time(const Body& body, bool is_cold) = 0;
 
+  // Overwrites what kernels can leave on the chip for the next ones, as far as
+  // the backend can reach it: shared memory, local memory, L1. May evict the
+  // last-level cache. Enqueued.
+  virtual MaybeFailure Scrub() = 0;
+
+  // Enqueues `body` while other work of ours takes a part of the device that
+  // differs from call to call, and waits for both. The other work ends by itself
+  // within milliseconds, so that a body that needs the whole device goes on.
+  virtual MaybeFailure RunUnderLoad(const Body& body) = 0;
+
   // Runs the steps one after the other and reports each.
   virtual Outcome<std::vector<StepActivity>> Profile(const std::vector<Body>& steps) = 0;
+
+  // Runs the steps in order, as often as it takes to count what the hardware did
+  // in each.
+  virtual Outcome<StepCounters> Count(const std::vector<Body>&) {
+    return StepCounters{.missing = "the device has no counters"};
+  }
 
   // Where Profile's times come from: `cupti`, `events` or `host`.
   virtual std::string profile_source() const = 0;

@@ -1,28 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <map>
+#include <cstdint>
 #include <memory>
-#include <span>
+#include <random>
 #include <string>
-#include <string_view>
-#include <variant>
 #include <vector>
 
 #include "kernel/program/program.h"
 #include "worker/device/device.h"
+#include "worker/device/input_store.h"
 #include "worker/device/library.h"
-
-namespace mtmc::kernel {
-struct KernelScan;
-}
+#include "worker/device/plan_steps.h"
+#include "worker/device/plan_tensors.h"
 
 namespace mtmc::worker {
-
-// Where an input's bytes come from: this process's memory, or another's device
-// memory.
-using InputSource = std::variant<std::span<const std::byte>, PeerMemory>;
 
 // A loaded program: its plan, its tensors and its kernels on one device.
 //
@@ -46,11 +38,7 @@ class PlanRunner {
     std::vector<std::string> allowed_calls;
   };
 
-  // A tensor's bytes after an execution. Valid until the next call that runs.
-  struct Output {
-    const kernel::Tensor* tensor = nullptr;
-    const Buffer* buffer = nullptr;
-  };
+  using Output = PlanOutput;
 
   // Borrows `device` and `library`, which must outlive it; `library` may be null.
   static Outcome<std::unique_ptr<PlanRunner>> Create(Device& device, Library* library,
@@ -58,18 +46,24 @@ class PlanRunner {
   ~PlanRunner();
 
   // Runs the plan once on new inputs; outputs, scratch and redzones hold `poison`
-  // before. Then checks the memory as CheckMemory does.
-  MaybeFailure Execute(const std::map<std::string, InputSource, std::less<>>& inputs,
-                       uint8_t poison);
+  // before. Then checks the memory as CheckMemory does. With `under_load` other
+  // work runs meanwhile.
+  MaybeFailure Execute(const InputSources& inputs, uint8_t poison, bool under_load = false);
 
-  // One timed run of the plan. REQUIRES: is_executed(), as for all below.
-  Outcome<TimedSample> Time(bool is_cold);
+  // One timed run of the plan, on `inputs` (which an InputStore keeps) copied to
+  // where the present ones lie, or on the present ones. Outputs and scratch are
+  // poisoned and the chip is scrubbed before. A hot run follows an untimed one on
+  // the same inputs. REQUIRES: is_executed(), as for all below.
+  Outcome<TimedSample> Time(bool is_cold, const InputSources* inputs = nullptr);
 
   // kOutOfBounds when a redzone was written, kInputChanged when an input was.
   MaybeFailure CheckMemory();
 
   // Outputs in buffers of the device's own.
   Outcome<std::vector<Output>> Outputs();
+
+  // 64 bits over all outputs that differ when the bytes do; not cryptographic.
+  Outcome<uint64_t> Digest();
 
   // What each step did, in plan order. A plan that captures runs without its
   // graph here and needs a new Execute afterwards.
@@ -83,36 +77,36 @@ class PlanRunner {
   // Whether the last Execute ran to its end, whatever it did to the memory.
   bool is_executed() const { return is_executed_; }
 
- private:
-  struct Slot;
-  struct PreparedStep;
+  // Device time of the last Execute; 0 when it ran under load.
+  double executed_seconds() const { return seconds_; }
 
+ private:
   PlanRunner(Device& device, Library* library, Options options);
 
   MaybeFailure Prepare();
-  MaybeFailure PrepareLaunch(const kernel::Launch& launch, const kernel::KernelScan& scan,
-                             PreparedStep& prepared);
-  void MarkOwned();
-  MaybeFailure PlaceInputs(const std::map<std::string, InputSource, std::less<>>& inputs,
-                           uint8_t poison);
-  MaybeFailure Poison(uint8_t poison);
+  MaybeFailure CheckCall(const kernel::LibraryCall& call) const;
+  MaybeFailure CapturePlan();
   MaybeFailure RunAll();
   MaybeFailure RunStep(size_t index);
   MaybeFailure RunCall(const kernel::LibraryCall& call);
   MaybeFailure Replay();
+  // Everything between two timed executions.
+  MaybeFailure Condition(const InputSources* inputs);
+  uint8_t NextPoison();
 
   Device& device_;
   Library* const library_;
-  Options options_;
+  const Options options_;
   std::unique_ptr<Module> module_;
-  std::map<std::string, std::unique_ptr<Slot>, std::less<>> slots_;
-  std::vector<PreparedStep> steps_;
-  // Null unless the plan captures and was executed. Destroyed before the slots
+  PlanTensors tensors_;
+  std::vector<PlanStep> steps_;
+  // Null unless the plan captures and was executed. Destroyed before the tensors
   // it refers to.
   std::unique_ptr<Graph> graph_;
-  uint8_t poison_ = 0;
+  std::mt19937 random_;
   bool has_calls_ = false;
   bool is_executed_ = false;
+  double seconds_ = 0;
 };
 
 }  // namespace mtmc::worker

@@ -86,19 +86,29 @@ Outcome<std::unique_ptr<OpenClBuffer>> OpenClBuffer::Wrap(
 
 void* OpenClBuffer::address() const { return host_; }
 
-MaybeFailure OpenClBuffer::Fill(uint8_t value) {
+MaybeFailure OpenClBuffer::FillRange(int64_t offset, int64_t range_bytes, uint8_t value) {
   const OpenClApi& api = context_->api();
   cl_int error = api.clFinish(context_->queue());
   if (error != CL_SUCCESS) return OpenClFailure(error, "clFinish");
+  const auto size = static_cast<size_t>(range_bytes);
   if (host_) {
-    std::memset(host_ - redzone_bytes_, value, static_cast<size_t>(total_bytes()));
+    std::memset(host_ + offset, value, size);
     return std::nullopt;
   }
-  error = api.clEnqueueFillBuffer(context_->queue(), whole_, &value, 1, 0,
-                                  static_cast<size_t>(total_bytes()), 0, nullptr, nullptr);
+  error = api.clEnqueueFillBuffer(context_->queue(), whole_, &value, 1,
+                                  static_cast<size_t>(redzone_bytes_ + offset), size, 0, nullptr,
+                                  nullptr);
   if (error == CL_SUCCESS) error = api.clFinish(context_->queue());
   if (error != CL_SUCCESS) return OpenClFailure(error, "clEnqueueFillBuffer");
   return std::nullopt;
+}
+
+MaybeFailure OpenClBuffer::Fill(uint8_t value) {
+  return FillRange(-redzone_bytes_, total_bytes(), value);
+}
+
+MaybeFailure OpenClBuffer::Poison(uint8_t value) {
+  return bytes() == 0 ? std::nullopt : FillRange(0, bytes(), value);
 }
 
 MaybeFailure OpenClBuffer::Upload(std::span<const std::byte> data) {

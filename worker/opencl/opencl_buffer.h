@@ -26,6 +26,7 @@ class OpenClBuffer final : public Buffer {
 
   void* address() const override;
   MaybeFailure Fill(uint8_t value) override;
+  MaybeFailure Poison(uint8_t value) override;
   MaybeFailure Upload(std::span<const std::byte> data) override;
   MaybeFailure Download(std::span<std::byte> data) const override;
   MaybeFailure CopyFrom(const Buffer& source) override;
@@ -36,6 +37,9 @@ class OpenClBuffer final : public Buffer {
 
  private:
   OpenClBuffer(std::shared_ptr<const OpenClContext> context, int64_t bytes, int64_t redzone_bytes);
+
+  // Fills a range that begins `offset` bytes after the first redzone's end.
+  MaybeFailure FillRange(int64_t offset, int64_t range_bytes, uint8_t value);
 
   int64_t total_bytes() const { return bytes() + 2 * redzone_bytes_; }
 

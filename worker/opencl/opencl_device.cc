@@ -2,9 +2,13 @@
 #include "worker/opencl/opencl_device.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <map>
+#include <random>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "worker/opencl/opencl_buffer.h"
@@ -18,6 +22,33 @@ namespace {
 constexpr int64_t kFlushFactor = 4;
 constexpr int64_t kMinFlushBytes = int64_t{16} << 20;
 constexpr int64_t kMaxFlushBytes = int64_t{256} << 20;
+
+// Threads that keep a random number of the host's cores busy while they live.
+class BusyThreads {
+ public:
+  BusyThreads() {
+    const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+    const unsigned count = 1 + std::random_device()() % cores;
+    for (unsigned i = 0; i < count; ++i) {
+      threads_.emplace_back([this] {
+        while (!is_done_.load(std::memory_order_relaxed)) {
+        }
+      });
+    }
+  }
+
+  ~BusyThreads() {
+    is_done_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  BusyThreads(const BusyThreads&) = delete;
+  BusyThreads& operator=(const BusyThreads&) = delete;
+
+ private:
+  std::atomic<bool> is_done_ = false;
+  std::vector<std::thread> threads_;
+};
 
 class OpenClKernel final : public Kernel {
  public:
@@ -177,6 +208,34 @@ Outcome<TimedSample> OpenClDevice::Time(const Body& body, bool is_cold) {
   if (MaybeFailure failure = Synchronize()) return *std::move(failure);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   return TimedSample{.seconds = elapsed.count()};
+}
+
+MaybeFailure OpenClDevice::Scrub() { return std::nullopt; }
+
+MaybeFailure OpenClDevice::RunUnderLoad(const Body& body) {
+  if (!context_->is_host()) return RunBesideFill(body);
+  const BusyThreads load;
+  if (MaybeFailure failure = body()) return failure;
+  return Synchronize();
+}
+
+MaybeFailure OpenClDevice::RunBesideFill(const Body& body) {
+  // The buffer that flushes the cache is nobody's.
+  if (MaybeFailure failure = FlushCache()) return failure;
+  const OpenClApi& api = context_->api();
+  cl_int error = CL_SUCCESS;
+  cl_command_queue queue =
+      api.clCreateCommandQueue(context_->context(), context_->device(), 0, &error);
+  if (error != CL_SUCCESS) return OpenClFailure(error, "clCreateCommandQueue");
+  const auto* memory = static_cast<const OpenClBuffer*>(flush_.get());
+  error = api.clEnqueueFillBuffer(queue, memory->memory(), &flush_value_, 1, 0,
+                                  static_cast<size_t>(flush_->bytes()), 0, nullptr, nullptr);
+  MaybeFailure failure = body();
+  if (!failure) failure = Synchronize();
+  if (error == CL_SUCCESS) error = api.clFinish(queue);
+  api.clReleaseCommandQueue(queue);
+  if (!failure && error != CL_SUCCESS) failure = OpenClFailure(error, "the load");
+  return failure;
 }
 
 Outcome<std::vector<StepActivity>> OpenClDevice::Profile(const std::vector<Body>& steps) {

@@ -29,12 +29,21 @@ class OpenClDevice final : public Device {
   // OpenCL 1.2 has no graphs: the result runs `body` again.
   Outcome<std::unique_ptr<Graph>> Capture(const Body& body) override;
   Outcome<TimedSample> Time(const Body& body, bool is_cold) override;
+
+  // Does nothing: on a processor there is no memory on the chip but the caches,
+  // which a cold sample flushes.
+  MaybeFailure Scrub() override;
+
+  // The load is, on a processor, threads that compete for its cores; on another
+  // device, a fill of memory on a second queue.
+  MaybeFailure RunUnderLoad(const Body& body) override;
   Outcome<std::vector<StepActivity>> Profile(const std::vector<Body>& steps) override;
 
   std::string profile_source() const override { return "host"; }
 
  private:
   MaybeFailure FlushCache();
+  MaybeFailure RunBesideFill(const Body& body);
 
   const std::shared_ptr<const OpenClContext> context_;
   DeviceFacts facts_;

@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "worker/device/failure_proto.h"
 #include "worker/runner/profile.h"
 #include "worker/runner/shared_file.h"
+#include "worker/runner/timed_block.h"
 
 namespace mtmc::worker {
 namespace {
@@ -33,6 +33,15 @@ v1::Stage StageOf(const v1::RunnerRequest& request) {
   }
 }
 
+// Kept inputs may take this part of the device's memory; the reference process
+// holds its own copies and those of the fp64 run beside them.
+constexpr int64_t kKeptMemoryShare = 8;
+
+Failure NotKept(int64_t id) {
+  return {.kind = Failure::Kind::kLaunch,
+          .message = absl::StrCat("no inputs are kept under number ", id)};
+}
+
 Failure NotExecuted() {
   return {.kind = Failure::Kind::kLaunch,
           .message = "no program has been executed in this process"};
@@ -40,7 +49,8 @@ Failure NotExecuted() {
 
 }  // namespace
 
-RunnerService::RunnerService(Options options) : options_(std::move(options)) {}
+RunnerService::RunnerService(Options options)
+    : options_(std::move(options)), random_(std::random_device()()) {}
 
 RunnerService::~RunnerService() = default;
 
@@ -77,6 +87,9 @@ absl::StatusOr<MaybeFailure> RunnerService::Dispatch(const v1::RunnerRequest& re
     case v1::RunnerRequest::kUnload:
       Unload();
       return MaybeFailure();
+    case v1::RunnerRequest::kCanary:
+      RunCanary(response);
+      return MaybeFailure();
     default:
       return absl::InvalidArgumentError("the request is empty");
   }
@@ -85,6 +98,7 @@ absl::StatusOr<MaybeFailure> RunnerService::Dispatch(const v1::RunnerRequest& re
 absl::Status RunnerService::Open(const v1::RunnerRequest::Open& open,
                                  v1::RunnerResponse& response) {
   plan_.reset();
+  inputs_.reset();
   backend_.reset();
   MTMC_ASSIGN_OR_RETURN(Backend backend, OpenBackend({.dialect = open.backend() == v1::DIALECT_CUDA
                                                                      ? kernel::Dialect::kCuda
@@ -94,6 +108,8 @@ absl::Status RunnerService::Open(const v1::RunnerRequest::Open& open,
                                                       .measures_rates = open.measure_rates(),
                                                       .tools = options_.tools}));
   backend_ = std::make_unique<Backend>(std::move(backend));
+  inputs_ = std::make_unique<InputStore>(*backend_->device,
+                                         backend_->facts.memory_bytes / kKeptMemoryShare);
   v1::RunnerResponse::Opened& opened = *response.mutable_opened();
   *opened.mutable_device() = ToProto(backend_->facts);
   opened.set_profile_source(backend_->device->profile_source());
@@ -103,11 +119,20 @@ absl::Status RunnerService::Open(const v1::RunnerRequest::Open& open,
 
 void RunnerService::Unload() {
   plan_.reset();
+  inputs_->Clear();
   if (backend_->library) backend_->library->Trim();
 }
 
+void RunnerService::RunCanary(v1::RunnerResponse& response) {
+  Canary::Result result = backend_->canary->Run();
+  v1::RunnerResponse::CanaryResult& canary = *response.mutable_canary();
+  canary.set_fault(ToLog(result.fault));
+  for (std::string& event : result.events) canary.add_events(std::move(event));
+}
+
 MaybeFailure RunnerService::Load(const v1::RunnerRequest::Load& load) {
-  Unload();
+  plan_.reset();
+  if (backend_->library) backend_->library->Trim();
   kernel::ParseResult parsed = kernel::ParseProgram(load.program());
   if (!parsed.program) {
     return Failure{.kind = Failure::Kind::kParse,
@@ -130,8 +155,14 @@ MaybeFailure RunnerService::Load(const v1::RunnerRequest::Load& load) {
 absl::StatusOr<MaybeFailure> RunnerService::Execute(const v1::RunnerRequest::Execute& execute,
                                                     v1::RunnerResponse& response) {
   if (!plan_) return MaybeFailure(NotExecuted());
+  if (execute.kept() != 0) {
+    const InputSources* kept = inputs_->Find(execute.kept());
+    if (!kept) return MaybeFailure(NotKept(execute.kept()));
+    inputs_->MarkSeen(execute.kept());
+    return ExecuteOn(*kept, execute, response);
+  }
   std::vector<SharedMapping> mappings;
-  std::map<std::string, InputSource, std::less<>> inputs;
+  InputSources inputs;
   for (const v1::SharedTensor& tensor : execute.inputs()) {
     if (tensor.has_cuda_ipc()) {
       inputs[tensor.name()] = PeerMemory{.handle = tensor.cuda_ipc().handle(),
@@ -147,26 +178,37 @@ absl::StatusOr<MaybeFailure> RunnerService::Execute(const v1::RunnerRequest::Exe
     inputs[tensor.name()] = std::span<const std::byte>(mapping.bytes());
     mappings.push_back(std::move(mapping));
   }
-  if (MaybeFailure failure = plan_->Execute(inputs, static_cast<uint8_t>(execute.poison()))) {
+  if (execute.keep_as() != 0) {
+    auto is_kept = inputs_->Keep(execute.keep_as(), plan_->program(), inputs);
+    if (!is_kept.ok()) return MaybeFailure(is_kept.failure());
+    if (*is_kept) response.mutable_outputs()->set_kept(execute.keep_as());
+    if (execute.keep_only()) {
+      response.mutable_outputs();
+      return MaybeFailure();
+    }
+    if (*is_kept) inputs = *inputs_->Find(execute.keep_as());
+    inputs_->MarkSeen(execute.keep_as());
+  }
+  return ExecuteOn(inputs, execute, response);
+}
+
+absl::StatusOr<MaybeFailure> RunnerService::ExecuteOn(const InputSources& inputs,
+                                                      const v1::RunnerRequest::Execute& execute,
+                                                      v1::RunnerResponse& response) {
+  if (MaybeFailure failure =
+          plan_->Execute(inputs, static_cast<uint8_t>(execute.poison()), execute.under_load())) {
     return failure;
   }
+  response.mutable_outputs()->set_seconds(plan_->executed_seconds());
   return Publish(response);
 }
 
 MaybeFailure RunnerService::Time(const v1::RunnerRequest::Time& time,
                                  v1::RunnerResponse& response) {
   if (!plan_ || !plan_->is_executed()) return NotExecuted();
-  v1::RunnerResponse::Timed& timed = *response.mutable_timed();
-  for (int i = 0; i < time.warmups() + time.samples(); ++i) {
-    auto sample = plan_->Time(time.is_cold());
-    if (!sample.ok()) return sample.failure();
-    if (i < time.warmups()) continue;
-    if (sample->is_throttled) {
-      timed.set_throttled_samples(timed.throttled_samples() + 1);
-    } else {
-      timed.add_samples_seconds(sample->seconds);
-    }
-  }
+  auto timed = TimeBlock(*plan_, *inputs_, time, random_);
+  if (!timed.ok()) return timed.failure();
+  *response.mutable_timed() = *std::move(timed);
   return std::nullopt;
 }
 
@@ -177,6 +219,9 @@ absl::StatusOr<MaybeFailure> RunnerService::Publish(v1::RunnerResponse& response
   auto outputs = plan_->Outputs();
   if (!outputs.ok()) return MaybeFailure(outputs.failure());
   v1::RunnerResponse::Outputs& published = *response.mutable_outputs();
+  auto digest = plan_->Digest();
+  if (!digest.ok()) return MaybeFailure(digest.failure());
+  published.set_digest(*digest);
   for (const PlanRunner::Output& output : *outputs) {
     v1::SharedTensor& tensor = *published.add_outputs();
     tensor.set_name(output.tensor->name);

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "mtmc/v1/runner.pb.h"
 #include "worker/builder/tool_paths.h"
+#include "worker/device/input_store.h"
 #include "worker/device/plan_runner.h"
 #include "worker/runner/backend.h"
 
@@ -31,9 +34,13 @@ class RunnerService {
  private:
   absl::Status Open(const v1::RunnerRequest::Open& open, v1::RunnerResponse& response);
   void Unload();
+  void RunCanary(v1::RunnerResponse& response);
   MaybeFailure Load(const v1::RunnerRequest::Load& load);
   absl::StatusOr<MaybeFailure> Execute(const v1::RunnerRequest::Execute& execute,
                                        v1::RunnerResponse& response);
+  absl::StatusOr<MaybeFailure> ExecuteOn(const InputSources& inputs,
+                                         const v1::RunnerRequest::Execute& execute,
+                                         v1::RunnerResponse& response);
   MaybeFailure Time(const v1::RunnerRequest::Time& time, v1::RunnerResponse& response);
   absl::StatusOr<MaybeFailure> Publish(v1::RunnerResponse& response);
   MaybeFailure Profile(v1::RunnerResponse& response);
@@ -45,9 +52,14 @@ class RunnerService {
   const Options options_;
   // Absent before Open.
   std::unique_ptr<Backend> backend_;
+  // Of the program loaded last; the next one of the same evaluation finds them
+  // too. Destroyed before the backend.
+  std::unique_ptr<InputStore> inputs_;
   // Absent unless a program is loaded. Destroyed before the backend.
   std::unique_ptr<PlanRunner> plan_;
   int64_t num_published_ = 0;
+  // Chooses inputs and checks; a program cannot foresee it.
+  std::mt19937_64 random_;
 };
 
 }  // namespace mtmc::worker

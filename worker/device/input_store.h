@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+
+#include "kernel/program/program.h"
+#include "worker/device/device.h"
+
+namespace mtmc::worker {
+
+// An input's bytes on the device, out of the program's sight.
+struct KeptTensor {
+  std::unique_ptr<Buffer> buffer;
+  uint64_t checksum = 0;
+};
+
+// Where an input's bytes come from: this process's memory, another's device
+// memory, or what was kept on this device.
+using InputSource =
+    std::variant<std::span<const std::byte>, PeerMemory, std::shared_ptr<const KeptTensor>>;
+
+// By name.
+using InputSources = std::map<std::string, InputSource, std::less<>>;
+
+// Whether a program may only read the tensor.
+bool IsReadOnly(const kernel::Tensor& tensor);
+
+// Brings an input's bytes into `buffer`. Enqueued, finished, or kCheck when sizes
+// differ.
+MaybeFailure CopyInput(const kernel::Tensor& tensor, const InputSource& source, Buffer& buffer);
+
+// Sets of inputs that lie on the device under numbers, so that executions can take
+// turns on them. Tensors that are equal in several sets, such as weights, are
+// held once. Thread-compatible; must not outlive the device.
+class InputStore {
+ public:
+  // `limit_bytes` bounds the memory of all sets together.
+  InputStore(Device& device, int64_t limit_bytes);
+
+  // Replaces the set of that number by the inputs that `program` declares. False
+  // when there is no memory for it: a device that is full is no one's fault.
+  Outcome<bool> Keep(int64_t id, const kernel::Program& program, const InputSources& inputs);
+
+  // Null when there is none.
+  const InputSources* Find(int64_t id) const;
+
+  // Whether no program has executed on the set since it was kept.
+  bool IsUnseen(int64_t id) const;
+  void MarkSeen(int64_t id);
+
+  void Clear();
+
+ private:
+  struct Set {
+    InputSources tensors;
+    bool is_unseen = true;
+  };
+
+  Outcome<std::shared_ptr<const KeptTensor>> KeepTensor(const kernel::Tensor& tensor,
+                                                        const InputSource& source);
+  std::shared_ptr<const KeptTensor> FindEqual(const std::string& name,
+                                              const KeptTensor& tensor) const;
+  int64_t UsedBytes() const;
+
+  Device& device_;
+  const int64_t limit_bytes_;
+  std::map<int64_t, Set> sets_;
+};
+
+}  // namespace mtmc::worker

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/device/plan_tensors.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+
+namespace mtmc::worker {
+namespace {
+
+// Odd, so that multiplication by it loses nothing.
+constexpr uint64_t kDigestMultiplier = 0x9e3779b97f4a7c15;
+
+Failure NoInput(const kernel::Tensor& tensor) {
+  return {.kind = Failure::Kind::kCheck,
+          .message =
+              absl::StrCat("line ", tensor.line, ": there is no input '", tensor.name, "'")};
+}
+
+std::shared_ptr<const KeptTensor> KeptOf(const InputSource& source) {
+  const auto* kept = std::get_if<std::shared_ptr<const KeptTensor>>(&source);
+  return kept ? *kept : nullptr;
+}
+
+}  // namespace
+
+PlanTensors::PlanTensors(Device& device, const kernel::Program& program)
+    : device_(device), program_(program) {
+  for (const kernel::Tensor& tensor : program.tensors) tensors_[tensor.name].tensor = &tensor;
+}
+
+PlanTensors::~PlanTensors() = default;
+
+PlanTensor* PlanTensors::Find(std::string_view name) {
+  auto slot = tensors_.find(name);
+  return slot == tensors_.end() ? nullptr : &slot->second;
+}
+
+MaybeFailure PlanTensors::Place(const InputSources& inputs, uint8_t poison) {
+  poison_ = poison;
+  // Old inputs live until all new ones are allocated, so that no address repeats.
+  std::vector<std::unique_ptr<Buffer>> old;
+  for (auto& [name, slot] : tensors_) {
+    if (!IsReadOnly(*slot.tensor)) continue;
+    auto source = inputs.find(name);
+    if (source == inputs.end()) return NoInput(*slot.tensor);
+    if (slot.own) old.push_back(std::move(slot.own));
+    auto buffer = device_.Allocate(slot.tensor->type.bytes());
+    if (!buffer.ok() && !old.empty()) {
+      old.clear();
+      buffer = device_.Allocate(slot.tensor->type.bytes());
+    }
+    if (!buffer.ok()) return buffer.failure();
+    slot.own = *std::move(buffer);
+    if (MaybeFailure failure = PlaceOne(slot, source->second, poison)) return failure;
+  }
+  return std::nullopt;
+}
+
+MaybeFailure PlanTensors::PlaceOne(PlanTensor& slot, const InputSource& source, uint8_t poison) {
+  if (MaybeFailure failure = slot.own->Fill(poison)) return failure;
+  if (MaybeFailure failure = CopyInput(*slot.tensor, source, *slot.own)) return failure;
+  slot.source = KeptOf(source);
+  if (slot.source) {
+    slot.checksum = slot.source->checksum;
+    return std::nullopt;
+  }
+  auto checksum = slot.own->Checksum();
+  if (!checksum.ok()) return checksum.failure();
+  slot.checksum = *checksum;
+  return std::nullopt;
+}
+
+MaybeFailure PlanTensors::Rewrite(const InputSources& inputs) {
+  for (auto& [name, slot] : tensors_) {
+    if (!IsReadOnly(*slot.tensor)) continue;
+    auto source = inputs.find(name);
+    if (source == inputs.end()) return NoInput(*slot.tensor);
+    const auto kept = KeptOf(source->second);
+    MTMC_CHECK(kept && slot.own);
+    // The same bytes are there already; if the program has changed them, Check
+    // tells, which a copy would hide.
+    if (kept == slot.source) continue;
+    if (MaybeFailure failure = CopyInput(*slot.tensor, source->second, *slot.own)) return failure;
+    slot.source = kept;
+    slot.checksum = kept->checksum;
+  }
+  return std::nullopt;
+}
+
+MaybeFailure PlanTensors::Clear(uint8_t poison) {
+  for (auto& [name, slot] : tensors_) {
+    slot.published.reset();
+    if (IsReadOnly(*slot.tensor)) continue;
+    slot.view.reset();
+    slot.library.reset();
+    if (!slot.is_owned) continue;
+    if (!slot.own) {
+      auto buffer = device_.Allocate(slot.tensor->type.bytes());
+      if (!buffer.ok()) return buffer.failure();
+      slot.own = *std::move(buffer);
+    }
+    if (MaybeFailure failure = slot.own->Fill(poison)) return failure;
+  }
+  return std::nullopt;
+}
+
+MaybeFailure PlanTensors::Poison(uint8_t poison) {
+  for (auto& [name, slot] : tensors_) {
+    if (IsReadOnly(*slot.tensor) || !slot.own) continue;
+    if (MaybeFailure failure = slot.own->Poison(poison)) return failure;
+  }
+  return std::nullopt;
+}
+
+void PlanTensors::DropResults() {
+  for (auto& [name, slot] : tensors_) {
+    slot.view.reset();
+    slot.library.reset();
+  }
+}
+
+void PlanTensors::DropPublished() {
+  for (auto& [name, slot] : tensors_) slot.published.reset();
+}
+
+MaybeFailure PlanTensors::Check() const {
+  for (const auto& [name, slot] : tensors_) {
+    if (!slot.own) continue;
+    auto intact = slot.own->HasRedzones(poison_);
+    if (!intact.ok()) return intact.failure();
+    if (!*intact) {
+      return Failure{.kind = Failure::Kind::kOutOfBounds,
+                     .message = absl::StrCat("memory beside '", name, "' ",
+                                             kernel::ToText(slot.tensor->type), " was written")};
+    }
+    if (!IsReadOnly(*slot.tensor)) continue;
+    auto checksum = slot.own->Checksum();
+    if (!checksum.ok()) return checksum.failure();
+    if (*checksum != slot.checksum) {
+      return Failure{.kind = Failure::Kind::kInputChanged,
+                     .message = absl::StrCat("'", name, "' was changed, but is read only")};
+    }
+  }
+  return std::nullopt;
+}
+
+Outcome<std::vector<PlanOutput>> PlanTensors::Outputs() {
+  std::vector<PlanOutput> outputs;
+  bool has_copies = false;
+  for (const kernel::Tensor& tensor : program_.tensors) {
+    if (tensor.role != kernel::Tensor::Role::kOutput) continue;
+    PlanTensor& slot = tensors_.find(tensor.name)->second;
+    if (slot.view && !slot.published) {
+      auto copy = device_.Allocate(tensor.type.bytes());
+      if (!copy.ok()) return copy.failure();
+      if (MaybeFailure failure = (*copy)->CopyFrom(*slot.view)) return *std::move(failure);
+      slot.published = *std::move(copy);
+      has_copies = true;
+    }
+    outputs.push_back({&tensor, slot.view ? slot.published.get() : slot.own.get()});
+  }
+  // Another process reads them, which no stream of ours orders.
+  if (has_copies) {
+    if (MaybeFailure failure = device_.Synchronize()) return *std::move(failure);
+  }
+  return outputs;
+}
+
+Outcome<uint64_t> PlanTensors::Digest() const {
+  uint64_t digest = 0;
+  for (const kernel::Tensor& tensor : program_.tensors) {
+    if (tensor.role != kernel::Tensor::Role::kOutput) continue;
+    auto checksum = tensors_.find(tensor.name)->second.current()->Checksum();
+    if (!checksum.ok()) return checksum.failure();
+    digest = (digest ^ *checksum) * kDigestMultiplier;
+    digest ^= digest >> 32;
+  }
+  return digest;
+}
+
+}  // namespace mtmc::worker

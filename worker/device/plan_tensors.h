@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernel/program/program.h"
+#include "worker/device/device.h"
+#include "worker/device/input_store.h"
+#include "worker/device/library.h"
+
+namespace mtmc::worker {
+
+// A tensor of a plan and where its bytes are now.
+struct PlanTensor {
+  const kernel::Tensor* tensor = nullptr;
+  // Some step uses the tensor before a call binds it.
+  bool is_owned = false;
+  std::unique_ptr<Buffer> own;
+  // Set by a call during a run: the library's storage and a view of it.
+  std::unique_ptr<LibraryTensor> library;
+  std::unique_ptr<Buffer> view;
+  // Copy of `view` that other processes may read.
+  std::unique_ptr<Buffer> published;
+  // What `own` must hold, of an input after it was placed.
+  uint64_t checksum = 0;
+  // What `own` was copied from, when that was kept.
+  std::shared_ptr<const KeptTensor> source;
+
+  const Buffer* current() const { return view ? view.get() : own.get(); }
+};
+
+// A tensor's bytes after an execution. Valid until the next call that runs.
+struct PlanOutput {
+  const kernel::Tensor* tensor = nullptr;
+  const Buffer* buffer = nullptr;
+};
+
+// The tensors of one plan on one device: what is placed, poisoned and checked
+// around every execution. Thread-compatible; must not outlive the program or the
+// device.
+class PlanTensors {
+ public:
+  PlanTensors(Device& device, const kernel::Program& program);
+  ~PlanTensors();
+
+  // Null when the program declares no such tensor. Stays where it is.
+  PlanTensor* Find(std::string_view name);
+
+  // Lays all inputs at addresses where they were not before, with redzones of
+  // `poison`. kCheck when one is missing.
+  MaybeFailure Place(const InputSources& inputs, uint8_t poison);
+
+  // Rewrites the inputs where they are. Enqueued. REQUIRES: Place was called.
+  MaybeFailure Rewrite(const InputSources& inputs);
+
+  // Fills everything that the program may write, redzones too, with the poison of
+  // Place; allocates it at first.
+  MaybeFailure Clear(uint8_t poison);
+
+  // Fills the same with `poison` but leaves the redzones. Enqueued.
+  MaybeFailure Poison(uint8_t poison);
+
+  // Forgets what library calls returned.
+  void DropResults();
+
+  // kOutOfBounds when a redzone was written, kInputChanged when an input was.
+  MaybeFailure Check() const;
+
+  // Outputs in buffers of the device's own.
+  Outcome<std::vector<PlanOutput>> Outputs();
+
+  // 64 bits over all outputs; not cryptographic.
+  Outcome<uint64_t> Digest() const;
+
+  // Drops the copies that Outputs made.
+  void DropPublished();
+
+ private:
+  MaybeFailure PlaceOne(PlanTensor& slot, const InputSource& source, uint8_t poison);
+
+  Device& device_;
+  const kernel::Program& program_;
+  std::map<std::string, PlanTensor, std::less<>> tensors_;
+  // Byte that the redzones hold.
+  uint8_t poison_ = 0;
+};
+
+}  // namespace mtmc::worker
