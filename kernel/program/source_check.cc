@@ -2,6 +2,7 @@
 #include "kernel/program/source_check.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <utility>
@@ -56,6 +57,7 @@ class SplicedText {
   }
 
   std::string_view text() const { return text_; }
+
   int line(size_t at) const { return lines_[at]; }
 
  private:
@@ -92,10 +94,10 @@ std::string_view WordAt(std::string_view text, size_t at) {
 
 // The file that `operand` names between quotes or angles; empty for a macro.
 std::string_view IncludedFile(std::string_view operand) {
-  const char closing = operand.empty()            ? '\0'
-                       : operand.front() == '<'   ? '>'
+  const char closing = operand.empty()          ? '\0'
+                       : operand.front() == '<' ? '>'
                        : operand.front() == '"' ? '"'
-                                                  : '\0';
+                                                : '\0';
   if (closing == '\0') return {};
   const size_t end = operand.find_first_of(std::string{closing, '\n'}, 1);
   if (end == std::string_view::npos || operand[end] != closing) return {};
@@ -119,7 +121,11 @@ class SourceChecker {
   std::vector<Diagnostic> Run() {
     CheckSpellings();
     CheckInclusions();
-    if (dialect_ == Dialect::kOpenCl) CheckWords();
+    if (dialect_ == Dialect::kOpenCl) {
+      CheckWords();
+    } else {
+      CheckNamespaces();
+    }
     return std::move(diagnostics_);
   }
 
@@ -175,7 +181,8 @@ class SourceChecker {
       before.remove_prefix(newline + 1);
     }
     before = Trim(before);
-    return before.empty() || before.substr(before.size() - std::min<size_t>(2, before.size())) == "*/";
+    return before.empty() ||
+           before.substr(before.size() - std::min<size_t>(2, before.size())) == "*/";
   }
 
   void CheckInclude(size_t at, int line) {
@@ -185,8 +192,9 @@ class SourceChecker {
     const std::string_view text = spliced_.text();
     const std::string_view path = IncludedFile(text.substr(SkipBlanks(text, at)));
     if (!IsPlainRelative(path)) {
-      Report(line, "`#include` takes a plain name such as <cuda_fp16.h>, no macro and no path "
-                   "outside the toolkit");
+      Report(line,
+             "`#include` takes a plain name such as <cuda_fp16.h>, no macro and no path "
+             "outside the toolkit");
     }
   }
 
@@ -201,6 +209,27 @@ class SourceChecker {
     }
   }
 
+  // The toolkit's own constants may lie in a module's memory, so nobody else
+  // takes their names.
+  void CheckNamespaces() {
+    constexpr std::array<std::string_view, 5> kToolkit = {"cuda", "cooperative_groups", "cub",
+                                                          "thrust", "nvcuda"};
+    std::string_view previous;
+    for (const SourceToken& token : LexSource(text_, dialect_)) {
+      const bool is_toolkit =
+          std::find(kToolkit.begin(), kToolkit.end(), token.text) != kToolkit.end();
+      if (is_toolkit && previous == "namespace") is_opening_ = true;
+      if (token.text == "{" && is_opening_) {
+        Report(token.line, "a namespace of the CUDA toolkit is reopened; use another name");
+      }
+      if (token.text == "{" || token.text == ";" || token.text == "=") is_opening_ = false;
+      previous = token.text;
+    }
+    if (const size_t at = spliced_.text().find("__cudart"); at != std::string_view::npos) {
+      Report(spliced_.line(at), "names with `__cudart` are the compiler's");
+    }
+  }
+
   void Report(int line, std::string message) {
     constexpr size_t kMaxDiagnostics = 20;
     if (diagnostics_.size() < kMaxDiagnostics) {
@@ -211,6 +240,8 @@ class SourceChecker {
   const std::string_view text_;
   const SplicedText spliced_;
   const Dialect dialect_;
+  // After `namespace cuda`, until what follows is known.
+  bool is_opening_ = false;
   std::vector<Diagnostic> diagnostics_;
 };
 

@@ -54,6 +54,12 @@ TEST_CASE("CheckSource sees OpenCL code behind what only C++ reads as a string",
   CHECK_THAT(CheckOpenCl("#define S(x)\nS(0'\"') void f() { asm(\"\"); }\n"), Contains("`asm`"));
 }
 
+TEST_CASE("CheckSource keeps the toolkit's names for the toolkit", "[program]") {
+  CHECK_THAT(Check("namespace cuda::std {\nint x; }\n"), Contains("reopened"));
+  CHECK_THAT(Check("extern unsigned __cud\\\nart_i2opi_f[6];\n"), Contains("__cudart"));
+  CHECK(Check("namespace cg = cooperative_groups;\nusing namespace cuda;\nvoid f() {}\n") == "");
+}
+
 TEST_CASE("CheckSource refuses spellings that hide lines", "[program]") {
   CHECK_THAT(Check("?\?=include <a.h>\n"), Contains("trigraph"));
   CHECK_THAT(Check("// a ?\?/\nint x;\n"), Contains("trigraph"));

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
+#include "worker/cuda/cubin_scan.h"
 
 #define MTMC_NVRTC_FUNCTIONS(F) \
   F(nvrtcVersion)               \
@@ -160,6 +161,12 @@ CompileResult NvrtcCompiler::Compile(const std::string& source, const kernel::Bi
     }
   }
   api_->nvrtcDestroyProgram(&program);
+  if (message.empty()) {
+    if (MaybeFailure failure = CheckCubin(result.binary, source)) {
+      result.failure = *std::move(failure);
+      result.binary.clear();
+    }
+  }
   return finish(message);
 }
 

@@ -12,7 +12,8 @@ namespace mtmc::worker {
 struct NvrtcApi;
 
 // CUDA C++ to a cubin, through NVRTC, which needs no GPU. Kernels must be
-// `extern "C"`; functions without an execution space are device functions.
+// `extern "C"`; functions without an execution space are device functions. What
+// keeps state between launches is refused (`cubin_scan.h`).
 class NvrtcCompiler final : public Compiler {
  public:
   struct Options {

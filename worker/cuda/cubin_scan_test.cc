@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/cuda/cubin_scan.h"
+
+#include <catch2/catch.hpp>
+#include <iostream>
+#include <memory>
+
+#include "common/config/python_environment.h"
+#include "worker/cuda/nvrtc_compiler.h"
+
+namespace mtmc::worker {
+namespace {
+
+// Null where the host's Python has no NVRTC.
+std::unique_ptr<NvrtcCompiler> FindCompiler(int compute_capability = 90) {
+  auto environment = config::PythonEnvironment::Probe();
+  if (!environment.ok() || environment->nvrtc_library.empty()) {
+    std::cout << "SKIPPED: there is no NVRTC\n";
+    return nullptr;
+  }
+  auto compiler = NvrtcCompiler::Create({.library = environment->nvrtc_library,
+                                         .include_dir = environment->cuda_include_dir,
+                                         .compute_capability = compute_capability});
+  REQUIRE(compiler.ok());
+  return *std::move(compiler);
+}
+
+constexpr char kKernel[] = "extern \"C\" __global__ void k(float* y, int i) ";
+
+struct Case {
+  std::string source;
+  // Part of the message; empty for a source that is accepted.
+  std::string expected;
+};
+
+void CheckCase(NvrtcCompiler& compiler, const Case& c) {
+  const CompileResult result = compiler.Compile(c.source, {});
+  INFO(c.source << "\n" << result.log);
+  if (result.failure) UNSCOPED_INFO(result.failure->message);
+  if (c.expected.empty()) {
+    CHECK_FALSE(result.failure);
+    CHECK_FALSE(result.binary.empty());
+    return;
+  }
+  REQUIRE(result.failure);
+  CHECK(result.failure->kind == Failure::Kind::kCheck);
+  CHECK_THAT(result.failure->message, Catch::Contains(c.expected));
+  CHECK(result.binary.empty());
+}
+
+}  // namespace
+
+TEST_CASE("A CUDA program keeps no variable between launches", "[cubin]") {
+  const auto compiler = FindCompiler();
+  if (!compiler) return;
+  const std::string kernel = kKernel;
+  for (const Case& c : std::vector<Case>{
+           {"__device__ int x; " + kernel + "{ y[0] = ++x; }", "`x` (4 bytes) outlives a launch"},
+           {"int x = 3; " + kernel + "{ y[0] = ++x; }", "outlives a launch"},
+           {"__managed__ int x; " + kernel + "{ y[0] = ++x; }", "outlives a launch"},
+           {kernel + "{ static int x; y[0] = ++x; }", "outlives a launch"},
+           {kernel + "{ static constexpr int t[] = {5, 6, 7}; y[0] = t[i]; }", "__constant__"},
+           {kernel + "{ const char* s = \"abc\"; y[0] = s[i]; }", "outlives a launch"},
+           {kernel + "{ unsigned r; asm volatile(\"{ .global .u32 z; ld.global.u32 %0, [z]; "
+                     "st.global.u32 [z], 7; }\" : \"=r\"(r)); y[0] = r; }",
+            "outlives a launch"},
+           {"namespace mine { __device__ int x; } " + kernel + "{ y[0] = ++mine::x; }",
+            "outlives a launch"},
+           {"namespace cuda { __device__ int x[64]; } " + kernel + "{ y[0] = ++cuda::x[i]; }",
+            "outlives a launch"}}) {
+    CheckCase(*compiler, c);
+  }
+}
+
+TEST_CASE("A CUDA program calls nothing of the device's runtime", "[cubin]") {
+  const auto compiler = FindCompiler();
+  if (!compiler) return;
+  const std::string kernel = kKernel;
+  for (const Case& c : std::vector<Case>{
+           {kernel + "{ printf(\"%d\", i); }", "remove printf"},
+           {kernel + "{ y[0] = *(float*)malloc(4); }", "as a `buffer`"},
+           {kernel + "{ y[0] = *new float; }", "as a `buffer`"},
+           {kernel + "{ free(y); }", "as a `buffer`"},
+           {"extern \"C\" __device__ void __assertfail(const char*, const char*, unsigned, const "
+            "char*, size_t); " +
+                kernel + "{ __assertfail(0, 0, 1, 0, 1); }",
+            "remove assert"}}) {
+    CheckCase(*compiler, c);
+  }
+}
+
+TEST_CASE("A CUDA kernel has the parameters that its declaration shows", "[cubin]") {
+  const auto compiler = FindCompiler();
+  if (!compiler) return;
+  for (const Case& c : std::vector<Case>{
+           {"#define k(a, b) k(a, b, long c)\n" + std::string(kKernel) + "{ y[0] = c; }",
+            "other parameters"},
+           {"#define int double\n" + std::string(kKernel) + "{ y[0] = i; }", "other parameters"},
+           {"extern \"C\" __global__ void k(float4 v, char c, const half* h) {}", ""}}) {
+    CheckCase(*compiler, {"#include <cuda_fp16.h>\n" + c.source, c.expected});
+  }
+}
+
+TEST_CASE("Constants, shared memory and the toolkit's headers stay allowed", "[cubin]") {
+  const int compute_capability = GENERATE(80, 90, 100);
+  const auto compiler = FindCompiler(compute_capability);
+  if (!compiler) return;
+  const std::string kernel = kKernel;
+  for (const Case& c : std::vector<Case>{
+           {kernel + "{ y[i] = 1; }", ""},
+           {"__constant__ int t[] = {1, 2, 3}; " + kernel + "{ y[0] = t[i]; }", ""},
+           {kernel + "{ __shared__ int s[64]; s[i] = i; __syncthreads(); y[0] = s[i + 1]; }", ""},
+           {"extern __shared__ float s[]; " + kernel + "{ s[i] = y[i]; y[0] = s[0]; }", ""},
+           {kernel + "{ float a[64]; for (int j = 0; j < 64; ++j) a[j] = y[j]; y[0] = a[i]; }", ""},
+           {kernel + "{ y[0] = sinf(y[1]) + cos((double)y[2]) + tgamma((double)y[3]); }", ""},
+           {"#include <cuda_fp16.h>\n#include <mma.h>\n" + kernel + "{ y[0] = __half(y[1]); }", ""},
+           {"#include <cooperative_groups.h>\n#include <cooperative_groups/reduce.h>\n" + kernel +
+                "{ namespace g = cooperative_groups; auto t = "
+                "g::tiled_partition<32>(g::this_thread_"
+                "block()); y[0] = g::reduce(t, y[i], g::plus<float>()); }",
+            ""}}) {
+    CheckCase(*compiler, c);
+  }
+}
+
+TEST_CASE("Bytes that are no cubin are refused", "[cubin]") {
+  CHECK_FALSE(ReadCubin(""));
+  CHECK_FALSE(ReadCubin(std::string(64, '\0')));
+  CHECK_FALSE(
+      ReadCubin("\x7f"
+                "ELF\x02\x01"));
+  CHECK(CheckCubin("x", "")->kind == Failure::Kind::kCheck);
+}
+
+}  // namespace mtmc::worker
