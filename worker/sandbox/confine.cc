@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/sandbox/confine.h"
+
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/file.h"
+#include "common/base/status_macros.h"
+#include "common/base/subprocess.h"
+#include "worker/sandbox/launch_spec.h"
+
+namespace mtmc::worker {
+namespace {
+
+// Longest argument that Linux takes.
+constexpr size_t kMaxSpecBytes = size_t{128} << 10;
+
+// A folder for HOME and TMPDIR: empty in a new root, otherwise one among the
+// writable ones, emptied at every start.
+absl::StatusOr<std::string> PrivateFolder(const Confinement& confinement) {
+  if (confinement.isolation.mechanisms.contains(Mechanism::kMountNamespace)) return "/tmp";
+  if (confinement.profile.writable.empty()) {
+    return absl::InvalidArgumentError("the profile has no writable folder");
+  }
+  const std::string folder = absl::StrCat(confinement.profile.writable.front(), "/private");
+  MTMC_RETURN_IF_ERROR(base::MakeFolder(folder));
+  return folder;
+}
+
+}  // namespace
+
+absl::Status Confine(const Confinement& confinement, base::SubprocessOptions& start) {
+  if (confinement.isolation.mechanisms.empty()) return absl::OkStatus();
+  if (start.argv.empty() || start.argv[0].empty() || start.argv[0][0] != '/') {
+    return absl::InvalidArgumentError("the program must be an absolute path");
+  }
+  LaunchSpec spec{.profile = confinement.profile,
+                  .mechanisms = confinement.isolation.mechanisms,
+                  .working_folder = start.working_folder.lexically_normal().string()};
+  for (const std::string& folder : spec.profile.writable) {
+    MTMC_RETURN_IF_ERROR(base::MakeFolder(folder));
+  }
+  MTMC_ASSIGN_OR_RETURN(const std::string home, PrivateFolder(confinement));
+  for (const char* name : {"HOME", "TMPDIR"}) start.variables[name] = home;
+  start.variables["XDG_CACHE_HOME"] = home + "/.cache";
+  // Without a password file, and in a Python that asks for its user.
+  start.variables["USER"] = "mtmc";
+  std::string json = ToJson(spec);
+  if (json.size() >= kMaxSpecBytes) {
+    return absl::InvalidArgumentError("the profile names too many paths");
+  }
+  std::vector<std::string> argv = {confinement.isolation.launcher, "--spec", std::move(json), "--"};
+  argv.insert(argv.end(), start.argv.begin(), start.argv.end());
+  start.argv = std::move(argv);
+  return absl::OkStatus();
+}
+
+}  // namespace mtmc::worker

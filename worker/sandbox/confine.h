@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "absl/status/status.h"
+#include "worker/sandbox/isolation.h"
+#include "worker/sandbox/profile.h"
+
+namespace mtmc::base {
+struct SubprocessOptions;
+}
+
+namespace mtmc::worker {
+
+// How one child is to be started.
+struct Confinement {
+  Profile profile;
+  Isolation isolation;
+};
+
+// Changes `start` so that its program runs with the profile's rights alone: the
+// launcher mtmc-sandbox comes first, puts the mechanisms on itself in order, and
+// becomes the program (its argv[0] must be an absolute path).
+//
+//   base::SubprocessOptions start{.argv = {...}};
+//   MTMC_RETURN_IF_ERROR(Confine(confinement, start));
+//   base::Subprocess::Start(start);
+//
+// The exit code or signal that the caller sees is the program's; a launcher that
+// cannot do all it was told exits with kLauncherFailed and says why on standard
+// error. The program never runs with less than it was told. HOME and TMPDIR
+// become private; without any mechanism nothing changes. The profile's writable
+// folders are made.
+absl::Status Confine(const Confinement& confinement, base::SubprocessOptions& start);
+
+// Exit code of mtmc-sandbox when it could not start the program.
+inline constexpr int kLauncherFailed = 125;
+
+}  // namespace mtmc::worker
