@@ -89,6 +89,16 @@ absl::StatusOr<DeviceFacts> CudaContext::ReadFacts() const {
   return facts;
 }
 
+MultiprocessorLimits CudaContext::ReadLimits() const {
+  return {.warp_size = ReadAttribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE),
+          .max_threads = ReadAttribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR),
+          .max_blocks = ReadAttribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR),
+          .registers = ReadAttribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR),
+          .shared_bytes = ReadAttribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
+          .reserved_shared_bytes_per_block =
+              ReadAttribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)};
+}
+
 MaybeFailure CudaContext::Synchronize() const {
   const CUresult error = api_.cuStreamSynchronize(stream_);
   if (error != CUDA_SUCCESS) return CudaFailure(api_, error, "cuStreamSynchronize");

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "worker/cuda/cuda_api.h"
+#include "worker/cuda/occupancy.h"
 #include "worker/device/device_facts.h"
 
 namespace mtmc::worker {
@@ -27,8 +28,15 @@ class CudaContext {
 
   int device_index() const { return device_index_; }
 
+  CUdevice device() const { return device_; }
+
+  CUcontext context() const { return context_; }
+
   // Facts that need no measurement.
   absl::StatusOr<DeviceFacts> ReadFacts() const;
+
+  // What one multiprocessor holds.
+  MultiprocessorLimits ReadLimits() const;
 
   // Waits for the stream; a fault of any earlier launch shows here.
   MaybeFailure Synchronize() const;

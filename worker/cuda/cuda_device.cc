@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "worker/cuda/cuda_buffer.h"
@@ -19,6 +21,16 @@ constexpr int64_t kPlainSharedBytes = 48 * 1024;
 
 // KernelBench clears with 256 MB; more where the cache is larger than half of it.
 constexpr int64_t kMinFlushBytes = int64_t{256} << 20;
+
+// How old a reading of the clock may be: below the tens of milliseconds that the
+// driver takes to change it.
+constexpr absl::Duration kClockAge = absl::Milliseconds(2);
+
+// Executions of nothing that tell what the host's clock adds.
+constexpr int kEmptySamples = 9;
+
+// How long a load lasts: longer than most bodies, and short beside a verification.
+constexpr double kLoadSeconds = 1e-3;
 
 class CudaKernel final : public Kernel {
  public:
@@ -88,8 +100,13 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaContext> context) : context_(st
 CudaDevice::~CudaDevice() {
   const CudaApi& api = context_->api();
   if (flush_) api.cuMemFree(flush_);
-  if (start_) api.cuEventDestroy(start_);
-  if (end_) api.cuEventDestroy(end_);
+  for (CUevent event : {begin_, start_, end_}) {
+    if (event) api.cuEventDestroy(event);
+  }
+}
+
+std::string CudaDevice::Source() {
+  return absl::StrCat(CudaChecksum::Source(), CudaConditions::Source());
 }
 
 absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(
@@ -97,20 +114,16 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(
   const CudaApi& api = context->api();
   std::unique_ptr<CudaDevice> device(new CudaDevice(context));
   MTMC_ASSIGN_OR_RETURN(device->facts_, context->ReadFacts());
-  MTMC_ASSIGN_OR_RETURN(device->checksum_, CudaChecksum::Create(context, options.checksum_binary));
-  for (CUevent* event : {&device->start_, &device->end_}) {
+  MTMC_ASSIGN_OR_RETURN(device->checksum_, CudaChecksum::Create(context, options.kernels));
+  MTMC_ASSIGN_OR_RETURN(device->conditions_,
+                        CudaConditions::Create(context, options.kernels, device->facts_));
+  for (CUevent* event : {&device->begin_, &device->start_, &device->end_}) {
     MTMC_RETURN_IF_ERROR(
         CudaStatus(api, api.cuEventCreate(event, CU_EVENT_DEFAULT), "cuEventCreate"));
   }
   device->clock_ = NvmlClock::Find(device->facts_.uuid);
   if (device->clock_) device->facts_.driver_version = device->clock_->driver_version();
-  auto cupti = CuptiActivity::Open(options.cupti);
-  if (cupti.ok()) {
-    device->cupti_ = *std::move(cupti);
-  } else {
-    base::Log(base::LogLevel::kWarning, "kernels are profiled with events",
-              {{"reason", cupti.status()}});
-  }
+  device->profiler_ = CudaProfiler::Create(context, options.cupti);
   return device;
 }
 
@@ -207,62 +220,115 @@ MaybeFailure CudaDevice::FlushCache() {
   return std::nullopt;
 }
 
+// Reading it takes the driver longer than a short kernel, and it changes slowly.
+double CudaDevice::ReadClock() {
+  const absl::Time now = absl::Now();
+  if (clock_ && now - clock_time_ >= kClockAge) {
+    clock_hertz_ = clock_->ReadHertz();
+    clock_time_ = now;
+  }
+  return clock_hertz_;
+}
+
 Outcome<TimedSample> CudaDevice::Time(const Body& body, bool is_cold) {
+  if (!empty_seconds_) {
+    const Body empty = [] { return MaybeFailure(); };
+    std::vector<double> seconds;
+    for (int i = 0; i < kEmptySamples; ++i) {
+      auto sample = TimeBody(empty, is_cold);
+      if (!sample.ok()) return sample.failure();
+      seconds.push_back(sample->unseen_seconds);
+    }
+    std::sort(seconds.begin(), seconds.end());
+    empty_seconds_ = seconds[seconds.size() / 2];
+  }
+  auto sample = TimeBody(body, is_cold);
+  if (sample.ok()) sample->unseen_seconds = std::max(0.0, sample->unseen_seconds - *empty_seconds_);
+  return sample;
+}
+
+// Events and the host's clock over the same work:
+//
+//   host   |--------------------------------------------|
+//   events    begin [flush] start [body] end                + whatever runs on
+//
+Outcome<TimedSample> CudaDevice::TimeBody(const Body& body, bool is_cold) {
   const CudaApi& api = context_->api();
   if (MaybeFailure failure = Synchronize()) return *std::move(failure);
+  if (is_cold) conditions_->ReleasePersistingLines();
+  auto record = [&](CUevent event) -> MaybeFailure {
+    const CUresult error = api.cuEventRecord(event, context_->stream());
+    if (error != CUDA_SUCCESS) return CudaFailure(api, error, "cuEventRecord");
+    return std::nullopt;
+  };
+  const auto host_start = std::chrono::steady_clock::now();
+  if (MaybeFailure failure = record(begin_)) return *std::move(failure);
   // The flush runs while the host enqueues the body, as in KernelBench.
   if (is_cold) {
     if (MaybeFailure failure = FlushCache()) return *std::move(failure);
   }
-  CUresult error = api.cuEventRecord(start_, context_->stream());
-  if (error != CUDA_SUCCESS) return CudaFailure(api, error, "cuEventRecord");
+  if (MaybeFailure failure = record(start_)) return *std::move(failure);
   if (MaybeFailure failure = body()) return *std::move(failure);
-  error = api.cuEventRecord(end_, context_->stream());
-  if (error != CUDA_SUCCESS) return CudaFailure(api, error, "cuEventRecord");
+  if (MaybeFailure failure = record(end_)) return *std::move(failure);
   // Asked while the GPU is still at work, where the answer says most.
   const bool is_throttled = clock_ && clock_->IsThrottled();
-  if (MaybeFailure failure = Synchronize()) return *std::move(failure);
+  const double clock_hertz = ReadClock();
+  // The whole device, not the stream alone: nothing may run on unseen.
+  CUresult error = api.cuCtxSynchronize();
+  const std::chrono::duration<double> host = std::chrono::steady_clock::now() - host_start;
+  if (error != CUDA_SUCCESS) return CudaFailure(api, error, "cuCtxSynchronize");
   float milliseconds = 0;
+  float all_milliseconds = 0;
   error = api.cuEventElapsedTime(&milliseconds, start_, end_);
+  if (error == CUDA_SUCCESS) error = api.cuEventElapsedTime(&all_milliseconds, begin_, end_);
   if (error != CUDA_SUCCESS) return CudaFailure(api, error, "cuEventElapsedTime");
   return TimedSample{.seconds = static_cast<double>(milliseconds) * 1e-3,
-                     .is_throttled = is_throttled};
+                     .is_throttled = is_throttled,
+                     .clock_hertz = clock_hertz,
+                     .unseen_seconds = host.count() - static_cast<double>(all_milliseconds) * 1e-3};
 }
 
-Outcome<StepActivity> CudaDevice::ProfileStep(const Body& step) {
-  if (!cupti_) {
-    auto sample = Time(step, /*is_cold=*/false);
-    if (!sample.ok()) return sample.failure();
-    return StepActivity{.seconds = sample->seconds};
-  }
-  if (MaybeFailure failure = step()) return *std::move(failure);
-  if (MaybeFailure failure = Synchronize()) return *std::move(failure);
-  return cupti_->Collect();
+MaybeFailure CudaDevice::Scrub() { return conditions_->Scrub(); }
+
+MaybeFailure CudaDevice::RunUnderLoad(const Body& body) {
+  if (MaybeFailure failure = Synchronize()) return failure;
+  if (MaybeFailure failure = conditions_->StartLoad(kLoadSeconds)) return failure;
+  if (MaybeFailure failure = body()) return failure;
+  const CUresult error = context_->api().cuCtxSynchronize();
+  if (error != CUDA_SUCCESS) return CudaFailure(context_->api(), error, "cuCtxSynchronize");
+  return std::nullopt;
+}
+
+// Writing a large buffer leaves lines that the first step would have to write
+// back, and that would be counted as its own; reading the buffer again does it
+// for the step.
+MaybeFailure CudaDevice::CleanCache() {
+  if (MaybeFailure failure = FlushCache()) return failure;
+  auto sum = checksum_->Of(flush_, static_cast<int64_t>(flush_bytes_));
+  if (!sum.ok()) return sum.failure();
+  return std::nullopt;
 }
 
 Outcome<std::vector<StepActivity>> CudaDevice::Profile(const std::vector<Body>& steps) {
   if (MaybeFailure failure = FlushCache()) return *std::move(failure);
   if (MaybeFailure failure = Synchronize()) return *std::move(failure);
-  if (cupti_) {
-    const absl::Status status = cupti_->Start();
-    if (!status.ok()) {
-      base::Log(base::LogLevel::kWarning, "kernels are profiled with events", {{"reason", status}});
-      cupti_.reset();
-    }
-  }
+  if (profiler_ && profiler_->Start()) return profiler_->Profile(steps);
   std::vector<StepActivity> activities;
-  MaybeFailure failure;
   for (const Body& step : steps) {
-    auto activity = ProfileStep(step);
-    if (!activity.ok()) {
-      failure = activity.failure();
-      break;
-    }
-    activities.push_back(*activity);
+    auto sample = Time(step, /*is_cold=*/false);
+    if (!sample.ok()) return sample.failure();
+    activities.push_back({.seconds = sample->seconds});
   }
-  if (cupti_) cupti_->Stop();
-  if (failure) return *std::move(failure);
   return activities;
+}
+
+Outcome<StepCounters> CudaDevice::Count(const std::vector<Body>& steps) {
+  if (!profiler_) return StepCounters{.missing = "there is no CUPTI"};
+  return profiler_->Count(steps, [this] { return CleanCache(); });
+}
+
+std::string CudaDevice::profile_source() const {
+  return profiler_ && !profiler_->is_refused() ? "cupti" : "events";
 }
 
 }  // namespace mtmc::worker

@@ -2,13 +2,16 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "worker/cuda/cuda_checksum.h"
+#include "worker/cuda/cuda_conditions.h"
 #include "worker/cuda/cuda_context.h"
-#include "worker/cuda/cupti_activity.h"
+#include "worker/cuda/cuda_profiler.h"
 #include "worker/cuda/nvml_clock.h"
 #include "worker/device/device.h"
 
@@ -19,11 +22,15 @@ namespace mtmc::worker {
 class CudaDevice final : public Device {
  public:
   struct Options {
-    // CudaChecksum::Source() compiled for the device.
-    std::string checksum_binary;
+    // CudaDevice::Source() compiled for the device.
+    std::string kernels;
     // Path of libcupti.so.13; without it Profile uses events.
     std::string cupti;
   };
+
+  // The kernels that the device needs for itself, for the compiler that the
+  // caller has.
+  static std::string Source();
 
   static absl::StatusOr<std::unique_ptr<CudaDevice>> Create(
       std::shared_ptr<const CudaContext> context, const Options& options);
@@ -41,27 +48,39 @@ class CudaDevice final : public Device {
   MaybeFailure Synchronize() override;
   Outcome<std::unique_ptr<Graph>> Capture(const Body& body) override;
   Outcome<TimedSample> Time(const Body& body, bool is_cold) override;
+  MaybeFailure Scrub() override;
+  MaybeFailure RunUnderLoad(const Body& body) override;
   Outcome<std::vector<StepActivity>> Profile(const std::vector<Body>& steps) override;
-
-  std::string profile_source() const override { return cupti_ ? "cupti" : "events"; }
+  Outcome<StepCounters> Count(const std::vector<Body>& steps) override;
+  std::string profile_source() const override;
 
  private:
   explicit CudaDevice(std::shared_ptr<const CudaContext> context);
 
   MaybeFailure FlushCache();
-  Outcome<StepActivity> ProfileStep(const Body& step);
+  Outcome<TimedSample> TimeBody(const Body& body, bool is_cold);
+  double ReadClock();
+  // After it, no cache line is the caller's and none waits to be written back.
+  MaybeFailure CleanCache();
 
   const std::shared_ptr<const CudaContext> context_;
   std::shared_ptr<const CudaChecksum> checksum_;
   DeviceFacts facts_;
   // Null where the host has none.
   std::unique_ptr<NvmlClock> clock_;
-  std::unique_ptr<CuptiActivity> cupti_;
+  std::unique_ptr<CudaProfiler> profiler_;
+  std::unique_ptr<CudaConditions> conditions_;
+  // Before the flush, and around the body.
+  CUevent begin_ = nullptr;
   CUevent start_ = nullptr;
   CUevent end_ = nullptr;
   // What FlushCache writes; made at the first use.
   CUdeviceptr flush_ = 0;
   size_t flush_bytes_ = 0;
+  // What the host's clock sees beyond the events of an empty body.
+  std::optional<double> empty_seconds_;
+  double clock_hertz_ = 0;
+  absl::Time clock_time_ = absl::InfinitePast();
 };
 
 }  // namespace mtmc::worker

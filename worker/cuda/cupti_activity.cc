@@ -1,27 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/cuda/cupti_activity.h"
 
-#include <cupti.h>
-#include <dlfcn.h>
-
 #include <cstdlib>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-
-#define MTMC_CUPTI_FUNCTIONS(F)     \
-  F(cuptiActivityRegisterCallbacks) \
-  F(cuptiActivityEnable)            \
-  F(cuptiActivityDisable)           \
-  F(cuptiActivityFlushAll)          \
-  F(cuptiActivityGetNextRecord)     \
-  F(cuptiFinalize)                  \
-  F(cuptiGetResultString)
 
 namespace mtmc::worker {
 namespace {
@@ -39,12 +26,6 @@ double ToSeconds(uint64_t start_ns, uint64_t end_ns) {
 }
 
 }  // namespace
-
-struct CuptiActivity::Api {
-#define MTMC_DECLARE(name) decltype(&::name) name = nullptr;
-  MTMC_CUPTI_FUNCTIONS(MTMC_DECLARE)
-#undef MTMC_DECLARE
-};
 
 // Where CUPTI's callbacks, which run on a thread of its own, leave full buffers.
 struct CuptiActivity::Sink {
@@ -73,36 +54,17 @@ struct CuptiActivity::Sink {
   std::vector<Filled> filled ABSL_GUARDED_BY(mu);
 };
 
-CuptiActivity::CuptiActivity(std::unique_ptr<Api> api) : api_(std::move(api)) {}
+CuptiActivity::CuptiActivity(const CuptiApi& api) : api_(api) {}
 
 CuptiActivity::~CuptiActivity() { Stop(); }
 
-absl::StatusOr<std::unique_ptr<CuptiActivity>> CuptiActivity::Open(const std::string& library) {
-  if (library.empty()) return absl::UnavailableError("there is no CUPTI");
-  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle) return absl::UnavailableError(absl::StrCat("CUPTI cannot be opened: ", dlerror()));
-  auto api = std::make_unique<Api>();
-#define MTMC_LOAD(name)                                                    \
-  api->name = reinterpret_cast<decltype(api->name)>(dlsym(handle, #name)); \
-  if (!api->name) return absl::UnavailableError(library + " has no function " #name);
-  MTMC_CUPTI_FUNCTIONS(MTMC_LOAD)
-#undef MTMC_LOAD
-  return std::unique_ptr<CuptiActivity>(new CuptiActivity(std::move(api)));
-}
-
-absl::Status CuptiActivity::ToStatus(int result, const char* call) const {
-  if (result == CUPTI_SUCCESS) return absl::OkStatus();
-  const char* text = nullptr;
-  api_->cuptiGetResultString(static_cast<CUptiResult>(result), &text);
-  return absl::UnavailableError(absl::StrCat(call, " failed: ", text ? text : "unknown error"));
-}
-
 absl::Status CuptiActivity::Start() {
   is_started_ = true;
-  MTMC_RETURN_IF_ERROR(ToStatus(api_->cuptiActivityRegisterCallbacks(Sink::Request, Sink::Complete),
-                                "cuptiActivityRegisterCallbacks"));
+  MTMC_RETURN_IF_ERROR(CuptiStatus(
+      api_, api_.cuptiActivityRegisterCallbacks(Sink::Request, Sink::Complete),
+      "cuptiActivityRegisterCallbacks"));
   for (CUpti_ActivityKind kind : kKinds) {
-    MTMC_RETURN_IF_ERROR(ToStatus(api_->cuptiActivityEnable(kind), "cuptiActivityEnable"));
+    MTMC_RETURN_IF_ERROR(CuptiStatus(api_, api_.cuptiActivityEnable(kind), "cuptiActivityEnable"));
   }
   // Leftovers of before.
   Collect();
@@ -112,14 +74,14 @@ absl::Status CuptiActivity::Start() {
 void CuptiActivity::Stop() {
   if (!is_started_) return;
   is_started_ = false;
-  for (CUpti_ActivityKind kind : kKinds) api_->cuptiActivityDisable(kind);
+  for (CUpti_ActivityKind kind : kKinds) api_.cuptiActivityDisable(kind);
   // Disabling alone leaves CUPTI attached to every launch. Once it is detached, a
   // plan of three steps takes as long as before (16 us, H200, CUPTI 13.0).
-  api_->cuptiFinalize();
+  api_.cuptiFinalize();
 }
 
 StepActivity CuptiActivity::Collect() {
-  api_->cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  api_.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   std::vector<Sink::Filled> filled;
   {
     absl::MutexLock lock(&Sink::Get().mu);
@@ -129,7 +91,7 @@ StepActivity CuptiActivity::Collect() {
   double longest = 0;
   for (const Sink::Filled& buffer : filled) {
     CUpti_Activity* record = nullptr;
-    while (api_->cuptiActivityGetNextRecord(buffer.bytes, buffer.valid_bytes, &record) ==
+    while (api_.cuptiActivityGetNextRecord(buffer.bytes, buffer.valid_bytes, &record) ==
            CUPTI_SUCCESS) {
       if (record->kind == CUPTI_ACTIVITY_KIND_MEMCPY) {
         const auto& copy = *reinterpret_cast<const CUpti_ActivityMemcpy6*>(record);
@@ -147,6 +109,8 @@ StepActivity CuptiActivity::Collect() {
         activity.shared_memory_bytes =
             int64_t{kernel.staticSharedMemory} + kernel.dynamicSharedMemory;
         activity.local_memory_bytes = kernel.localMemoryPerThread;
+        activity.blocks = int64_t{kernel.gridX} * kernel.gridY * kernel.gridZ;
+        activity.threads_per_block = kernel.blockX * kernel.blockY * kernel.blockZ;
       }
     }
     std::free(buffer.bytes);

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
-#include <string>
-
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "worker/cuda/cupti_api.h"
 #include "worker/device/device.h"
 
 namespace mtmc::worker {
@@ -21,9 +18,11 @@ namespace mtmc::worker {
 // Thread-compatible.
 class CuptiActivity {
  public:
-  // `library` is the path of libcupti.so.13. UNAVAILABLE when it cannot be opened.
-  static absl::StatusOr<std::unique_ptr<CuptiActivity>> Open(const std::string& library);
+  // Borrows `api`, which is the process's.
+  explicit CuptiActivity(const CuptiApi& api);
   ~CuptiActivity();
+  CuptiActivity(const CuptiActivity&) = delete;
+  CuptiActivity& operator=(const CuptiActivity&) = delete;
 
   // UNAVAILABLE when the host forbids it or another profiler is attached.
   absl::Status Start();
@@ -31,19 +30,14 @@ class CuptiActivity {
   // Detaches, so that what is timed afterwards is not slowed.
   void Stop();
 
-  // Sums over kernels, copies and fills; resources are those of the longest
-  // kernel. REQUIRES: the stream is idle.
+  // Sums over kernels, copies and fills; launch and resources are those of the
+  // longest kernel. REQUIRES: the stream is idle.
   StepActivity Collect();
 
  private:
-  struct Api;
   struct Sink;
 
-  explicit CuptiActivity(std::unique_ptr<Api> api);
-
-  absl::Status ToStatus(int result, const char* call) const;
-
-  const std::unique_ptr<Api> api_;
+  const CuptiApi& api_;
   bool is_started_ = false;
 };
 
