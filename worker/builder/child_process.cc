@@ -157,8 +157,8 @@ ChildProcess::Answer ChildProcess::Receive(google::protobuf::MessageLite& respon
     const absl::Status status = base::ReceiveProtoInto(channel_, response, slice);
     if (status.ok()) return {Ending::kAnswered, ""};
     if (!absl::IsDeadlineExceeded(status)) return Dead(std::string(status.message()));
-    if (options_.is_cancelled()) return {Ending::kCancelled, Bury()};
     if (absl::Now() >= deadline) return {Ending::kTimedOut, Bury()};
+    if (options_.is_cancelled()) return {Ending::kCancelled, Bury()};
   }
 }
 

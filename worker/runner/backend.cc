@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
@@ -11,6 +12,7 @@
 #include "common/base/status_macros.h"
 #include "worker/aten/aten_library.h"
 #include "worker/cuda/cuda_device.h"
+#include "worker/cuda/nvml_health.h"
 #include "worker/cuda/nvrtc_compiler.h"
 #include "worker/opencl/opencl_compiler.h"
 #include "worker/opencl/opencl_device.h"
@@ -30,6 +32,15 @@ std::unique_ptr<Library> OpenLibrary(const BackendOptions& options, int cuda_dev
   if (library.ok()) return *std::move(library);
   base::Log(base::LogLevel::kWarning, "there are no library calls", {{"reason", library.status()}});
   return nullptr;
+}
+
+// OpenCL does not tell what its devices go through.
+std::vector<DeviceEvent> ReadNoEvents() { return {}; }
+
+Canary::ReadEvents EventsOf(const std::string& uuid) {
+  std::shared_ptr<NvmlHealth> health = NvmlHealth::Find(uuid);
+  if (!health) return ReadNoEvents;
+  return [health] { return health->TakeEvents(); };
 }
 
 void AddRates(const BackendOptions& options, Compiler& compiler, Backend& backend) {
@@ -52,6 +63,7 @@ absl::StatusOr<Backend> OpenOpenClBackend(const BackendOptions& options) {
   backend.device = std::move(device);
   backend.counters = "OpenCL has no counters";
   OpenClCompiler compiler(context);
+  MTMC_ASSIGN_OR_RETURN(backend.canary, Canary::Create(*backend.device, compiler, ReadNoEvents));
   AddRates(options, compiler, backend);
   return backend;
 }
@@ -72,12 +84,12 @@ absl::StatusOr<Backend> OpenCudaBackend(const BackendOptions& options) {
                         NvrtcCompiler::Create({.library = options.tools.nvrtc,
                                                .include_dir = options.tools.cuda_include_dir,
                                                .compute_capability = facts.compute_capability}));
-  const CompileResult checksum = compiler->Compile(CudaChecksum::Source(), {});
-  if (checksum.failure) {
-    return absl::InternalError(absl::StrCat(checksum.failure->message, "\n", checksum.log));
+  const CompileResult kernels = compiler->Compile(CudaDevice::Source(), {});
+  if (kernels.failure) {
+    return absl::InternalError(absl::StrCat(kernels.failure->message, "\n", kernels.log));
   }
   MTMC_ASSIGN_OR_RETURN(auto device,
-                        CudaDevice::Create(context, {.checksum_binary = checksum.binary,
+                        CudaDevice::Create(context, {.kernels = kernels.binary,
                                                      .cupti = options.tools.cupti}));
   Backend backend;
   backend.library = OpenLibrary(options, options.device_index, context->stream());
@@ -87,6 +99,8 @@ absl::StatusOr<Backend> OpenCudaBackend(const BackendOptions& options) {
   device->set_facts(backend.facts);
   backend.device = std::move(device);
   backend.counters = DescribeCounters();
+  MTMC_ASSIGN_OR_RETURN(backend.canary, Canary::Create(*backend.device, *compiler,
+                                                       EventsOf(backend.facts.uuid)));
   AddRates(options, *compiler, backend);
   return backend;
 }

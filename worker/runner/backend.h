@@ -10,13 +10,16 @@
 #include "worker/device/compiler.h"
 #include "worker/device/device.h"
 #include "worker/device/library.h"
+#include "worker/runner/canary.h"
 
 namespace mtmc::worker {
 
 // An opened device with what belongs to it.
 struct Backend {
   std::unique_ptr<Device> device;
-  // Null when library calls are off. Destroyed before the device.
+  // Destroyed before the device, as is the library.
+  std::unique_ptr<Canary> canary;
+  // Null when library calls are off.
   std::unique_ptr<Library> library;
   // Facts with everything that was asked to be measured.
   DeviceFacts facts;

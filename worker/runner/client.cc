@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/runner/client.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/log.h"
-#include "mtmc/v1/runner.pb.h"
+#include "common/base/status_macros.h"
 #include "worker/builder/party_exchange.h"
+#include "worker/builder/reaper.h"
 
 namespace mtmc::worker {
 namespace {
@@ -16,6 +18,26 @@ namespace {
 // Several times what opening takes with libtorch on a cold disk; a candidate's
 // deadline does not bound it, because it is not the candidate's work.
 constexpr absl::Duration kOpenTimeout = absl::Seconds(120);
+constexpr absl::Duration kOpenSlice = absl::Milliseconds(20);
+
+// Thousands of times what it takes.
+constexpr absl::Duration kCanaryTimeout = absl::Seconds(10);
+
+// The spare, and a fresh process.
+constexpr int kAttempts = 2;
+
+// For device memory that a killed process still holds.
+constexpr absl::Duration kMemoryTimeout = absl::Seconds(10);
+
+using Ending = Reply<v1::RunnerResponse>::Ending;
+
+bool IsOutOfMemory(const Reply<v1::RunnerResponse>& reply) {
+  return reply.is_answered() &&
+         reply.response.failure().kind() == v1::Failure::KIND_OUT_OF_MEMORY;
+}
+
+// The first line of a report, which names the fault.
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 }  // namespace
 
@@ -23,65 +45,192 @@ RunnerClient::RunnerClient(Options options) : options_(std::move(options)) {}
 
 RunnerClient::~RunnerClient() = default;
 
-absl::StatusOr<std::unique_ptr<ChildProcess>> RunnerClient::StartProcess() {
-  std::vector<std::string> argv = {options_.program, "--scratch", options_.scratch};
-  for (std::string& flag : options_.tools.ToFlags()) argv.push_back(std::move(flag));
-  // Two names in turn: the spare's text must not remove that of the process
-  // that is running.
-  return ChildProcess::Start({.argv = std::move(argv),
-                              .scratch = options_.scratch,
-                              .name = absl::StrCat("runner-", num_started_++ % 2),
-                              .is_cancelled = options_.is_cancelled});
-}
-
-bool RunnerClient::EnsureProcess(Reply<v1::RunnerResponse>& reply, absl::Time deadline) {
-  if (process_) return true;
-  if (spare_) {
-    process_ = std::move(spare_);
-  } else {
-    auto started = StartProcess();
-    if (!started.ok()) {
-      reply.detail =
-          absl::StrCat("could not be started: ", std::string(started.status().message()));
-      return false;
-    }
-    process_ = *std::move(started);
-  }
-  if (open_) {
-    reply = ExchangeWith<v1::RunnerRequest, v1::RunnerResponse>(
-        process_, *open_, ++sequence_, std::max(deadline, absl::Now() + kOpenTimeout));
-    if (!process_) return false;
-  }
-  return true;
-}
-
 Reply<v1::RunnerResponse> RunnerClient::Call(const v1::RunnerRequest& request,
                                              absl::Duration timeout) {
-  const absl::Time start = absl::Now();
-  Reply<v1::RunnerResponse> reply;
-  // A new process opens by itself what was open; a new Open replaces that.
-  if (request.has_open()) {
-    open_.reset();
-    process_.reset();
-  }
-  if (!EnsureProcess(reply, start + timeout)) return reply;
-  reply = ExchangeWith<v1::RunnerRequest, v1::RunnerResponse>(process_, request, ++sequence_,
-                                                              absl::Now() + timeout);
-  if (reply.is_answered() && request.has_open()) {
-    open_ = std::make_unique<v1::RunnerRequest>(request);
-    open_->mutable_open()->set_measure_rates(false);
-    auto spare = StartProcess();
-    if (spare.ok()) spare_ = *std::move(spare);
-  }
-  if (reply.is_answered() && reply.response.is_context_lost()) process_.reset();
-  if (!process_) {
-    base::Log(base::LogLevel::kWarning, "runner process ended", {{"detail", reply.detail}});
-    if (!spare_) {
-      auto spare = StartProcess();
-      if (spare.ok()) spare_ = *std::move(spare);
-    }
+  if (request.has_open()) return Open(request, timeout);
+  RunnerReply reply;
+  if (!process_ && !Replace(reply)) return reply;
+  HoldSpare(request);
+  reply = Exchange(request, timeout);
+  // The memory may be that of a process which was killed before and whose context
+  // the driver still takes down; this program is not to blame for it.
+  const bool is_crowded = IsOutOfMemory(reply) && !Reaper::Default().AwaitAll(absl::Now());
+  if (is_crowded && process_ && Reaper::Default().AwaitAll(absl::Now() + kMemoryTimeout)) {
+    reply = Exchange(request, timeout);
   }
   return reply;
+}
+
+std::string RunnerClient::CheckHealth() {
+  RunnerReply ignored;
+  if (!process_ && needs_canary_) Replace(ignored);
+  return fault_;
+}
+
+Reply<v1::RunnerResponse> RunnerClient::Open(const v1::RunnerRequest& request,
+                                             absl::Duration timeout) {
+  open_.reset();
+  process_.reset();
+  spare_ = Runner();
+  RunnerReply reply;
+  auto started = Start();
+  if (!started.ok()) {
+    reply.ending = Ending::kUnavailable;
+    reply.detail = absl::StrCat("could not be started: ", std::string(started.status().message()));
+    return reply;
+  }
+  process_ = std::move(started->process);
+  reply = ExchangeWith<v1::RunnerRequest, v1::RunnerResponse>(process_, request, ++sequence_,
+                                                              absl::Now() + timeout);
+  if (!reply.is_answered() || reply.response.has_failure()) return reply;
+  open_ = std::make_unique<v1::RunnerRequest>(request);
+  open_->mutable_open()->set_measure_rates(false);
+  StartSpare();
+  return reply;
+}
+
+Reply<v1::RunnerResponse> RunnerClient::Exchange(const v1::RunnerRequest& request,
+                                                 absl::Duration timeout) {
+  auto reply = ExchangeWith<v1::RunnerRequest, v1::RunnerResponse>(process_, request, ++sequence_,
+                                                                   absl::Now() + timeout);
+  if (!process_) {
+    EndProcess(reply.detail);
+  } else if (reply.response.is_context_lost()) {
+    EndProcess(absl::StrCat("lost its context\n", process_->Bury()));
+  }
+  return reply;
+}
+
+void RunnerClient::EndProcess(const std::string& detail) {
+  base::Log(base::LogLevel::kWarning, "runner process ended", {{"detail", detail}});
+  process_.reset();
+  needs_canary_ = true;
+}
+
+bool RunnerClient::Replace(RunnerReply& reply) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    Runner runner = std::exchange(spare_, Runner());
+    if (runner.process) {
+      if (std::exchange(is_spare_held_, false)) runner.process->Resume();
+    } else {
+      auto started = Start();
+      if (!started.ok()) {
+        reply.detail =
+            absl::StrCat("could not be started: ", std::string(started.status().message()));
+        continue;
+      }
+      runner = *std::move(started);
+    }
+    if (!AwaitOpen(runner, reply)) {
+      if (reply.ending == Ending::kCancelled) {
+        spare_ = std::move(runner);
+        return false;
+      }
+      continue;
+    }
+    if (needs_canary_ && !RunCanary(runner, reply)) continue;
+    process_ = std::move(runner.process);
+    needs_canary_ = false;
+    fault_.clear();
+    StartSpare();
+    return true;
+  }
+  fault_ = FirstLine(reply.detail);
+  needs_canary_ = true;
+  reply.ending = Ending::kUnavailable;
+  base::Log(base::LogLevel::kError, "the device does not work", {{"detail", reply.detail}});
+  return false;
+}
+
+// Waits until `runner` has answered its Open. When the work is called off
+// meanwhile, the runner goes on opening.
+bool RunnerClient::AwaitOpen(Runner& runner, RunnerReply& reply) {
+  if (runner.open_sequence == 0) return true;
+  const absl::Time deadline = absl::Now() + kOpenTimeout;
+  while (!runner.process->AwaitAnswer(std::min(deadline, absl::Now() + kOpenSlice)) &&
+         absl::Now() < deadline) {
+    if (!options_.is_cancelled()) continue;
+    reply.ending = Ending::kCancelled;
+    return false;
+  }
+  reply = ReceiveFrom<v1::RunnerResponse>(
+      runner.process, std::exchange(runner.open_sequence, 0), deadline);
+  if (reply.is_answered() && !reply.response.has_failure()) return true;
+  reply.detail = absl::StrCat("the device could not be opened again: ",
+                              reply.response.failure().message(), reply.detail);
+  return false;
+}
+
+bool RunnerClient::RunCanary(Runner& runner, RunnerReply& reply) {
+  v1::RunnerRequest request;
+  request.mutable_canary();
+  request.set_sequence(++sequence_);
+  const absl::Time deadline = absl::Now() + kCanaryTimeout;
+  auto sent = ToReply<v1::RunnerResponse>(runner.process->Send(request, deadline));
+  if (!sent.is_answered()) {
+    reply = std::move(sent);
+  } else {
+    // A call that is off must not end it: its answer is for those that follow.
+    runner.process->AwaitAnswer(deadline);
+    reply = ReceiveFrom<v1::RunnerResponse>(runner.process, sequence_, deadline);
+  }
+  const auto& result = reply.response.canary();
+  for (const std::string& event : result.events()) {
+    base::Log(base::LogLevel::kWarning, "device event", {{"event", event}});
+  }
+  if (reply.is_answered() && result.fault().empty()) return true;
+  if (reply.is_answered()) {
+    reply.detail = absl::StrCat("the canary fails: ", result.fault());
+  } else {
+    const bool is_late = reply.ending == Ending::kTimedOut;
+    reply.detail =
+        absl::StrCat("the canary ", is_late ? "hangs" : "ends its process", ": ", reply.detail);
+  }
+  base::Log(base::LogLevel::kWarning, "canary failed", {{"detail", reply.detail}});
+  return false;
+}
+
+absl::StatusOr<RunnerClient::Runner> RunnerClient::Start() {
+  std::vector<std::string> argv = {options_.program, "--scratch", options_.scratch};
+  for (std::string& flag : options_.tools.ToFlags()) argv.push_back(std::move(flag));
+  Runner runner;
+  MTMC_ASSIGN_OR_RETURN(runner.process,
+                        ChildProcess::Start({.argv = std::move(argv),
+                                             .scratch = options_.scratch,
+                                             .name = "runner",
+                                             .max_resident_bytes = options_.max_resident_bytes,
+                                             .is_cancelled = options_.is_cancelled}));
+  if (open_) {
+    v1::RunnerRequest open = *open_;
+    open.set_sequence(runner.open_sequence = ++sequence_);
+    // Fits into the channel's buffer, so that it does not wait for the process.
+    const auto sent = runner.process->Send(open, absl::Now() + kOpenTimeout);
+    if (sent.ending != ChildProcess::Ending::kAnswered) return absl::AbortedError(sent.detail);
+  }
+  return runner;
+}
+
+void RunnerClient::StartSpare() {
+  is_spare_held_ = false;
+  auto started = Start();
+  if (started.ok()) {
+    spare_ = *std::move(started);
+  } else {
+    base::Log(base::LogLevel::kWarning, "there is no spare runner", {{"reason", started.status()}});
+  }
+}
+
+// Opening a device would disturb what is timed on it.
+void RunnerClient::HoldSpare(const v1::RunnerRequest& request) {
+  if (!spare_.process) return;
+  const bool is_timing = request.has_time() || request.has_profile();
+  if (is_timing && !is_spare_held_ && !spare_.process->AwaitAnswer(absl::InfinitePast())) {
+    spare_.process->Pause();
+    is_spare_held_ = true;
+  } else if ((request.has_load() || request.has_unload()) && is_spare_held_) {
+    spare_.process->Resume();
+    is_spare_held_ = false;
+  }
 }
 
 }  // namespace mtmc::worker

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "mtmc/v1/runner.pb.h"
 #include "worker/builder/child_process.h"
 #include "worker/builder/tool_paths.h"
 #include "worker/verify/party.h"
@@ -17,18 +21,31 @@ namespace mtmc::worker {
 //   runner.Call(open, ...);      // kept, and repeated in every new process
 //   runner.Call(load, ...);
 //
-// Starts the process at the first call and again after every death, lost
-// context or time-out, and opens the device again; a loaded program is lost
-// then, and what needs one is answered with a failure. A spare process waits
-// beside it, so that the next one costs only the opening. Thread-compatible.
+// Beside the process that works, a spare one waits with its device opened:
+//
+//   start --Open sent--> opening --answer there--> ready --canary--> works
+//
+// Opening goes on by itself, because nobody waits for its answer. When the
+// process that works dies, hangs, or loses its context, the next call takes the
+// spare, lets it run the canary, and starts another spare; that costs some
+// milliseconds. If the new spare is needed before it is open, the call waits for
+// the rest of its opening; a candidate's deadline starts afterwards. A program
+// that was loaded is lost, and what needs one is answered with a failure.
+//
+// A canary that fails or hangs is repeated in a fresh process. If that fails too,
+// calls end as kUnavailable, each after trying again, until a canary passes.
+//
+// Thread-compatible.
 class RunnerClient final : public RunnerParty {
  public:
   struct Options {
     // Path of `mtmc-runner`.
     std::string program;
-    // Private folder for outputs, caches and the process's log.
+    // Private folder for outputs and caches.
     std::string scratch;
     ToolPaths tools;
+    // Of one process; 0 is no limit.
+    int64_t max_resident_bytes = 0;
     // Asked every 50 ms while a call waits; true kills the process.
     std::function<bool()> is_cancelled = [] { return false; };
   };
@@ -38,20 +55,47 @@ class RunnerClient final : public RunnerParty {
 
   Reply<v1::RunnerResponse> Call(const v1::RunnerRequest& request, absl::Duration timeout) override;
 
+  // Why the device must not be used; empty when it may. Lets the canary run if a
+  // process ended badly since it passed, or if it did not pass. Returns at once
+  // otherwise.
+  std::string CheckHealth();
+
  private:
-  // Sets `process_` to an opened one; otherwise `reply` says why not.
-  bool EnsureProcess(Reply<v1::RunnerResponse>& reply, absl::Time deadline);
-  absl::StatusOr<std::unique_ptr<ChildProcess>> StartProcess();
+  // A process, and the Open that it has not answered yet.
+  struct Runner {
+    std::unique_ptr<ChildProcess> process;
+    // 0 when there is none.
+    int64_t open_sequence = 0;
+  };
+
+  using RunnerReply = Reply<v1::RunnerResponse>;
+
+  RunnerReply Open(const v1::RunnerRequest& request, absl::Duration timeout);
+  RunnerReply Exchange(const v1::RunnerRequest& request, absl::Duration timeout);
+  void EndProcess(const std::string& detail);
+
+  // Sets `process_` to one that is open and healthy; otherwise `reply` says why not.
+  bool Replace(RunnerReply& reply);
+  bool AwaitOpen(Runner& runner, RunnerReply& reply);
+  bool RunCanary(Runner& runner, RunnerReply& reply);
+
+  absl::StatusOr<Runner> Start();
+  void StartSpare();
+  void HoldSpare(const v1::RunnerRequest& request);
 
   const Options options_;
   // Null before the first call and after a death.
   std::unique_ptr<ChildProcess> process_;
-  // Started, not opened.
-  std::unique_ptr<ChildProcess> spare_;
+  // Without a process when there is none.
+  Runner spare_;
+  bool is_spare_held_ = false;
   // The last Open that succeeded; rates are measured once.
   std::unique_ptr<v1::RunnerRequest> open_;
   int64_t sequence_ = 0;
-  int num_started_ = 0;
+  // A process ended badly, and no canary has passed since.
+  bool needs_canary_ = false;
+  // Why the last attempts to replace the process failed.
+  std::string fault_;
 };
 
 }  // namespace mtmc::worker
