@@ -44,6 +44,9 @@ bool Selects(const v1::WorkerSelector& selector, const v1::Worker& worker) {
          (selector.worker().empty() || selector.worker() == worker.name());
 }
 
+// Its device failed the canary; the worker says so until one passes.
+bool IsQuarantined(const v1::Worker& worker) { return !worker.quarantine_reason().empty(); }
+
 absl::Status WorkerNotFound(const std::string& name) {
   return rpc::MakeError(absl::StatusCode::kNotFound, "WORKER_NOT_FOUND",
                         absl::StrCat("worker \"", name, "\" has not been heard of"),
@@ -55,6 +58,16 @@ absl::Status Replaced(const std::string& name) {
       absl::StatusCode::kFailedPrecondition, "WORKER_REPLACED",
       absl::StrCat("a newer process calls itself \"", name, "\"; give each worker its own --name"),
       {{"worker", name}});
+}
+
+void LogQuarantine(const v1::Worker& before, const v1::Worker& now) {
+  if (IsQuarantined(before) == IsQuarantined(now)) return;
+  if (IsQuarantined(now)) {
+    Log(LogLevel::kWarning, "worker quarantined",
+        {{"worker", now.name()}, {"reason", now.quarantine_reason()}});
+  } else {
+    Log(LogLevel::kInfo, "worker back from quarantine", {{"worker", now.name()}});
+  }
 }
 
 // The result of work that nobody could do.
@@ -125,7 +138,7 @@ std::optional<search::DeviceChoice> LeaseManager::FindDevice(const v1::Job& job)
   int best_rank = -1;
   for (const auto& [name, state] : workers_) {
     if (!state.is_live || state.is_draining || state.is_leaving) continue;
-    if (state.worker.state() == v1::Worker::STATE_QUARANTINED) continue;
+    if (IsQuarantined(state.worker)) continue;
     if (!Selects(job.worker_selector(), state.worker)) continue;
     v1::Dialect dialect = job.dialect();
     const bool has_cuda = HasDialect(state.worker.device(), v1::DIALECT_CUDA);
@@ -184,6 +197,9 @@ void LeaseManager::Synchronize(const v1::SynchronizeRequest& request, Reply repl
     if (!status.ok()) return reply(status);
   } else if (request.has_executing()) {
     TakeProgress(state, request.executing().lease_id());
+  } else if (IsQuarantined(state.worker) && !state.lease.empty()) {
+    // Granted before the canary failed, and not begun.
+    Lose(std::exchange(state.lease, ""), "quarantined");
   }
   Remember(state);
   Answer(state, request.has_executing(), std::move(reply));
@@ -221,6 +237,7 @@ absl::StatusOr<LeaseManager::WorkerState*> LeaseManager::Admit(
   }
   // A second call of one process: the first one's client has given up on it.
   if (state.held) std::exchange(state.held, nullptr)(IdleResponse(state));
+  LogQuarantine(state.worker, request.worker());
   state.worker = request.worker();
   state.is_live = true;
   state.is_leaving = request.is_leaving();
@@ -292,7 +309,7 @@ void LeaseManager::Answer(WorkerState& state, bool is_executing, Reply reply) {
   if (!state.lease.empty() && (is_executing || HasTask(state))) return reply(LeaseResponse(state));
   // One that works on what nobody wants is told to stop at once, not held.
   const bool takes_work = !is_executing && !state.is_draining && !state.is_leaving &&
-                          state.worker.state() != v1::Worker::STATE_QUARANTINED;
+                          !IsQuarantined(state.worker);
   if (!takes_work) {
     reply(IdleResponse(state));
     if (state.is_leaving) state.is_live = false;
@@ -484,7 +501,7 @@ void LeaseManager::ForgetLeases(const std::string& key) {
 
 bool LeaseManager::CanServe(const WorkerState& state, const Task& task) const {
   return state.is_live && !state.is_draining && !state.is_leaving &&
-         state.worker.state() != v1::Worker::STATE_QUARANTINED &&
+         !IsQuarantined(state.worker) &&
          Selects(task.work.selector, state.worker) &&
          HasDialect(state.worker.device(), task.work.dialect) &&
          search::DeviceClass(state.worker.device()) == task.work.device_class;
@@ -522,7 +539,8 @@ v1::SynchronizeResponse LeaseManager::LeaseResponse(WorkerState& state) {
 v1::SynchronizeResponse LeaseManager::IdleResponse(WorkerState& state) {
   // A worker that may work calls again at once and is held; another one has no
   // reason to hurry.
-  const bool is_waiting = !state.is_draining && !state.is_leaving;
+  const bool is_waiting =
+      !state.is_draining && !state.is_leaving && !IsQuarantined(state.worker);
   const absl::Time next = clock_.Now() + (is_waiting ? absl::ZeroDuration() : options_.interval);
   state.expires = next + options_.grace;
   v1::SynchronizeResponse response;
@@ -544,7 +562,9 @@ v1::Worker LeaseManager::Describe(const WorkerState& state) const {
     worker.set_state(v1::Worker::STATE_LOST);
   } else if (state.is_draining || state.is_leaving) {
     worker.set_state(v1::Worker::STATE_DRAINING);
-  } else if (worker.state() != v1::Worker::STATE_QUARANTINED) {
+  } else if (IsQuarantined(worker)) {
+    worker.set_state(v1::Worker::STATE_QUARANTINED);
+  } else {
     worker.set_state(has_lease ? v1::Worker::STATE_RUNNING : v1::Worker::STATE_IDLE);
   }
   return worker;

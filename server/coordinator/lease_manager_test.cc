@@ -207,6 +207,59 @@ TEST_CASE("LeaseManager answers a waiting worker after the hold", "[coordinator]
   CHECK(call->value().has_idle());
 }
 
+TEST_CASE("LeaseManager gives a quarantined worker no lease until it recovers", "[coordinator]") {
+  Farm farm;
+  v1::SynchronizeRequest sick = farm.Request("w", "");
+  sick.mutable_worker()->set_quarantine_reason("the canary fails: computed 1 where 2 is right");
+  farm.Send(sick);
+  farm.Submit("f");
+  CHECK_FALSE(farm.leases->FindDevice(v1::Job()));
+
+  const auto while_sick = farm.Send(sick);
+  const auto shown = farm.leases->LookupWorker("workers/w");
+  const auto recovered = farm.Idle("w");
+
+  CHECK(while_sick->value().has_idle());
+  CHECK(shown->state() == v1::Worker::STATE_QUARANTINED);
+  CHECK_THAT(shown->quarantine_reason(), Catch::StartsWith("the canary fails"));
+  CHECK_FALSE(recovered->lease().empty());
+  CHECK(farm.leases->LookupWorker("workers/w")->state() == v1::Worker::STATE_RUNNING);
+}
+
+TEST_CASE("The lease of a worker that is quarantined goes to another", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  const std::string lost = farm.Idle("a")->lease();
+  v1::SynchronizeRequest sick = farm.Request("a", "");
+  sick.mutable_worker()->set_quarantine_reason("the canary hangs");
+
+  farm.Send(sick);
+  const std::string taken = farm.Idle("b")->lease();
+  farm.Completed("b", taken);
+
+  CHECK_FALSE(taken.empty());
+  CHECK(taken != lost);
+  CHECK(farm.results["f"].size() == 1);
+}
+
+TEST_CASE("A result that comes with a quarantine is taken, and nothing is granted for it",
+          "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  farm.Submit("g");
+  v1::SynchronizeRequest request = farm.Request("w", "");
+  request.mutable_completed()->set_lease_id(farm.Idle("w")->lease());
+  *request.mutable_completed()->mutable_result() = Measured();
+  request.mutable_worker()->set_quarantine_reason("XID 79");
+
+  const auto call = farm.Send(request);
+
+  CHECK(call->value().has_idle());
+  CHECK(farm.results["f"].size() == 1);
+  CHECK(farm.results["g"].empty());
+  CHECK(farm.leases->LookupWorker("workers/w")->activity().empty());
+}
+
 TEST_CASE("LeaseManager records a result before it tells the search", "[coordinator]") {
   Farm farm;
   farm.Submit("f");

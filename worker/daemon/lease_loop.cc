@@ -21,17 +21,25 @@ constexpr absl::Duration kLastRetry = absl::Seconds(3);
 // one that does not from being called in a busy loop.
 constexpr absl::Duration kIdlePause = absl::Milliseconds(10);
 
+// It does not hold the call of a worker that takes no work.
+constexpr absl::Duration kSickPause = absl::Milliseconds(500);
+
+// Between two looks at a device that does not work.
+constexpr absl::Duration kCheckInterval = absl::Seconds(30);
+
 absl::Time ToTime(const google::protobuf::Timestamp& time) {
   return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
 }
 
 }  // namespace
 
-LeaseLoop::LeaseLoop(CoordinatorClient& client, base::Clock& clock, v1::Worker worker, Work work)
+LeaseLoop::LeaseLoop(CoordinatorClient& client, base::Clock& clock, v1::Worker worker, Work work,
+                     CheckHealth check_health)
     : client_(client),
       clock_(clock),
       worker_(std::move(worker)),
       work_(std::move(work)),
+      check_health_(std::move(check_health)),
       instance_id_(base::MakeUuid4()),
       worker_thread_([this](std::stop_token stop) { WorkUntilStopped(std::move(stop)); }) {}
 
@@ -47,7 +55,7 @@ void LeaseLoop::WorkUntilStopped(std::stop_token stop) {
     v1::Lease lease;
     {
       absl::MutexLock lock(&mu_);
-      while (!stop.stop_requested() && (!current_ || current_->result)) changed_.Wait(&mu_);
+      AwaitLease(stop);
       if (stop.stop_requested()) return;
       lease = current_->lease;
       is_working_ = true;
@@ -59,12 +67,44 @@ void LeaseLoop::WorkUntilStopped(std::stop_token stop) {
       has_news_ = true;
       changed_.SignalAll();
     });
+    std::string reason = check_health_();
     absl::MutexLock lock(&mu_);
     is_working_ = false;
     has_news_ = true;
+    Quarantine(std::move(reason));
     if (current_ && current_->lease.id() == lease.id()) current_->result = std::move(result);
     changed_.SignalAll();
   }
+}
+
+// Until there is work to begin. In quarantine the health is looked at meanwhile.
+void LeaseLoop::AwaitLease(const std::stop_token& stop) {
+  absl::Time next_check = clock_.Now() + kCheckInterval;
+  while (!stop.stop_requested() && (!current_ || current_->result)) {
+    if (quarantine_reason_.empty()) {
+      changed_.Wait(&mu_);
+    } else if (clock_.Now() < next_check) {
+      clock_.Wait(changed_, mu_, next_check);
+    } else {
+      mu_.Unlock();
+      std::string reason = check_health_();
+      mu_.Lock();
+      Quarantine(std::move(reason));
+      next_check = clock_.Now() + kCheckInterval;
+    }
+  }
+}
+
+void LeaseLoop::Quarantine(std::string reason) {
+  if (reason == quarantine_reason_) return;
+  if (reason.empty()) {
+    base::Log(base::LogLevel::kInfo, "the device works again");
+  } else {
+    base::Log(base::LogLevel::kError, "the device is quarantined", {{"reason", reason}});
+  }
+  quarantine_reason_ = std::move(reason);
+  has_news_ = true;
+  changed_.SignalAll();
 }
 
 v1::SynchronizeRequest LeaseLoop::Describe(bool is_leaving) {
@@ -74,6 +114,7 @@ v1::SynchronizeRequest LeaseLoop::Describe(bool is_leaving) {
   request.set_is_leaving(is_leaving);
   absl::MutexLock lock(&mu_);
   has_news_ = false;
+  request.mutable_worker()->set_quarantine_reason(quarantine_reason_);
   if (!current_) {
     request.mutable_idle();
   } else if (current_->result) {
@@ -152,7 +193,9 @@ absl::Status LeaseLoop::Run(std::stop_token stop) {
     Adopt(request, *response);
     if (IsIdle()) {
       if (is_leaving) return absl::OkStatus();
-      AwaitChange(clock_.Now() + kIdlePause, stop);
+      AwaitChange(clock_.Now() + (request.worker().quarantine_reason().empty() ? kIdlePause
+                                                                               : kSickPause),
+                  stop);
     } else {
       AwaitChange(ToTime(response->next_synchronization_time()), stop);
     }

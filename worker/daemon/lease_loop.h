@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -35,8 +36,14 @@ class LeaseLoop {
   using Work = std::function<v1::LeaseResult(const v1::Lease& lease,
                                              const std::function<void(v1::Stage)>& progress)>;
 
+  // Why the device must not be worked on; empty when it may. Called on the work
+  // thread after every lease, and every 30 s while it says something: the worker
+  // is quarantined meanwhile and takes no lease.
+  using CheckHealth = std::function<std::string()>;
+
   // Borrows client and clock, which must outlive it.
-  LeaseLoop(CoordinatorClient& client, base::Clock& clock, v1::Worker worker, Work work);
+  LeaseLoop(CoordinatorClient& client, base::Clock& clock, v1::Worker worker, Work work,
+            CheckHealth check_health = [] { return std::string(); });
   ~LeaseLoop();
 
   // Until `stop` is requested and the lease in hand is done and reported.
@@ -54,6 +61,8 @@ class LeaseLoop {
   };
 
   void WorkUntilStopped(std::stop_token stop);
+  void AwaitLease(const std::stop_token& stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Quarantine(std::string reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   v1::SynchronizeRequest Describe(bool is_leaving);
   void Adopt(const v1::SynchronizeRequest& sent, const v1::SynchronizeResponse& response);
   bool IsIdle();
@@ -63,6 +72,7 @@ class LeaseLoop {
   base::Clock& clock_;
   const v1::Worker worker_;
   const Work work_;
+  const CheckHealth check_health_;
   const std::string instance_id_;
   std::atomic<bool> is_cancelled_ = false;
 
@@ -72,6 +82,8 @@ class LeaseLoop {
   std::optional<Current> current_ ABSL_GUARDED_BY(mu_);
   // The work thread is inside work_.
   bool is_working_ ABSL_GUARDED_BY(mu_) = false;
+  // What check_health_ said last.
+  std::string quarantine_reason_ ABSL_GUARDED_BY(mu_);
   // Something happened that the coordinator should hear of at once.
   bool has_news_ ABSL_GUARDED_BY(mu_) = false;
 

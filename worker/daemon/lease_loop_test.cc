@@ -3,9 +3,12 @@
 
 #include <catch2/catch.hpp>
 #include <deque>
+#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "common/testing/fake_clock.h"
 #include "common/testing/status_matchers.h"
 
 namespace mtmc::worker {
@@ -24,6 +27,7 @@ class FakeCoordinator : public CoordinatorClient {
                                                       absl::Duration) override {
     absl::MutexLock lock(&mu_);
     ++calls;
+    reasons.insert(request.worker().quarantine_reason());
     if (failures_left > 0 && request.has_completed()) {
       --failures_left;
       return absl::UnavailableError("restarting");
@@ -43,7 +47,9 @@ class FakeCoordinator : public CoordinatorClient {
       leases_.pop_front();
       called_off.clear();
     }
-    if (leases_.empty()) {
+    if (!request.worker().quarantine_reason().empty()) {
+      response.mutable_idle();
+    } else if (leases_.empty()) {
       stop.request_stop();
     } else {
       response.mutable_lease()->set_id(leases_.front());
@@ -56,6 +62,8 @@ class FakeCoordinator : public CoordinatorClient {
   absl::StatusOr<std::string> Download(const v1::Digest&) override { return std::string(); }
 
   std::vector<std::string> results;
+  // What the worker said of its device.
+  std::set<std::string> reasons;
   std::string called_off;
   std::stop_source stop;
   int failures_left = 0;
@@ -129,6 +137,30 @@ TEST_CASE("LeaseLoop calls work off when the coordinator no longer wants it", "[
 
   CHECK(was_cancelled);
   CHECK(coordinator.results == std::vector<std::string>{"b:done"});
+}
+
+TEST_CASE("LeaseLoop takes no lease in quarantine and recovers by itself", "[worker]") {
+  FakeCoordinator coordinator({"a", "b"});
+  testing::FakeClock clock;
+  int checks = 0;
+  LeaseLoop loop(
+      coordinator, clock, {}, [](const v1::Lease&, const auto&) { return Reason("done"); },
+      [&]() -> std::string { return ++checks <= 2 ? "the canary hangs" : ""; });
+  const std::jthread time([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      clock.Advance(absl::Seconds(1));
+      std::this_thread::yield();
+    }
+  });
+  const absl::Time start = clock.Now();
+
+  CHECK_THAT(loop.Run(coordinator.stop.get_token()), IsOk());
+
+  CHECK(coordinator.results == std::vector<std::string>{"a:done", "b:done"});
+  CHECK(coordinator.reasons == std::set<std::string>{"", "the canary hangs"});
+  // After each lease, and twice in quarantine.
+  CHECK(checks == 4);
+  CHECK(clock.Now() - start >= absl::Seconds(60));
 }
 
 TEST_CASE("LeaseLoop ends when its version is refused", "[worker]") {
