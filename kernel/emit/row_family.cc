@@ -7,6 +7,7 @@
 #include "common/base/status_macros.h"
 #include "kernel/emit/index_algebra.h"
 #include "kernel/emit/row_kernel.h"
+#include "kernel/emit/row_mapping.h"
 #include "kernel/graph/text.h"
 
 namespace mtmc::kernel {

@@ -6,7 +6,7 @@
 namespace mtmc::kernel {
 
 // Pooling: each output element reduces a small window that one thread reads.
-// Knobs as in `row_kernel.h`, always by row.
+// Knobs as in `row_mapping.h`, always by row.
 const Family& WindowFamily();
 
 }  // namespace mtmc::kernel
