@@ -192,7 +192,7 @@ Outcome<uint64_t> PlanRunner::Digest() {
   return tensors_.Digest();
 }
 
-Outcome<std::vector<StepActivity>> PlanRunner::Profile() {
+Outcome<PlanProfile> PlanRunner::Profile(bool with_counters) {
   MTMC_CHECK(is_executed_);
   // A captured graph is left out: its kernels cannot be told apart by step. The
   // steps rebind its tensors, so it is dropped.
@@ -202,9 +202,16 @@ Outcome<std::vector<StepActivity>> PlanRunner::Profile() {
   for (size_t i = 0; i < steps_.size(); ++i) {
     steps.push_back([this, i] { return RunStep(i); });
   }
-  auto activity = device_.Profile(steps);
   tensors_.DropPublished();
-  return activity;
+  auto activities = device_.Profile(steps);
+  if (!activities.ok()) return activities.failure();
+  PlanProfile profile{.activities = *std::move(activities)};
+  if (with_counters) {
+    auto counters = device_.Count(steps);
+    if (!counters.ok()) return counters.failure();
+    profile.counters = *std::move(counters);
+  }
+  return profile;
 }
 
 const LaunchCommand* PlanRunner::FindLaunch(size_t step) const {

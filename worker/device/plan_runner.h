@@ -16,6 +16,13 @@
 
 namespace mtmc::worker {
 
+// What the device did in each step of a plan, in plan order.
+struct PlanProfile {
+  std::vector<StepActivity> activities;
+  // Empty unless asked for.
+  StepCounters counters;
+};
+
 // A loaded program: its plan, its tensors and its kernels on one device.
 //
 //   auto runner = PlanRunner::Create(device, library, {.program = ..., .binary = ...});
@@ -67,7 +74,7 @@ class PlanRunner {
 
   // What each step did, in plan order. A plan that captures runs without its
   // graph here and needs a new Execute afterwards.
-  Outcome<std::vector<StepActivity>> Profile();
+  Outcome<PlanProfile> Profile(bool with_counters);
 
   const kernel::Program& program() const { return options_.program; }
 

@@ -101,12 +101,14 @@ TEST_CASE("OpenClDevice times the executed plan", "[opencl]") {
   REQUIRE_FALSE((*runner)->Execute({{"x", Bytes(x)}}, 0));
 
   auto sample = (*runner)->Time(/*is_cold=*/true);
-  auto activity = (*runner)->Profile();
+  auto profile = (*runner)->Profile(/*with_counters=*/true);
 
   REQUIRE(sample.ok());
   CHECK(sample->seconds > 0);
-  REQUIRE(activity.ok());
-  CHECK(activity->size() == 2);
+  REQUIRE(profile.ok());
+  CHECK(profile->activities.size() == 2);
+  CHECK(profile->counters.steps.empty());
+  CHECK_FALSE(profile->counters.missing.empty());
   CHECK_FALSE((*runner)->CheckMemory());
 }
 

@@ -4,7 +4,6 @@
 
 // The listener below needs Catch's reporter interfaces.
 #define CATCH_CONFIG_EXTERNAL_INTERFACES
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <iostream>
@@ -15,15 +14,11 @@
 #include <vector>
 
 #include "common/base/temp_dir.h"
-#include "common/config/python_environment.h"
-#include "kernel/program/parser.h"
 #include "mtmc/v1/builder.pb.h"
 #include "mtmc/v1/runner.pb.h"
 #include "worker/builder/client.h"
-#include "worker/cuda/nvrtc_compiler.h"
-#include "worker/device/plan_runner.h"
-#include "worker/runner/backend.h"
 #include "worker/runner/client.h"
+#include "worker/runner/gpu_fixture.h"
 #include "worker/runner/shared_file.h"
 
 namespace mtmc::worker {
@@ -40,86 +35,6 @@ struct ResultPrinter : Catch::TestEventListenerBase {
 };
 
 CATCH_REGISTER_LISTENER(ResultPrinter)
-
-using Floats = std::vector<float>;
-
-constexpr char kPlugin[] = MTMC_BINARY_DIR "/../lib/mtmc_aten_cuda.so";
-
-std::span<const std::byte> Bytes(const Floats& values) { return std::as_bytes(std::span(values)); }
-
-// The GPU in this process, opened once; null where there is none.
-class Gpu {
- public:
-  static Gpu* Find() {
-    static Gpu* gpu = Open().release();
-    if (!gpu) std::cout << "SKIPPED: there is no CUDA device\n";
-    return gpu;
-  }
-
-  Outcome<std::unique_ptr<PlanRunner>> Load(const std::string& text,
-                                            std::vector<std::string> allowed = {}) {
-    const kernel::ParseResult parsed = kernel::ParseProgram(text);
-    INFO(kernel::ToText(parsed.diagnostics));
-    REQUIRE(parsed.program.has_value());
-    const kernel::Bindings bindings = kernel::DefaultBindings(*parsed.program);
-    const CompileResult compiled = compiler->Compile(text, bindings);
-    INFO(compiled.log);
-    REQUIRE_FALSE(compiled.failure);
-    return PlanRunner::Create(*backend.device, backend.library.get(),
-                              {.program = *parsed.program,
-                               .bindings = bindings,
-                               .binary = compiled.binary,
-                               .allowed_calls = std::move(allowed)});
-  }
-
-  ToolPaths tools;
-  Backend backend;
-  std::unique_ptr<NvrtcCompiler> compiler;
-
- private:
-  static std::unique_ptr<Gpu> Open() {
-    auto environment = config::PythonEnvironment::Probe();
-    if (!environment.ok()) return nullptr;
-    auto gpu = std::make_unique<Gpu>();
-    gpu->tools = ToolPaths::From(*environment);
-    auto backend = OpenBackend({.dialect = kernel::Dialect::kCuda,
-                                .aten_plugin = kPlugin,
-                                .measures_rates = true,
-                                .tools = gpu->tools});
-    if (!backend.ok()) {
-      std::cout << backend.status().message() << std::endl;
-      return nullptr;
-    }
-    gpu->backend = *std::move(backend);
-    auto compiler =
-        NvrtcCompiler::Create({.library = gpu->tools.nvrtc,
-                               .include_dir = gpu->tools.cuda_include_dir,
-                               .compute_capability = gpu->backend.facts.compute_capability});
-    if (!compiler.ok()) return nullptr;
-    gpu->compiler = *std::move(compiler);
-    return gpu;
-  }
-};
-
-Floats OutputOf(PlanRunner& plan, size_t index = 0) {
-  auto outputs = plan.Outputs();
-  REQUIRE(outputs.ok());
-  Floats values(static_cast<size_t>((*outputs)[index].tensor->type.elements()));
-  REQUIRE_FALSE((*outputs)[index].buffer->Download(std::as_writable_bytes(std::span(values))));
-  return values;
-}
-
-// Of 21 cold samples, in seconds.
-double MedianOf(PlanRunner& plan) {
-  std::vector<double> samples;
-  for (int i = 0; i < 21; ++i) {
-    auto sample = plan.Time(/*is_cold=*/true);
-    REQUIRE(sample.ok());
-    samples.push_back(sample->seconds);
-  }
-  std::nth_element(samples.begin(), samples.begin() + 10, samples.end());
-  return samples[10];
-}
 
 std::string Describe(const MaybeFailure& failure) {
   return failure ? failure->message + "\n" + failure->diagnostics : "";
@@ -332,23 +247,25 @@ TEST_CASE("A profile tells each step's time and resources", "[gpu]") {
   REQUIRE_FALSE((*plan)->Execute({{"x", Bytes(x)}, {"w", Bytes(w)}}, 0xA5));
   const double before = MedianOf(**plan);
 
-  auto activity = (*plan)->Profile();
+  auto profile = (*plan)->Profile(/*with_counters=*/false);
 
-  REQUIRE(activity.ok());
-  REQUIRE(activity->size() == 3);
-  for (const StepActivity& step : *activity) CHECK(step.seconds > 0);
-  CHECK((*activity)[1].registers_per_thread > 0);
+  REQUIRE(profile.ok());
+  const std::vector<StepActivity>& activity = profile->activities;
+  REQUIRE(activity.size() == 3);
+  for (const StepActivity& step : activity) CHECK(step.seconds > 0);
+  CHECK(activity[1].registers_per_thread > 0);
+  CHECK(activity[1].occupancy_ratio > 0);
   const double after = MedianOf(**plan);
   std::cout << "profile from " << gpu->backend.device->profile_source() << ": "
-            << (*activity)[0].seconds * 1e6 << ", " << (*activity)[1].seconds * 1e6 << ", "
-            << (*activity)[2].seconds * 1e6 << " us; plan before " << before * 1e6 << " us, after "
+            << activity[0].seconds * 1e6 << ", " << activity[1].seconds * 1e6 << ", "
+            << activity[2].seconds * 1e6 << " us; plan before " << before * 1e6 << " us, after "
             << after * 1e6 << " us" << std::endl;
   CHECK(gpu->backend.device->profile_source() == "cupti");
   // A profiler that stays attached doubles the time of a plan this short.
   CHECK(after < 1.5 * before);
-  auto again = (*plan)->Profile();
+  auto again = (*plan)->Profile(/*with_counters=*/false);
   REQUIRE(again.ok());
-  CHECK(again->front().seconds > 0);
+  CHECK(again->activities.front().seconds > 0);
 }
 
 namespace {
@@ -369,7 +286,7 @@ struct Processes {
   void Open(RunnerClient& runner) {
     v1::RunnerRequest request;
     request.mutable_open()->set_backend(v1::DIALECT_CUDA);
-    request.mutable_open()->set_aten_plugin(kPlugin);
+    request.mutable_open()->set_aten_plugin(kCudaPlugin);
     const auto reply = runner.Call(request, absl::Seconds(60));
     INFO(reply.detail);
     REQUIRE(reply.is_answered());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "kernel/graph/graph_proto.h"
@@ -83,7 +84,7 @@ absl::StatusOr<MaybeFailure> RunnerService::Dispatch(const v1::RunnerRequest& re
     case v1::RunnerRequest::kPublish:
       return Publish(response);
     case v1::RunnerRequest::kProfile:
-      return Profile(response);
+      return Profile(request.profile(), response);
     case v1::RunnerRequest::kUnload:
       Unload();
       return MaybeFailure();
@@ -268,11 +269,16 @@ absl::Status RunnerService::PublishFile(const std::vector<PlanRunner::Output>& o
   return absl::OkStatus();
 }
 
-MaybeFailure RunnerService::Profile(v1::RunnerResponse& response) {
+MaybeFailure RunnerService::Profile(const v1::RunnerRequest::Profile& profile,
+                                    v1::RunnerResponse& response) {
   if (!plan_ || !plan_->is_executed()) return NotExecuted();
-  auto activity = plan_->Profile();
-  if (!activity.ok()) return activity.failure();
-  *response.mutable_profile() = MakeProfile(*plan_, *activity, backend_->device->profile_source());
+  const absl::Time start = absl::Now();
+  auto profiled = plan_->Profile(profile.with_counters());
+  if (!profiled.ok()) return profiled.failure();
+  v1::Profile& answer = *response.mutable_profile();
+  answer = MakeProfile(*plan_, *profiled, backend_->device->profile_source());
+  if (!profile.with_counters()) answer.set_missing_counters("they were not asked for");
+  answer.set_collection_seconds(absl::ToDoubleSeconds(absl::Now() - start));
   return std::nullopt;
 }
 

@@ -43,7 +43,7 @@ class RunnerService {
                                          v1::RunnerResponse& response);
   MaybeFailure Time(const v1::RunnerRequest::Time& time, v1::RunnerResponse& response);
   absl::StatusOr<MaybeFailure> Publish(v1::RunnerResponse& response);
-  MaybeFailure Profile(v1::RunnerResponse& response);
+  MaybeFailure Profile(const v1::RunnerRequest::Profile& profile, v1::RunnerResponse& response);
   absl::StatusOr<MaybeFailure> Dispatch(const v1::RunnerRequest& request,
                                         v1::RunnerResponse& response);
   absl::Status PublishFile(const std::vector<PlanRunner::Output>& outputs,

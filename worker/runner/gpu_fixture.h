@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "worker/builder/tool_paths.h"
+#include "worker/cuda/nvrtc_compiler.h"
+#include "worker/device/plan_runner.h"
+#include "worker/runner/backend.h"
+
+namespace mtmc::worker {
+
+using Floats = std::vector<float>;
+
+// The plug-in of library calls, beside the test's program.
+inline constexpr char kCudaPlugin[] = MTMC_BINARY_DIR "/../lib/mtmc_aten_cuda.so";
+
+std::span<const std::byte> Bytes(const Floats& values);
+
+// For tests: the GPU in this process, opened once.
+class Gpu {
+ public:
+  // Null where there is none; says so then.
+  static Gpu* Find();
+
+  // REQUIRES (of the test): the text parses and compiles.
+  Outcome<std::unique_ptr<PlanRunner>> Load(const std::string& text,
+                                            std::vector<std::string> allowed = {});
+
+  ToolPaths tools;
+  Backend backend;
+  std::unique_ptr<NvrtcCompiler> compiler;
+
+ private:
+  static std::unique_ptr<Gpu> Open();
+};
+
+// An output of the last execution.
+Floats OutputOf(PlanRunner& plan, size_t index = 0);
+
+// Of 21 cold samples, in seconds.
+double MedianOf(PlanRunner& plan);
+
+}  // namespace mtmc::worker
