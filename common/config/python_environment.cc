@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/base/run_process.h"
+#include "common/base/string_view.h"
 #include "common/config/paths.h"
 #include "common/rpc/error.h"
 
@@ -51,6 +52,10 @@ if cuda:
     print('nvrtc_library=' + first(os.path.join(cuda, 'lib', 'libnvrtc.so.1[0-9]')))
     print('cupti_library=' + first(os.path.join(cuda, 'lib', 'libcupti.so.1[0-9]')))
 print('pyopencl=' + folder('pyopencl'))
+real = os.path.dirname(os.path.realpath(sys.executable))
+places = [sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(sys.executable), real]
+print('folders=' + os.pathsep.join(dict.fromkeys(
+    p for p in places + sys.path if os.path.isdir(p) and os.path.isabs(p) and p != '/')))
 )py";
 
 bool IsFile(const std::filesystem::path& path) {
@@ -89,13 +94,21 @@ std::map<std::string, std::string> ParseLines(const std::string& text) {
   return values;
 }
 
+std::vector<std::filesystem::path> ToPaths(const std::string& joined) {
+  std::vector<std::filesystem::path> paths;
+  for (const auto path : absl::StrSplit(joined, ':', absl::SkipEmpty())) {
+    paths.emplace_back(base::ToStd(path));
+  }
+  return paths;
+}
+
 }  // namespace
 
 std::string PythonEnvironment::LibraryPath() const {
-  std::vector<std::string> folders;
-  if (!torch_lib_dir.empty()) folders.push_back(torch_lib_dir.string());
-  if (!cuda_lib_dir.empty()) folders.push_back(cuda_lib_dir.string());
-  return absl::StrJoin(folders, ":");
+  std::vector<std::string> entries;
+  if (!torch_lib_dir.empty()) entries.push_back(torch_lib_dir.string());
+  if (!cuda_lib_dir.empty()) entries.push_back(cuda_lib_dir.string());
+  return absl::StrJoin(entries, ":");
 }
 
 absl::StatusOr<PythonEnvironment> PythonEnvironment::Probe(const std::filesystem::path& python) {
@@ -126,6 +139,7 @@ absl::StatusOr<PythonEnvironment> PythonEnvironment::Probe(const std::filesystem
                            .cuda_include_dir = values["cuda_include_dir"],
                            .nvrtc_library = values["nvrtc_library"],
                            .cupti_library = values["cupti_library"],
+                           .folders = ToPaths(values["folders"]),
                            .has_nvidia_device = std::filesystem::exists("/dev/nvidiactl"),
                            .has_pyopencl = !values["pyopencl"].empty()};
 }

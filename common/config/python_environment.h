@@ -27,6 +27,8 @@ struct PythonEnvironment {
   // libnvrtc.so.13 and libcupti.so.13.
   std::filesystem::path nvrtc_library;
   std::filesystem::path cupti_library;
+  // Folders that the interpreter reads: its own, and those of its modules.
+  std::vector<std::filesystem::path> folders;
   // Whether an NVIDIA driver is loaded; asks neither the driver nor PyTorch.
   bool has_nvidia_device = false;
   // Whether the package pyopencl is there (OpenCL exports need it).

@@ -73,13 +73,17 @@ std::optional<int> ReadDecidedEnd(pid_t process) {
   return code;
 }
 
-// How `process`, which closed its channel, ends by itself; absent when it does not.
-std::optional<base::ExitReason> AwaitOwnEnd(base::Subprocess& process) {
+// How the program of `process`, which closed its channel, ends by itself; absent
+// when it does not.
+std::optional<base::ExitReason> AwaitOwnEnd(base::Subprocess& process,
+                                            const std::optional<Confinement>& confinement) {
   const absl::Time deadline = absl::Now() + kFarewell;
   while (absl::Now() < deadline) {
     auto reason = process.Wait(absl::Now() + kFarewellSlice);
     if (reason.ok()) return *reason;
-    if (const auto code = ReadDecidedEnd(process.pid())) {
+    const pid_t program =
+        confinement ? FindProgram(confinement->isolation, process.pid()) : process.pid();
+    if (const auto code = ReadDecidedEnd(program)) {
       base::ExitReason decided;
       if (WIFSIGNALED(*code)) {
         decided.signal = WTERMSIG(*code);
@@ -129,6 +133,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(Options option
   start.standard_error = base::Stdio::Pipe();
   start.inherited_fds = {{.fd = pair.child.get(), .child_fd = kChannelFd}};
   MTMC_RETURN_IF_ERROR(base::MakeFolder(absl::StrCat(options.scratch, "/pocl")));
+  if (options.confinement) MTMC_RETURN_IF_ERROR(Confine(*options.confinement, start));
   MTMC_ASSIGN_OR_RETURN(base::Subprocess process, base::Subprocess::Start(start));
   pair.child.reset();
   return std::unique_ptr<ChildProcess>(
@@ -173,7 +178,7 @@ bool ChildProcess::AwaitAnswer(absl::Time deadline) {
 // about to exit by itself in the first case: its own exit code says more than our
 // signal.
 ChildProcess::Answer ChildProcess::Dead(const std::string& message) {
-  const auto reason = AwaitOwnEnd(*process_);
+  const auto reason = AwaitOwnEnd(*process_, options_.confinement);
   const int64_t exceeded_bytes = watch_->exceeded_bytes();
   const std::string text = absl::StrCat(Bury(), "\n", message);
   if (exceeded_bytes > 0) {

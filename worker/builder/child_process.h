@@ -14,6 +14,7 @@
 #include "common/base/message_channel.h"
 #include "common/base/subprocess.h"
 #include "worker/builder/child_watch.h"
+#include "worker/sandbox/confine.h"
 
 namespace google::protobuf {
 class MessageLite;
@@ -36,6 +37,8 @@ class ChildProcess {
     std::string scratch;
     // For the log.
     std::string name;
+    // The rights of the process; absent: those of the daemon.
+    std::optional<Confinement> confinement;
     // Largest resident set of the process and its descendants; 0 is no limit.
     int64_t max_resident_bytes = 0;
     // Asked every 50 ms while an exchange waits; true kills the process.

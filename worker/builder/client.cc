@@ -24,6 +24,7 @@ Reply<v1::BuilderResponse> BuilderClient::Call(const v1::BuilderRequest& request
     auto started = ChildProcess::Start({.argv = std::move(argv),
                                         .scratch = options_.scratch,
                                         .name = "builder",
+                                        .confinement = options_.confinement,
                                         .is_cancelled = options_.is_cancelled});
     if (!started.ok()) {
       Reply<v1::BuilderResponse> reply{.ending = Reply<v1::BuilderResponse>::Ending::kUnavailable,

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "worker/builder/child_process.h"
@@ -21,6 +22,8 @@ class BuilderClient final : public BuilderParty {
     // Private folder for the compilers' caches and the process's log.
     std::string scratch;
     ToolPaths tools;
+    // The rights of the process; absent: those of the daemon.
+    std::optional<Confinement> confinement;
     // Asked every 50 ms while a call waits; true kills the process.
     std::function<bool()> is_cancelled = [] { return false; };
   };

@@ -83,6 +83,7 @@ class ReferenceClient::Process {
     start.standard_input = base::Stdio::Pipe();
     start.standard_output = base::Stdio::Pipe();
     start.standard_error = base::Stdio::File(log);
+    if (options.confinement) MTMC_RETURN_IF_ERROR(Confine(*options.confinement, start));
     MTMC_ASSIGN_OR_RETURN(base::Subprocess process, base::Subprocess::Start(start));
     for (base::UniqueFd* fd : {&process.standard_input(), &process.standard_output()}) {
       ::fcntl(fd->get(), F_SETFL, ::fcntl(fd->get(), F_GETFL) | O_NONBLOCK);

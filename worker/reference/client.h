@@ -3,9 +3,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/time/time.h"
+#include "worker/sandbox/confine.h"
 #include "worker/verify/party.h"
 
 namespace mtmc::worker {
@@ -27,6 +29,8 @@ class ReferenceClient : public ReferenceParty {
     std::string package_folder;
     // Private folder for shared tensors and the process's log.
     std::string scratch;
+    // The rights of the process; absent: those of the daemon.
+    std::optional<Confinement> confinement;
     // Asked every 50 ms while a call waits; true kills the process.
     std::function<bool()> is_cancelled = [] { return false; };
   };

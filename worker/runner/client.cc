@@ -198,6 +198,7 @@ absl::StatusOr<RunnerClient::Runner> RunnerClient::Start() {
                         ChildProcess::Start({.argv = std::move(argv),
                                              .scratch = options_.scratch,
                                              .name = "runner",
+                                             .confinement = options_.confinement,
                                              .max_resident_bytes = options_.max_resident_bytes,
                                              .is_cancelled = options_.is_cancelled}));
   if (open_) {

@@ -44,6 +44,8 @@ class RunnerClient final : public RunnerParty {
     // Private folder for outputs and caches.
     std::string scratch;
     ToolPaths tools;
+    // The rights of the process; absent: those of the daemon.
+    std::optional<Confinement> confinement;
     // Of one process; 0 is no limit.
     int64_t max_resident_bytes = 0;
     // Asked every 50 ms while a call waits; true kills the process.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/sandbox/confine.h"
 
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -23,12 +25,19 @@ constexpr size_t kMaxSpecBytes = size_t{128} << 10;
 // writable ones, emptied at every start.
 absl::StatusOr<std::string> PrivateFolder(const Confinement& confinement) {
   if (confinement.isolation.mechanisms.contains(Mechanism::kMountNamespace)) return "/tmp";
-  if (confinement.profile.writable.empty()) {
-    return absl::InvalidArgumentError("the profile has no writable folder");
+  if (confinement.rights.writable.empty()) {
+    return absl::InvalidArgumentError("the rights name no writable folder");
   }
-  const std::string folder = absl::StrCat(confinement.profile.writable.front(), "/private");
+  const std::string folder = absl::StrCat(confinement.rights.writable.front(), "/private");
   MTMC_RETURN_IF_ERROR(base::MakeFolder(folder));
   return folder;
+}
+
+// The one child of `process`, 0 if there is none.
+pid_t ChildOf(pid_t process) {
+  std::ifstream file(absl::StrCat("/proc/", process, "/task/", process, "/children"));
+  pid_t child = 0;
+  return file >> child ? child : 0;
 }
 
 }  // namespace
@@ -38,25 +47,35 @@ absl::Status Confine(const Confinement& confinement, base::SubprocessOptions& st
   if (start.argv.empty() || start.argv[0].empty() || start.argv[0][0] != '/') {
     return absl::InvalidArgumentError("the program must be an absolute path");
   }
-  LaunchSpec spec{.profile = confinement.profile,
+  LaunchSpec spec{.rights = confinement.rights,
                   .mechanisms = confinement.isolation.mechanisms,
                   .working_folder = start.working_folder.lexically_normal().string()};
-  for (const std::string& folder : spec.profile.writable) {
+  for (const std::string& folder : spec.rights.writable) {
     MTMC_RETURN_IF_ERROR(base::MakeFolder(folder));
   }
   MTMC_ASSIGN_OR_RETURN(const std::string home, PrivateFolder(confinement));
   for (const char* name : {"HOME", "TMPDIR"}) start.variables[name] = home;
+  // Packages that the user installed stay where they are.
+  if (const char* user_home = std::getenv("HOME")) {
+    start.variables["PYTHONUSERBASE"] = absl::StrCat(user_home, "/.local");
+  }
   start.variables["XDG_CACHE_HOME"] = home + "/.cache";
   // Without a password file, and in a Python that asks for its user.
   start.variables["USER"] = "mtmc";
   std::string json = ToJson(spec);
   if (json.size() >= kMaxSpecBytes) {
-    return absl::InvalidArgumentError("the profile names too many paths");
+    return absl::InvalidArgumentError("the rights name too many paths");
   }
   std::vector<std::string> argv = {confinement.isolation.launcher, "--spec", std::move(json), "--"};
   argv.insert(argv.end(), start.argv.begin(), start.argv.end());
   start.argv = std::move(argv);
   return absl::OkStatus();
+}
+
+pid_t FindProgram(const Isolation& isolation, pid_t launcher) {
+  if (!isolation.mechanisms.contains(Mechanism::kPidNamespace)) return launcher;
+  const pid_t init = ChildOf(launcher);
+  return init == 0 ? 0 : ChildOf(init);
 }
 
 }  // namespace mtmc::worker

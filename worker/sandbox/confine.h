@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include "absl/status/status.h"
 #include "worker/sandbox/isolation.h"
-#include "worker/sandbox/profile.h"
+#include "worker/sandbox/rights.h"
 
 namespace mtmc::base {
 struct SubprocessOptions;
@@ -13,11 +15,11 @@ namespace mtmc::worker {
 
 // How one child is to be started.
 struct Confinement {
-  Profile profile;
+  Rights rights;
   Isolation isolation;
 };
 
-// Changes `start` so that its program runs with the profile's rights alone: the
+// Changes `start` so that its program runs with these rights alone: the
 // launcher mtmc-sandbox comes first, puts the mechanisms on itself in order, and
 // becomes the program (its argv[0] must be an absolute path).
 //
@@ -28,9 +30,14 @@ struct Confinement {
 // The exit code or signal that the caller sees is the program's; a launcher that
 // cannot do all it was told exits with kLauncherFailed and says why on standard
 // error. The program never runs with less than it was told. HOME and TMPDIR
-// become private; without any mechanism nothing changes. The profile's writable
+// become private; without any mechanism nothing changes. Its writable
 // folders are made.
 absl::Status Confine(const Confinement& confinement, base::SubprocessOptions& start);
+
+// The process that runs the program, for who looks at it in /proc: with a pid
+// namespace it is a grandchild of `launcher`, which Confine() made of the program.
+// 0 when it is gone or not there yet.
+pid_t FindProgram(const Isolation& isolation, pid_t launcher);
 
 // Exit code of mtmc-sandbox when it could not start the program.
 inline constexpr int kLauncherFailed = 125;

@@ -134,7 +134,7 @@ absl::Status SetNoNewPrivileges() {
   return base::SystemError(errno, "set no_new_privs");
 }
 
-absl::Status SetLimits(const Profile::Limits& limits, bool counts_processes) {
+absl::Status SetLimits(const Rights::Limits& limits, bool counts_processes) {
   MTMC_RETURN_IF_ERROR(SetLimit(RLIMIT_CORE, 0, "core"));
   MTMC_RETURN_IF_ERROR(SetLimit(RLIMIT_NOFILE, limits.open_files, "open files"));
   MTMC_RETURN_IF_ERROR(SetLimit(RLIMIT_FSIZE, limits.file_bytes, "file size"));

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "worker/sandbox/profile.h"
+#include "worker/sandbox/rights.h"
 
 namespace mtmc::worker {
 
@@ -37,6 +37,6 @@ absl::Status DropCapabilities();
 absl::Status SetNoNewPrivileges();
 
 // Of the process; `counts_processes` where others of the user do not count.
-absl::Status SetLimits(const Profile::Limits& limits, bool counts_processes);
+absl::Status SetLimits(const Rights::Limits& limits, bool counts_processes);
 
 }  // namespace mtmc::worker

@@ -102,8 +102,8 @@ class Fields {
   std::set<std::string> taken_;
 };
 
-absl::StatusOr<Party> ParseParty(const std::string& name) {
-  for (const Party party : {Party::kReference, Party::kBuilder, Party::kRunner}) {
+absl::StatusOr<PartyKind> ParseParty(const std::string& name) {
+  for (const PartyKind party : {PartyKind::kReference, PartyKind::kBuilder, PartyKind::kRunner}) {
     if (NameOf(party) == name) return party;
   }
   return Refuse("party", "must be reference, builder or runner");
@@ -123,23 +123,23 @@ absl::StatusOr<LaunchSpec> FromJson(const json& object) {
   if (!object.is_object()) return Refuse("the specification", "must be an object");
   Fields fields(object);
   LaunchSpec spec;
-  Profile& profile = spec.profile;
+  Rights& rights = spec.rights;
   MTMC_ASSIGN_OR_RETURN(const std::string party, fields.Text("party"));
-  MTMC_ASSIGN_OR_RETURN(profile.party, ParseParty(party));
+  MTMC_ASSIGN_OR_RETURN(rights.party, ParseParty(party));
   MTMC_ASSIGN_OR_RETURN(const auto mechanisms, fields.Texts("mechanisms"));
   MTMC_ASSIGN_OR_RETURN(spec.mechanisms, ParseMechanisms(mechanisms));
   MTMC_ASSIGN_OR_RETURN(spec.working_folder, fields.Path("working_folder"));
-  MTMC_ASSIGN_OR_RETURN(profile.readable, fields.Paths("readable"));
-  MTMC_ASSIGN_OR_RETURN(profile.writable, fields.Paths("writable"));
-  MTMC_ASSIGN_OR_RETURN(profile.devices, fields.Paths("devices"));
-  MTMC_ASSIGN_OR_RETURN(profile.scratch_bytes, fields.Number("scratch_bytes"));
+  MTMC_ASSIGN_OR_RETURN(rights.readable, fields.Paths("readable"));
+  MTMC_ASSIGN_OR_RETURN(rights.writable, fields.Paths("writable"));
+  MTMC_ASSIGN_OR_RETURN(rights.devices, fields.Paths("devices"));
+  MTMC_ASSIGN_OR_RETURN(rights.scratch_bytes, fields.Number("scratch_bytes"));
   MTMC_ASSIGN_OR_RETURN(const uint64_t num_descriptors, fields.Number("num_descriptors"));
   if (num_descriptors > kMaxDescriptors) return Refuse("num_descriptors", "is too large");
-  profile.num_descriptors = static_cast<int>(num_descriptors);
-  MTMC_ASSIGN_OR_RETURN(profile.limits.open_files, fields.Number("open_files"));
-  MTMC_ASSIGN_OR_RETURN(profile.limits.processes, fields.Number("processes"));
-  MTMC_ASSIGN_OR_RETURN(profile.limits.file_bytes, fields.Number("file_bytes"));
-  MTMC_ASSIGN_OR_RETURN(profile.limits.address_bytes, fields.Number("address_bytes"));
+  rights.num_descriptors = static_cast<int>(num_descriptors);
+  MTMC_ASSIGN_OR_RETURN(rights.limits.open_files, fields.Number("open_files"));
+  MTMC_ASSIGN_OR_RETURN(rights.limits.processes, fields.Number("processes"));
+  MTMC_ASSIGN_OR_RETURN(rights.limits.file_bytes, fields.Number("file_bytes"));
+  MTMC_ASSIGN_OR_RETURN(rights.limits.address_bytes, fields.Number("address_bytes"));
   MTMC_RETURN_IF_ERROR(fields.Finish());
   return spec;
 }
@@ -147,23 +147,23 @@ absl::StatusOr<LaunchSpec> FromJson(const json& object) {
 }  // namespace
 
 std::string ToJson(const LaunchSpec& spec) {
-  const Profile& profile = spec.profile;
+  const Rights& rights = spec.rights;
   json mechanisms = json::array();
   for (const Mechanism mechanism : spec.mechanisms) {
     mechanisms.push_back(std::string(NameOf(mechanism)));
   }
-  const json object = {{"party", NameOf(profile.party)},
+  const json object = {{"party", NameOf(rights.party)},
                        {"mechanisms", std::move(mechanisms)},
                        {"working_folder", spec.working_folder},
-                       {"readable", profile.readable},
-                       {"writable", profile.writable},
-                       {"devices", profile.devices},
-                       {"scratch_bytes", profile.scratch_bytes},
-                       {"num_descriptors", static_cast<uint64_t>(profile.num_descriptors)},
-                       {"open_files", profile.limits.open_files},
-                       {"processes", profile.limits.processes},
-                       {"file_bytes", profile.limits.file_bytes},
-                       {"address_bytes", profile.limits.address_bytes}};
+                       {"readable", rights.readable},
+                       {"writable", rights.writable},
+                       {"devices", rights.devices},
+                       {"scratch_bytes", rights.scratch_bytes},
+                       {"num_descriptors", static_cast<uint64_t>(rights.num_descriptors)},
+                       {"open_files", rights.limits.open_files},
+                       {"processes", rights.limits.processes},
+                       {"file_bytes", rights.limits.file_bytes},
+                       {"address_bytes", rights.limits.address_bytes}};
   // A path may be any bytes; one that is not UTF-8 is refused by the parser.
   return object.dump(-1, ' ', false, json::error_handler_t::replace);
 }

@@ -6,13 +6,13 @@
 
 #include "absl/status/statusor.h"
 #include "worker/sandbox/mechanism.h"
-#include "worker/sandbox/profile.h"
+#include "worker/sandbox/rights.h"
 
 namespace mtmc::worker {
 
 // Everything that mtmc-sandbox is told, as its argument `--spec JSON`. A value.
 struct LaunchSpec {
-  Profile profile;
+  Rights rights;
   MechanismSet mechanisms;
   // Absolute; entered after the root is changed.
   std::string working_folder;

@@ -54,7 +54,7 @@ class Start {
   // nothing in it can undo them.
   absl::Status EnterNamespaces() {
     if (Has(Mechanism::kUserNamespace)) {
-      MTMC_RETURN_IF_ERROR(is_privileged_ ? GiveFolders(spec_.profile.writable)
+      MTMC_RETURN_IF_ERROR(is_privileged_ ? GiveFolders(spec_.rights.writable)
                                           : EnterUserNamespace());
     }
     int flags = 0;
@@ -70,12 +70,12 @@ class Start {
 
   absl::Status EnterRoot() const {
     if (!Has(Mechanism::kMountNamespace)) return absl::OkStatus();
-    return EnterMinimalRoot(spec_.profile, Has(Mechanism::kPidNamespace));
+    return EnterMinimalRoot(spec_.rights, Has(Mechanism::kPidNamespace));
   }
 
   absl::Status DropIdentity(bool enters_namespace) const {
     if (is_privileged_ && Has(Mechanism::kUserNamespace)) {
-      MTMC_RETURN_IF_ERROR(BecomeNobody(spec_.profile.devices));
+      MTMC_RETURN_IF_ERROR(BecomeNobody(spec_.rights.devices));
       if (enters_namespace) MTMC_RETURN_IF_ERROR(EnterUserNamespace());
     }
     if (Has(Mechanism::kNoCapabilities)) MTMC_RETURN_IF_ERROR(DropCapabilities());
@@ -91,9 +91,9 @@ class Start {
   }
 
   LandlockRules Rules() const {
-    LandlockRules rules{.readable = spec_.profile.readable,
-                        .writable = spec_.profile.writable,
-                        .devices = spec_.profile.devices};
+    LandlockRules rules{.readable = spec_.rights.readable,
+                        .writable = spec_.rights.writable,
+                        .devices = spec_.rights.devices};
     // Thread pools, allocators and drivers read their own status there.
     rules.readable.emplace_back("/proc");
     if (!Has(Mechanism::kMountNamespace)) return rules;
@@ -107,7 +107,7 @@ class Start {
   absl::Status LoadFilter() const {
     const bool has_landlock = Has(Mechanism::kLandlock);
     return LoadPartyFilter(
-        {.party = spec_.profile.party,
+        {.party = spec_.rights.party,
          .has_own_signals = Has(Mechanism::kPidNamespace) ||
                             (has_landlock && LandlockVersion() >= kLandlockScopes),
          .has_own_sockets =
@@ -124,13 +124,13 @@ class Start {
     if (chdir(spec_.working_folder.c_str()) != 0) {
       return base::SystemError(errno, "enter " + spec_.working_folder);
     }
-    if (close_range(static_cast<unsigned>(spec_.profile.num_descriptors), ~0U,
+    if (close_range(static_cast<unsigned>(spec_.rights.num_descriptors), ~0U,
                     CLOSE_RANGE_CLOEXEC) != 0) {
       return base::SystemError(errno, "close descriptors");
     }
     if (Has(Mechanism::kLimits)) {
       MTMC_RETURN_IF_ERROR(
-          SetLimits(spec_.profile.limits, Has(Mechanism::kUserNamespace)));
+          SetLimits(spec_.rights.limits, Has(Mechanism::kUserNamespace)));
     }
     if (Has(Mechanism::kLandlock)) MTMC_RETURN_IF_ERROR(RestrictWithLandlock(Rules()));
     if (Has(Mechanism::kSeccomp)) MTMC_RETURN_IF_ERROR(LoadFilter());

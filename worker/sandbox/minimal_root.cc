@@ -95,15 +95,15 @@ absl::Status Take(const std::string& path, uint64_t attributes, bool is_writable
   return absl::OkStatus();
 }
 
-absl::StatusOr<Parts> TakeAll(const Profile& profile) {
+absl::StatusOr<Parts> TakeAll(const Rights& rights) {
   Parts parts;
-  for (const std::string& path : profile.readable) {
+  for (const std::string& path : rights.readable) {
     MTMC_RETURN_IF_ERROR(Take(path, kSafe | MOUNT_ATTR_RDONLY, false, parts));
   }
-  for (const std::string& path : profile.devices) {
+  for (const std::string& path : rights.devices) {
     MTMC_RETURN_IF_ERROR(Take(path, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, false, parts));
   }
-  for (const std::string& path : profile.writable) {
+  for (const std::string& path : rights.writable) {
     MTMC_RETURN_IF_ERROR(Take(path, kSafe, true, parts));
   }
   // A folder before what lies in it.
@@ -259,12 +259,12 @@ absl::Status SwitchRoot(int root) {
 
 }  // namespace
 
-absl::Status EnterMinimalRoot(const Profile& profile, bool has_own_processes) {
+absl::Status EnterMinimalRoot(const Rights& rights, bool has_own_processes) {
   // What is mounted here must not appear outside, nor the reverse.
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
     return base::SystemError(errno, "make mounts private");
   }
-  MTMC_ASSIGN_OR_RETURN(const Parts parts, TakeAll(profile));
+  MTMC_ASSIGN_OR_RETURN(const Parts parts, TakeAll(rights));
   std::optional<base::UniqueFd> processes;
   if (!has_own_processes) {
     MTMC_ASSIGN_OR_RETURN(processes, CloneTree("/proc", kSafe));
@@ -276,7 +276,7 @@ absl::Status EnterMinimalRoot(const Profile& profile, bool has_own_processes) {
   for (const char* folder : kPrivateFolders) {
     MTMC_RETURN_IF_ERROR(MakeFolderWithin(root.get(), folder).status());
     MTMC_RETURN_IF_ERROR(
-        MountMemory(absl::StrCat(kStage, folder), profile.scratch_bytes, "1777"));
+        MountMemory(absl::StrCat(kStage, folder), rights.scratch_bytes, "1777"));
   }
   MTMC_RETURN_IF_ERROR(AddProcesses(root.get(), std::move(processes)));
   for (const Tree& tree : parts.trees) MTMC_RETURN_IF_ERROR(Attach(root.get(), tree));

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "worker/sandbox/profile.h"
+#include "worker/sandbox/rights.h"
 
 namespace mtmc::worker {
 
@@ -10,7 +10,7 @@ namespace mtmc::worker {
 inline constexpr const char* kPrivateFolders[] = {"/tmp", "/dev/shm"};
 
 // Replaces the root of this mount namespace by an empty one that holds what
-// `profile` names at the same paths: readable things read-only, writable folders
+// `rights` names at the same paths: readable things read-only, writable folders
 // as they are, device files, and a /proc. Nothing of the old root stays
 // reachable. The working folder is the new root afterwards.
 //
@@ -19,6 +19,6 @@ inline constexpr const char* kPrivateFolders[] = {"/tmp", "/dev/shm"};
 //
 // REQUIRES: a mount namespace of its own, and the right to mount in it. Needs
 // Linux 5.12. After a failure the root is in no defined state: exit.
-absl::Status EnterMinimalRoot(const Profile& profile, bool has_own_processes);
+absl::Status EnterMinimalRoot(const Rights& rights, bool has_own_processes);
 
 }  // namespace mtmc::worker

@@ -78,7 +78,7 @@ void AddSignals(Filter& filter, const FilterOptions& options) {
     }
   }
   // The parent kills by process group: who could leave it would outlive that.
-  if (options.has_own_signals || options.party == Party::kReference) {
+  if (options.has_own_signals || options.party == PartyKind::kReference) {
     filter.Add(kAllow, SCMP_SYS(setsid));
     filter.Add(kAllow, SCMP_SYS(setpgid));
   }
@@ -87,7 +87,7 @@ void AddSignals(Filter& filter, const FilterOptions& options) {
 // CUDA and Python's multiprocessing make local sockets; no party has any other.
 void AddSockets(Filter& filter, const FilterOptions& options) {
   filter.Add(kAllow, SCMP_SYS(socketpair), SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
-  if (options.party == Party::kBuilder) return;
+  if (options.party == PartyKind::kBuilder) return;
   filter.Add(kAllow, SCMP_SYS(socket), SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
   filter.AddAll(kAllow, LocalSocketCalls());
   if (options.has_own_sockets) filter.Add(kAllow, SCMP_SYS(connect));
@@ -105,7 +105,7 @@ absl::Status LoadPartyFilter(const FilterOptions& options) {
   filter.Add(kAllow, SCMP_SYS(prlimit64), SCMP_A0(SCMP_CMP_EQ, 0));
   AddSignals(filter, options);
   AddSockets(filter, options);
-  if (options.party == Party::kRunner) filter.Add(kAllow, SCMP_SYS(seccomp));
+  if (options.party == PartyKind::kRunner) filter.Add(kAllow, SCMP_SYS(seccomp));
   filter.AddAll(kRefuse, DangerousCalls());
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   // The leak check stops its own threads with it.

@@ -4,13 +4,13 @@
 #include <span>
 
 #include "absl/status/status.h"
-#include "worker/sandbox/profile.h"
+#include "worker/sandbox/rights.h"
 
 namespace mtmc::worker {
 
 // What the other mechanisms already see to; a filter without them refuses more.
 struct FilterOptions {
-  Party party = Party::kBuilder;
+  PartyKind party = PartyKind::kBuilder;
   // Signals reach its own processes only (pid namespace, or Landlock 6).
   bool has_own_signals = false;
   // Its file system holds no socket of others (mount and network namespaces).

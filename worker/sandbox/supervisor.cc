@@ -125,6 +125,9 @@ absl::Status Supervise(const NamespaceSteps& steps) {
   }
   writer.reset();
   CloseAllBut(reader.get());
+  // Into the daemon's group: a kill of the program's group leaves this process to
+  // see its end, which takes as long as a driver takes to free the device.
+  setpgid(0, getpgid(getppid()));
   int status = 0;
   const ssize_t count = read(reader.get(), &status, sizeof status);
   int init_status = 0;

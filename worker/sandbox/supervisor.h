@@ -19,8 +19,10 @@ namespace mtmc::worker {
 // same one; where the kernel refuses that, it is 2.
 //
 // Returns only if the namespace could not be made. Otherwise this process ends
-// as the program did: with its exit code, or by its signal. If it is killed, the
-// kernel kills init and with it every process of the namespace.
+// as the program did: with its exit code, or by its signal, and not before every
+// process of the namespace is gone. It leaves its process group, so that a kill
+// of the group reaches the program and is reported as its end. If this process is
+// killed, the kernel kills init and with it the namespace.
 //
 // REQUIRES: one thread, and unshare(CLONE_NEWPID) was called. `prepare` runs in
 // init before the program is made, `settle` in init afterwards, `become` in the

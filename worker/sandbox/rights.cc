@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/sandbox/profile.h"
+#include "worker/sandbox/rights.h"
 
 #include <glob.h>
 
@@ -61,9 +61,9 @@ std::vector<std::string> Clean(const std::vector<std::string>& paths) {
   return clean;
 }
 
-Profile::Limits LimitsOf(Party party) {
-  Profile::Limits limits;
-  if (party == Party::kBuilder) {
+Rights::Limits LimitsOf(PartyKind party) {
+  Rights::Limits limits;
+  if (party == PartyKind::kBuilder) {
     limits.processes = 512;
     limits.file_bytes = 2 * kGiB;
     // Compilers that need more are in a loop. Sanitizers reserve terabytes.
@@ -76,41 +76,41 @@ Profile::Limits LimitsOf(Party party) {
 
 }  // namespace
 
-std::string NameOf(Party party) {
+std::string NameOf(PartyKind party) {
   switch (party) {
-    case Party::kReference:
+    case PartyKind::kReference:
       return "reference";
-    case Party::kBuilder:
+    case PartyKind::kBuilder:
       return "builder";
-    case Party::kRunner:
+    case PartyKind::kRunner:
       return "runner";
-    case Party::kDaemon:
+    case PartyKind::kDaemon:
       return "daemon";
   }
   return "";
 }
 
-Profile MakeProfile(Party party, ProfileOptions options) {
-  MTMC_CHECK(party != Party::kDaemon);
-  Profile profile{.party = party, .num_descriptors = options.num_descriptors};
-  profile.limits = LimitsOf(party);
+Rights MakeRights(PartyKind party, RightsOptions options) {
+  MTMC_CHECK(party != PartyKind::kDaemon);
+  Rights rights{.party = party, .num_descriptors = options.num_descriptors};
+  rights.limits = LimitsOf(party);
   // torch.compile keeps its caches there; the others need room for one link.
-  profile.scratch_bytes = party == Party::kReference ? 8 * kGiB : 1 * kGiB;
-  profile.readable = std::move(options.readable);
-  profile.readable.insert(profile.readable.end(), std::begin(kSystemFolders),
+  rights.scratch_bytes = party == PartyKind::kReference ? 8 * kGiB : 1 * kGiB;
+  rights.readable = std::move(options.readable);
+  rights.readable.insert(rights.readable.end(), std::begin(kSystemFolders),
                           std::end(kSystemFolders));
-  profile.devices.assign(std::begin(kPlainDevices), std::end(kPlainDevices));
-  AddFoldersOfVariable("LD_LIBRARY_PATH", profile.readable);
-  AddFoldersOfVariable("OCL_ICD_VENDORS", profile.readable);
+  rights.devices.assign(std::begin(kPlainDevices), std::end(kPlainDevices));
+  AddFoldersOfVariable("LD_LIBRARY_PATH", rights.readable);
+  AddFoldersOfVariable("OCL_ICD_VENDORS", rights.readable);
   if (options.has_gpu) {
-    profile.readable.insert(profile.readable.end(), std::begin(kGpuFolders),
+    rights.readable.insert(rights.readable.end(), std::begin(kGpuFolders),
                             std::end(kGpuFolders));
-    AddMatches("/dev/nvidia*", profile.devices);
+    AddMatches("/dev/nvidia*", rights.devices);
   }
-  profile.readable = Clean(profile.readable);
-  profile.devices = Clean(profile.devices);
-  profile.writable = Clean(options.writable);
-  return profile;
+  rights.readable = Clean(rights.readable);
+  rights.devices = Clean(rights.devices);
+  rights.writable = Clean(options.writable);
+  return rights;
 }
 
 }  // namespace mtmc::worker

@@ -14,13 +14,13 @@ namespace mtmc::worker {
 // | builder   | compilers           | start the linker; no GPU                   |
 // | runner    | candidates' kernels | GPU; gives up the rest with Seal() (seal.h) |
 // | daemon    | our code            | network, all its user's files              |
-enum class Party { kReference, kBuilder, kRunner, kDaemon };
+enum class PartyKind { kReference, kBuilder, kRunner, kDaemon };
 
-std::string NameOf(Party party);
+std::string NameOf(PartyKind party);
 
 // The rights of one party, whatever the host allows. A value; paths are
 // absolute. Readable and device paths that do not exist are passed over.
-struct Profile {
+struct Rights {
   struct Limits {
     uint64_t open_files = 4096;
     // Processes and threads; needs a user namespace, where only its own count.
@@ -31,7 +31,7 @@ struct Profile {
     uint64_t address_bytes = 0;
   };
 
-  Party party = Party::kBuilder;
+  PartyKind party = PartyKind::kBuilder;
   // Files and folders that it may read and execute.
   std::vector<std::string> readable;
   // Folders that it may change, besides private ones for TMPDIR and /dev/shm.
@@ -45,7 +45,7 @@ struct Profile {
   Limits limits;
 };
 
-struct ProfileOptions {
+struct RightsOptions {
   // On top of what every process of that party needs from the host.
   std::vector<std::string> readable;
   std::vector<std::string> writable;
@@ -53,7 +53,7 @@ struct ProfileOptions {
   int num_descriptors = 3;
 };
 
-// The profile of a child on this host. REQUIRES: `party` is not kDaemon.
-Profile MakeProfile(Party party, ProfileOptions options);
+// The rights of a child on this host. REQUIRES: `party` is not kDaemon.
+Rights MakeRights(PartyKind party, RightsOptions options);
 
 }  // namespace mtmc::worker
