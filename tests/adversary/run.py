@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tries every cheat of the catalogue on one device.
+
+    python run.py --bin build/release/bin --device opencl:0 --json adversary.json
+
+Prints one line for each attempt that succeeded, and the counts. Needs PyTorch in
+MTMC_PYTHON or in the interpreter that runs it.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import catalogue
+import harness
+import judges
+
+
+def cases_of(device, is_ci):
+    """(row, name, attempt, case) of every attempt that `device` can run."""
+    dialect = harness.dialect_of(device)
+    found = []
+    for row, entry in catalogue.ROWS.items():
+        for attempt in entry.attempts:
+            if dialect not in attempt.dialects or (is_ci and not attempt.in_ci):
+                continue
+            stem = pathlib.Path(attempt.program).stem
+            name = ".".join(part for part in (row, stem, attempt.variant) if part)
+            text = harness.translate(
+                catalogue.FOLDER / attempt.program, dialect, attempt.replace
+            ).replace("PUBLIC_ANSWER", repr(public_answer()))
+            case = harness.Case(
+                name=name,
+                problem=catalogue.PROBLEMS / f"{attempt.problem}.py",
+                text=text,
+                dialect=dialect,
+                options=attempt.all_options(),
+                allowed_calls=attempt.calls,
+                precision=attempt.precision,
+                randomize=attempt.randomize,
+            )
+            found.append((row, name, attempt, case))
+    # Problems together; what must come last stays last.
+    return sorted(found, key=lambda one: (one[0] == "D7", one[2].problem, one[3].randomize))
+
+
+_ANSWER = []
+
+
+def public_answer():
+    """What problems/scalar.py answers on the public seed of a CPU."""
+    if not _ANSWER:
+        code = "import torch; torch.manual_seed(0); print(torch.randn(1).item() + 1)"
+        done = subprocess.run([python(), "-c", code], capture_output=True, text=True, check=True)
+        _ANSWER.append(float(done.stdout))
+    return _ANSWER[0]
+
+
+def python():
+    """The interpreter that has PyTorch."""
+    return os.environ.get("MTMC_PYTHON") or sys.executable
+
+
+def inspect(bin_folder, problem):
+    """What loading `problem` tells about it, on a CPU."""
+    package = pathlib.Path(bin_folder).resolve().parent / "share/mtmc/python"
+    request = {"sequence": 1, "load": {"path": str(problem), "problem": {}, "device": "cpu"}}
+    with tempfile.TemporaryDirectory(prefix="mtmc-inspect-") as scratch:
+        done = subprocess.run(
+            [python(), "-m", "mtmc_reference", "--scratch", scratch],
+            input=json.dumps(request) + "\n",
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+            env={**os.environ, "PYTHONPATH": str(package)},
+        )
+    return json.loads(done.stdout.splitlines()[0]).get("loaded", {}).get("inspection", {})
+
+
+def judge_of(attempt):
+    """The attempt's judge; a set of kinds means refused."""
+    if isinstance(attempt.refused_by, frozenset):
+        return judges.refused(attempt.refused_by)
+    return attempt.refused_by
+
+
+def run(bin_folder, device, is_ci, timeout):
+    """(summary, every attempt's outcome by name)."""
+    entries = cases_of(device, is_ci)
+    results = harness.evaluate(bin_folder, device, [case for *_, case in entries], timeout)
+    results["inspection:constant"] = inspect(bin_folder, catalogue.PROBLEMS / "constant.py")
+    outcomes = {}
+    for row, name, attempt, _ in entries:
+        result = results.get(name)
+        reason = judge_of(attempt)(result, results) if result else "no result"
+        outcomes[name] = {
+            "row": row,
+            "cheat": catalogue.ROWS[row].title,
+            "defence": attempt.defence,
+            "outcome": harness.describe(result),
+            "accepted": reason,
+            "wall_seconds": (result or {}).get("wall_seconds"),
+        }
+    rows = {outcome["row"] for outcome in outcomes.values()} - {"A0"}
+    bad = {outcome["row"] for outcome in outcomes.values() if outcome["accepted"]}
+    summary = {
+        "device": device,
+        "adversary_rows": len(rows),
+        "adversary_attempts": len(outcomes),
+        "adversary_accepted": len(bad),
+    }
+    return summary, outcomes
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bin", required=True, help="folder of the programs")
+    parser.add_argument("--device", default="opencl:0", help="opencl:N or cuda:N")
+    parser.add_argument("--json", help="file for every attempt's outcome")
+    parser.add_argument("--ci", action="store_true", help="leave out the costly attempts")
+    parser.add_argument("--timeout", type=float, default=1500, help="seconds for all")
+    flags = parser.parse_args()
+    summary, outcomes = run(flags.bin, flags.device, flags.ci, flags.timeout)
+    for name, outcome in outcomes.items():
+        if outcome["accepted"]:
+            print(f"ACCEPTED {name} ({outcome['cheat']}): {outcome['accepted']}")
+    print(json.dumps(summary))
+    if flags.json:
+        pathlib.Path(flags.json).write_text(
+            json.dumps({"summary": summary, "attempts": outcomes}, indent=1) + "\n"
+        )
+    return 1 if summary["adversary_accepted"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
