@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <fstream>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -25,27 +24,30 @@ int64_t ResidentBytes(pid_t process) {
   return file >> total >> resident ? resident * page : 0;
 }
 
-// Each thread has children of its own.
-void AppendChildren(pid_t process, std::vector<pid_t>& processes) {
+}  // namespace
+
+std::vector<pid_t> ChildrenOf(pid_t process) {
+  std::vector<pid_t> children;
   const std::string folder = absl::StrCat("/proc/", process, "/task");
   DIR* tasks = ::opendir(folder.c_str());
-  if (!tasks) return;
+  if (!tasks) return children;
+  // Each thread has children of its own.
   while (const dirent* entry = ::readdir(tasks)) {
     if (entry->d_name[0] == '.') continue;
     std::ifstream file(absl::StrCat(folder, "/", entry->d_name, "/children"));
-    for (pid_t child = 0; file >> child;) processes.push_back(child);
+    for (pid_t child = 0; file >> child;) children.push_back(child);
   }
   ::closedir(tasks);
+  return children;
 }
-
-}  // namespace
 
 int64_t ResidentBytesOfTree(pid_t root) {
   std::vector<pid_t> processes = {root};
   int64_t bytes = 0;
   for (size_t i = 0; i < std::min(processes.size(), kMaxProcesses); ++i) {
     bytes += ResidentBytes(processes[i]);
-    AppendChildren(processes[i], processes);
+    const std::vector<pid_t> children = ChildrenOf(processes[i]);
+    processes.insert(processes.end(), children.begin(), children.end());
   }
   return bytes;
 }

@@ -4,8 +4,12 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <vector>
 
 namespace mtmc::worker {
+
+// The processes that `process` has started and that are not reaped.
+std::vector<pid_t> ChildrenOf(pid_t process);
 
 // Bytes of host memory that `root` and its descendants hold, pages that they
 // share counted once per process; 0 when `root` is gone. From /proc, about 20 us
