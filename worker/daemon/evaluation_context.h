@@ -10,6 +10,7 @@
 #include "common/base/clock.h"
 #include "google/protobuf/duration.pb.h"
 #include "mtmc/v1/device.pb.h"
+#include "mtmc/v1/evaluation.pb.h"
 #include "mtmc/v1/tensor.pb.h"
 #include "worker/verify/party.h"
 
@@ -34,8 +35,12 @@ struct EvaluationContext {
     std::string session;
     // Names of the isolation mechanisms in force.
     std::vector<std::string> isolation;
+    // The level that they add up to.
+    v1::Isolation isolation_level = v1::ISOLATION_PROCESS;
     // PyTorch's name of the device: `cpu` or `cuda:0`.
     std::string torch_device = "cpu";
+    // Lets the next call to the runner go to a new process; may be empty.
+    std::function<void()> renew_runner = {};
   };
 
   // Local path of a blob, fetched if it is not there yet. Thread-safe.

@@ -10,9 +10,9 @@
 #include "mtmc/v1/builder.pb.h"
 #include "mtmc/v1/reference.pb.h"
 #include "mtmc/v1/runner.pb.h"
+#include "worker/daemon/confirmation.h"
 #include "worker/daemon/inspection.h"
 #include "worker/daemon/roofline.h"
-#include "worker/daemon/session.h"
 #include "worker/daemon/sweep.h"
 #include "worker/verify/failure.h"
 
@@ -40,6 +40,7 @@ EvaluationRun::EvaluationRun(const EvaluationContext& context,
   evaluation().set_worker(context.options.worker);
   evaluation().set_session(context.options.session);
   for (const std::string& name : context.options.isolation) evaluation().add_isolation(name);
+  evaluation().set_isolation_level(context.options.isolation_level);
 }
 
 v1::LeaseResult EvaluationRun::Execute() {
@@ -50,12 +51,20 @@ v1::LeaseResult EvaluationRun::Execute() {
 }
 
 MaybeEnd EvaluationRun::RunStages() {
+  if (options_.min_isolation() > context_.options.isolation_level) return TooLittleIsolation();
   MaybeEnd end = InStage(v1::STAGE_BUILD, &EvaluationRun::Build);
   if (!end) end = InStage(v1::STAGE_VERIFY, &EvaluationRun::Verify);
   if (!end) end = InStage(v1::STAGE_TUNE, &EvaluationRun::Tune);
   if (!end) end = InStage(v1::STAGE_MEASURE, &EvaluationRun::Measure);
   if (!end && !options_.omit_profile()) end = InStage(v1::STAGE_PROFILE, &EvaluationRun::Profile);
   return end;
+}
+
+MaybeEnd EvaluationRun::TooLittleIsolation() const {
+  return WorkerTrouble("ISOLATION_TOO_LOW",
+                       absl::StrCat("the job asks for ", v1::Isolation_Name(options_.min_isolation()),
+                                    ", this worker has ",
+                                    v1::Isolation_Name(context_.options.isolation_level)));
 }
 
 MaybeEnd EvaluationRun::InStage(v1::Stage stage, MaybeEnd (EvaluationRun::*body)()) {
@@ -87,6 +96,8 @@ void EvaluationRun::Finish(StageEnd end) {
     *evaluation().mutable_failure() = std::move(failure);
     evaluation().clear_measurement();
     evaluation().clear_comparisons();
+    evaluation().clear_confirmation();
+    evaluation().clear_confirmed();
   }
 }
 
@@ -146,6 +157,7 @@ MaybeEnd EvaluationRun::Verify() { return VerifyVariant(variants_.front()); }
 MaybeEnd EvaluationRun::VerifyVariant(const BuiltVariant& variant) {
   const absl::Duration timeout = TimeoutOr(options_.verify_timeout(), kVerifyTimeout);
   if (MaybeEnd end = LoadVariant(variant, timeout)) return end;
+  loaded_variant_ = static_cast<size_t>(&variant - variants_.data());
   *evaluation().mutable_tuned() = variant.variant.parameters();
   const int seeds = options_.hidden_seeds() > 0 ? options_.hidden_seeds() : kDefaultHiddenSeeds;
   const Verification verification =
@@ -186,35 +198,65 @@ MaybeEnd EvaluationRun::Tune() {
 }
 
 MaybeEnd EvaluationRun::Measure() {
-  const absl::Duration timeout = TimeoutOr(options_.measure_timeout(), kMeasureTimeout);
-  auto session = MeasureSession(context_.parties.runner, context_.parties.reference,
-                                context_.clock, options_, timeout);
-  if (auto* failure = std::get_if<v1::Failure>(&session)) return std::move(*failure);
-  if (const auto* trouble = std::get_if<ReferenceTrouble>(&session)) {
-    return WorkerTrouble(*trouble);
-  }
-  auto& measured = std::get<MeasuredSession>(session);
-  *evaluation().mutable_measurement() = std::move(measured.measurement);
-  evaluation().mutable_comparisons()->Assign(measured.comparisons.begin(),
-                                             measured.comparisons.end());
-  if (MaybeEnd end = Accept(verifier_.Recheck(timeout))) return end;
+  MeasuredSession session;
+  if (MaybeEnd end = TakeSession(session)) return end;
+  *evaluation().mutable_measurement() = session.measurement;
+  evaluation().mutable_comparisons()->Assign(session.comparisons.begin(),
+                                             session.comparisons.end());
   const double seconds = evaluation().measurement().median_seconds();
-  if (options_.hot_cache() || !IsImpossible(inspection_, context_.options.device, seconds)) {
-    return std::nullopt;
+  if (!options_.hot_cache() && IsImpossible(inspection_, context_.options.device, seconds)) {
+    return Convict(MakeFailure(
+        v1::Failure::KIND_CHEAT, stage_,
+        absl::StrCat("measured ", seconds * 1e3, " ms, below what memory bandwidth allows")));
   }
-  evaluation().set_verdict(v1::Evaluation::VERDICT_CHEATED);
-  return MakeFailure(
-      v1::Failure::KIND_CHEAT, stage_,
-      absl::StrCat("measured ", seconds * 1e3, " ms, below what memory bandwidth allows"));
+  return NeedsConfirmation(options_, session) ? MeasureAgain() : std::nullopt;
 }
 
-// Failing here does not fail the candidate: it is correct and timed.
+// A second session, in a new process.
+MaybeEnd EvaluationRun::MeasureAgain() {
+  const absl::Duration timeout = TimeoutOr(options_.measure_timeout(), kMeasureTimeout);
+  if (context_.options.renew_runner) context_.options.renew_runner();
+  if (MaybeEnd end = LoadVariant(variants_[loaded_variant_], timeout)) return end;
+  const Verification verification = verifier_.VerifyAgain(timeout);
+  if (const auto& trouble = verifier_.trouble()) return WorkerTrouble(*trouble);
+  if (verification.failure) return Convict(*verification.failure);
+  MeasuredSession session;
+  if (MaybeEnd end = TakeSession(session)) return end;
+  Confirm(session, evaluation());
+  return std::nullopt;
+}
+
+MaybeEnd EvaluationRun::TakeSession(MeasuredSession& session) {
+  const absl::Duration timeout = TimeoutOr(options_.measure_timeout(), kMeasureTimeout);
+  auto taken = MeasureSession(
+      {context_.parties.runner, context_.parties.reference, verifier_}, context_.clock, options_,
+      timeout, *evaluation().mutable_checks());
+  if (auto* failure = std::get_if<v1::Failure>(&taken)) return Convict(std::move(*failure));
+  if (const auto* trouble = std::get_if<ReferenceTrouble>(&taken)) return WorkerTrouble(*trouble);
+  session = std::move(std::get<MeasuredSession>(taken));
+  evaluation().set_kernel_seconds(evaluation().kernel_seconds() + session.kernel_seconds);
+  return std::nullopt;
+}
+
+// The candidate was verified, but what it did later says otherwise.
+MaybeEnd EvaluationRun::Convict(v1::Failure failure) {
+  failure.set_stage(stage_);
+  const auto verdict = VerdictOf(failure.kind());
+  if (verdict != v1::Evaluation::VERDICT_UNSPECIFIED) evaluation().set_verdict(verdict);
+  return failure;
+}
+
+// A profile that cannot be had does not fail the candidate: it is correct and
+// timed. One that contradicts the time does.
 MaybeEnd EvaluationRun::Profile() {
   v1::RunnerRequest request;
   request.mutable_profile();
   auto reply = context_.parties.runner.Call(request, kProfileTimeout);
   if (reply.is_answered() && reply.response.has_profile()) {
     *evaluation().mutable_profile() = std::move(*reply.response.mutable_profile());
+  }
+  if (auto failure = CheckActivity(evaluation().profile(), evaluation().measurement())) {
+    return Convict(*std::move(failure));
   }
   Explain(SpeedOfLightOf(inspection_, context_.options.device),
           evaluation().measurement().median_seconds(), *evaluation().mutable_profile());

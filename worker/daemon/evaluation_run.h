@@ -10,6 +10,7 @@
 #include "mtmc/v1/worker.pb.h"
 #include "worker/daemon/evaluation_context.h"
 #include "worker/daemon/program_build.h"
+#include "worker/daemon/session.h"
 #include "worker/daemon/stage_end.h"
 #include "worker/verify/verifier.h"
 
@@ -31,6 +32,7 @@ class EvaluationRun {
 
  private:
   MaybeEnd RunStages();
+  MaybeEnd TooLittleIsolation() const;
   MaybeEnd InStage(v1::Stage stage, MaybeEnd (EvaluationRun::*body)());
   void Finish(StageEnd end);
 
@@ -44,6 +46,9 @@ class EvaluationRun {
   MaybeEnd LoadReference();
   MaybeEnd LoadVariant(const BuiltVariant& variant, absl::Duration timeout);
   MaybeEnd VerifyVariant(const BuiltVariant& variant);
+  MaybeEnd TakeSession(MeasuredSession& session);
+  MaybeEnd MeasureAgain();
+  MaybeEnd Convict(v1::Failure failure);
   MaybeEnd Accept(const Verification& verification);
   void Unload();
 
@@ -59,6 +64,8 @@ class EvaluationRun {
   v1::Inspection inspection_;
   // Those that compiled; the default one is first.
   std::vector<BuiltVariant> variants_;
+  // Index of the one on the device.
+  size_t loaded_variant_ = 0;
   v1::LeaseResult result_;
 };
 

@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/daemon/session.h"
 
-#include <optional>
+#include <numeric>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "mtmc/v1/runner.pb.h"
+#include "worker/daemon/timed_candidate.h"
+#include "worker/device/clock_filter.h"
 #include "worker/measure/comparison.h"
 #include "worker/measure/interleaved.h"
+#include "worker/measure/statistics.h"
 
 namespace mtmc::worker {
 namespace {
-
-// Length of one turn: long against the cost of a turn (two pipe messages, about
-// 0.2 ms), short against a drift of the clock.
-constexpr absl::Duration kBlockTime = absl::Milliseconds(50);
 
 constexpr int kDefaultMinSamples = 20;
 constexpr double kDefaultMaxNoise = 0.005;
@@ -46,47 +43,53 @@ Sampler BaselineSampler(ReferenceParty& reference, v1::Baseline baseline, bool i
     time.set_warmups(warmups);
     const auto reply = reference.Call(request, deadline - absl::Now());
     if (!reply.is_answered() || reply.response.has_failure()) return ReferenceError(reply);
-    const auto& samples = reply.response.timed().samples_seconds();
-    return SampleBlock{.seconds = {samples.begin(), samples.end()}};
+    const auto& timed = reply.response.timed();
+    return SampleBlock{.seconds = {timed.samples_seconds().begin(), timed.samples_seconds().end()},
+                       .clock_hertz = timed.clock_hertz()};
   };
 }
 
-// Samples of the loaded program. A failure of the candidate is kept aside,
-// because a Sampler can only say that it failed.
-class CandidateSampler {
- public:
-  CandidateSampler(RunnerParty& runner, bool is_cold, absl::Time deadline)
-      : runner_(runner), is_cold_(is_cold), deadline_(deadline) {}
+// The samples and one warm-up of each turn.
+double SumSeconds(const Series& series) {
+  const std::vector<double> seconds = series.Seconds();
+  return std::accumulate(seconds.begin(), seconds.end(), 0.0) +
+         Median(seconds) * static_cast<double>(series.turns.size());
+}
 
-  absl::StatusOr<SampleBlock> Take(int count, int warmups) {
-    v1::RunnerRequest request;
-    request.mutable_time()->set_samples(count);
-    request.mutable_time()->set_is_cold(is_cold_);
-    request.mutable_time()->set_warmups(warmups);
-    const auto reply = runner_.Call(request, deadline_ - absl::Now());
-    failure_ = FailureOf(reply, v1::STAGE_MEASURE);
-    if (failure_) return absl::AbortedError(failure_->message());
-    const auto& timed = reply.response.timed();
-    return SampleBlock{.seconds = {timed.samples_seconds().begin(), timed.samples_seconds().end()},
-                       .throttled = timed.throttled_samples()};
+// Drops the turns whose clock was another than in most, as long as enough turns
+// stay for an interval.
+void DropShiftedTurns(Series& series) {
+  std::vector<double> clocks;
+  for (const SampleBlock& turn : series.turns) clocks.push_back(turn.clock_hertz);
+  const std::vector<bool> is_steady =
+      FindSteadyClocks(clocks, NoiseStoppingRule::Options().min_turns);
+  for (size_t i = 0; i < series.turns.size(); ++i) {
+    if (is_steady[i]) continue;
+    SampleBlock& turn = series.turns[i];
+    turn.shifted += static_cast<int>(turn.seconds.size());
+    turn.seconds.clear();
   }
+}
 
-  const std::optional<v1::Failure>& failure() const { return failure_; }
+double ClockOf(const Series& series) {
+  std::vector<double> clocks;
+  for (const SampleBlock& turn : series.turns) {
+    if (!turn.seconds.empty()) clocks.push_back(turn.clock_hertz);
+  }
+  return UsualClock(clocks);
+}
 
- private:
-  RunnerParty& runner_;
-  const bool is_cold_;
-  const absl::Time deadline_;
-  std::optional<v1::Failure> failure_;
-};
-
-v1::Measurement ToMeasurement(const InterleavedSamples::Series& series, bool is_cold,
+v1::Measurement ToMeasurement(const Series& series, bool is_cold,
                               StoppingRule::Reason stopped_by) {
+  const std::vector<double> seconds = series.Seconds();
   v1::Measurement measurement;
-  measurement.set_median_seconds(Median(series.seconds));
-  measurement.set_noise_ratio(NoiseRatio(series.seconds));
-  measurement.mutable_samples_seconds()->Assign(series.seconds.begin(), series.seconds.end());
-  measurement.set_throttled_samples(series.throttled);
+  measurement.set_median_seconds(Median(seconds));
+  measurement.set_noise_ratio(NoiseRatio(seconds));
+  measurement.set_error_ratio(MedianErrorRatio(seconds));
+  measurement.mutable_samples_seconds()->Assign(seconds.begin(), seconds.end());
+  measurement.set_throttled_samples(series.CountThrottled());
+  measurement.set_shifted_samples(series.CountShifted());
+  measurement.set_clock_hertz(ClockOf(series));
   measurement.set_is_cold(is_cold);
   measurement.set_stopped_by(std::string(ToText(stopped_by)));
   return measurement;
@@ -106,11 +109,10 @@ v1::Comparison::Outcome ToProto(ComparisonResult::Outcome outcome) {
   return v1::Comparison::OUTCOME_UNSPECIFIED;
 }
 
-v1::Comparison ToComparison(v1::Baseline baseline,
-                            const InterleavedSamples::Series& baseline_series,
-                            const InterleavedSamples::Series& candidate, bool is_cold,
+v1::Comparison ToComparison(v1::Baseline baseline, const Series& baseline_series,
+                            const Series& candidate, bool is_cold,
                             StoppingRule::Reason stopped_by) {
-  const ComparisonResult result = CompareSamples(baseline_series.seconds, candidate.seconds, {});
+  const ComparisonResult result = CompareSeries(baseline_series, candidate, {});
   v1::Comparison comparison;
   comparison.set_baseline(baseline);
   comparison.set_outcome(ToProto(result.outcome));
@@ -158,37 +160,45 @@ absl::StatusOr<std::vector<v1::BaselineTime>> TimeBaselines(
     const auto baseline = static_cast<v1::Baseline>(number);
     const Sampler sampler = BaselineSampler(reference, baseline, /*is_cold=*/true, deadline);
     MTMC_ASSIGN_OR_RETURN(const InterleavedSamples samples,
-                          SampleInterleaved(sampler, {}, NoiseStoppingRule({}), clock, kBlockTime));
+                          SampleInterleaved(sampler, {}, NoiseStoppingRule({}), clock));
+    const std::vector<double> seconds = samples.candidate.Seconds();
     v1::BaselineTime& time = times.emplace_back();
     time.set_baseline(baseline);
-    time.set_median_seconds(Median(samples.candidate.seconds));
-    time.set_noise_ratio(NoiseRatio(samples.candidate.seconds));
-    time.set_samples(static_cast<int32_t>(samples.candidate.seconds.size()));
+    time.set_median_seconds(Median(seconds));
+    time.set_noise_ratio(NoiseRatio(seconds));
+    time.set_samples(static_cast<int32_t>(seconds.size()));
   }
   return times;
 }
 
 std::variant<MeasuredSession, v1::Failure, ReferenceTrouble> MeasureSession(
-    RunnerParty& runner, ReferenceParty& reference, base::Clock& clock,
-    const v1::EvaluationOptions& options, absl::Duration timeout) {
+    const SessionParties& parties, base::Clock& clock, const v1::EvaluationOptions& options,
+    absl::Duration timeout, v1::VerificationSummary& checks) {
   const absl::Time deadline = absl::Now() + timeout;
   const bool is_cold = !options.hot_cache();
   const std::vector<v1::Baseline> baselines = BaselinesOf(options);
-  CandidateSampler candidate(runner, is_cold, deadline);
+  TimedCandidate candidate(parties.runner, parties.verifier,
+                           {.is_cold = is_cold, .deadline = deadline});
   std::vector<Sampler> samplers;
   for (const v1::Baseline baseline : baselines) {
-    samplers.push_back(BaselineSampler(reference, baseline, is_cold, deadline));
+    samplers.push_back(BaselineSampler(parties.reference, baseline, is_cold, deadline));
   }
-  const auto samples =
+  auto samples =
       SampleInterleaved([&](int count, int warmups) { return candidate.Take(count, warmups); },
-                        samplers, RuleOf(options), clock, kBlockTime);
+                        samplers, RuleOf(options), clock);
+  absl::Status status = samples.status();
+  if (status.ok()) status = candidate.Conclude(samples->candidate.Seconds());
+  candidate.AddCounts(checks);
   if (candidate.failure()) return *candidate.failure();
-  if (!samples.ok())
-    return ReferenceTrouble{"BASELINE_FAILED", std::string(samples.status().message())};
+  if (candidate.trouble()) return *candidate.trouble();
+  if (!status.ok()) return ReferenceTrouble{"BASELINE_FAILED", std::string(status.message())};
 
-  MeasuredSession session;
+  MeasuredSession session{.kernel_seconds = SumSeconds(samples->candidate)};
+  DropShiftedTurns(samples->candidate);
   session.measurement = ToMeasurement(samples->candidate, is_cold, samples->stopped_by);
   for (size_t i = 0; i < baselines.size(); ++i) {
+    session.kernel_seconds += SumSeconds(samples->baselines[i]);
+    DropShiftedTurns(samples->baselines[i]);
     session.comparisons.push_back(ToComparison(baselines[i], samples->baselines[i],
                                                samples->candidate, is_cold, samples->stopped_by));
   }

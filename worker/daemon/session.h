@@ -12,7 +12,6 @@
 #include "mtmc/v1/evaluation.pb.h"
 #include "mtmc/v1/problem.pb.h"
 #include "mtmc/v1/reference.pb.h"
-#include "worker/measure/statistics.h"
 #include "worker/verify/party.h"
 #include "worker/verify/verifier.h"
 
@@ -32,16 +31,25 @@ absl::StatusOr<std::vector<v1::BaselineTime>> TimeBaselines(
     ReferenceParty& reference, const google::protobuf::RepeatedField<int>& baselines,
     base::Clock& clock, absl::Duration timeout);
 
-// One measurement of a loaded and executed program against its baselines.
+// One measurement of a loaded and verified program against its baselines.
 struct MeasuredSession {
   v1::Measurement measurement;
   std::vector<v1::Comparison> comparisons;
+  // Device time of all executions, the baselines' included.
+  double kernel_seconds = 0;
 };
 
-// Samples the runner's program and the asked baselines in turns.
-// REQUIRES: the runner has executed the public workload that the reference has prepared.
+struct SessionParties {
+  RunnerParty& runner;
+  ReferenceParty& reference;
+  Verifier& verifier;
+};
+
+// Samples the runner's program and the asked baselines in turns, and checks what
+// the timed executions did (TimedCandidate); adds to `checks` how many they were.
+// REQUIRES: the verifier has verified what the runner has loaded.
 std::variant<MeasuredSession, v1::Failure, ReferenceTrouble> MeasureSession(
-    RunnerParty& runner, ReferenceParty& reference, base::Clock& clock,
-    const v1::EvaluationOptions& options, absl::Duration timeout);
+    const SessionParties& parties, base::Clock& clock, const v1::EvaluationOptions& options,
+    absl::Duration timeout, v1::VerificationSummary& checks);
 
 }  // namespace mtmc::worker

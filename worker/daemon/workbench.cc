@@ -69,6 +69,7 @@ absl::Status Workbench::Open() {
                                                .session = base::MakeUuid4(),
                                                .isolation = IsolationInForce(),
                                                .torch_device = options_.device.torch_name(),
+                                               .renew_runner = [this] { runner_.Retire(); },
                                            });
   return absl::OkStatus();
 }

@@ -10,46 +10,63 @@ namespace {
 
 using Outcome = ComparisonResult::Outcome;
 
-std::vector<double> Noisy(double mean, double noise, int count, uint64_t seed) {
+Series Noisy(double mean, double noise, int turns, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> draw(mean, mean * noise);
-  std::vector<double> samples(static_cast<size_t>(count));
-  for (double& sample : samples) sample = draw(random);
-  return samples;
+  Series series;
+  for (int turn = 0; turn < turns; ++turn) {
+    SampleBlock& block = series.turns.emplace_back();
+    block.seconds.resize(5);
+    for (double& sample : block.seconds) sample = draw(random);
+  }
+  return series;
 }
 
-TEST_CASE("CompareSamples names a clear difference by its side", "[measure]") {
-  const auto baseline = Noisy(2e-3, 0.01, 40, 1);
+TEST_CASE("CompareSeries names a clear difference by its side", "[measure]") {
+  const Series baseline = Noisy(2e-3, 0.01, 10, 1);
 
-  CHECK(CompareSamples(baseline, Noisy(1e-3, 0.01, 40, 2), {}).outcome == Outcome::kFaster);
-  CHECK(CompareSamples(baseline, Noisy(3e-3, 0.01, 40, 3), {}).outcome == Outcome::kSlower);
+  CHECK(CompareSeries(baseline, Noisy(1e-3, 0.01, 10, 2), {}).outcome == Outcome::kFaster);
+  CHECK(CompareSeries(baseline, Noisy(3e-3, 0.01, 10, 3), {}).outcome == Outcome::kSlower);
 }
 
-TEST_CASE("CompareSamples calls a program compared with itself the same in 99 of 100 runs",
-          "[measure]") {
-  int same = 0;
-
-  for (uint64_t run = 0; run < 100; ++run) {
-    const auto a = Noisy(1e-3, 0.005, 100, 2 * run + 10);
-    const auto b = Noisy(1e-3, 0.005, 100, 2 * run + 11);
-    same += CompareSamples(a, b, {}).outcome == Outcome::kSame ? 1 : 0;
+TEST_CASE("CompareSeries cancels a drift that reaches both sides of a turn", "[measure]") {
+  Series baseline = Noisy(1e-3, 0.001, 12, 4);
+  Series candidate = Noisy(1e-3, 0.001, 12, 5);
+  for (size_t turn = 0; turn < 12; ++turn) {
+    const double clock = 1 + 0.05 * static_cast<double>(turn);
+    for (double& sample : baseline.turns[turn].seconds) sample *= clock;
+    for (double& sample : candidate.turns[turn].seconds) sample *= clock;
   }
 
-  CHECK(same >= 99);
+  CHECK(CompareSeries(baseline, candidate, {}).outcome == Outcome::kSame);
 }
 
-TEST_CASE("CompareSamples does not decide when noise hides the effect", "[measure]") {
+TEST_CASE("CompareSeries leaves out a turn that one side lost", "[measure]") {
+  const Series baseline = Noisy(1e-3, 0.001, 12, 4);
+  Series candidate = Noisy(1e-3, 0.001, 12, 5);
+  candidate.turns[3].seconds.clear();
+
+  CHECK(CompareSeries(baseline, candidate, {}).outcome == Outcome::kSame);
+}
+
+TEST_CASE("CompareSeries falls back to medians where there are few turns", "[measure]") {
+  const Series baseline = Noisy(2e-3, 0.01, 3, 1);
+
+  CHECK(CompareSeries(baseline, Noisy(1e-3, 0.01, 3, 2), {}).outcome == Outcome::kFaster);
+}
+
+TEST_CASE("CompareSeries does not decide when noise hides the effect", "[measure]") {
   const auto baseline = Noisy(1e-3, 0.3, 10, 5);
   const auto candidate = Noisy(0.97e-3, 0.3, 10, 6);
 
-  CHECK(CompareSamples(baseline, candidate, {}).outcome == Outcome::kAmbiguous);
+  CHECK(CompareSeries(baseline, candidate, {}).outcome == Outcome::kAmbiguous);
 }
 
-TEST_CASE("CompareSamples never calls an effect below the floor faster", "[measure]") {
-  const auto baseline = Noisy(1.005e-3, 0.0005, 100, 7);
-  const auto candidate = Noisy(1e-3, 0.0005, 100, 8);
+TEST_CASE("CompareSeries never calls an effect below the floor faster", "[measure]") {
+  const auto baseline = Noisy(1.005e-3, 0.0005, 20, 7);
+  const auto candidate = Noisy(1e-3, 0.0005, 20, 8);
 
-  const ComparisonResult result = CompareSamples(baseline, candidate, {});
+  const ComparisonResult result = CompareSeries(baseline, candidate, {});
 
   CHECK(result.interval.low > 1);
   CHECK(result.outcome == Outcome::kSame);

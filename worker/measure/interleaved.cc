@@ -3,61 +3,86 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "common/base/status_macros.h"
+#include "worker/measure/comparison.h"
 #include "worker/measure/statistics.h"
 
 namespace mtmc::worker {
 namespace {
 
-// The first turn has one sample: its length decides the block length.
-constexpr int kFirstBlock = 1;
 // More than this in one turn would let drift in.
-constexpr int kMaxBlock = 20;
-// Warm-ups before the first turn fill code and instruction caches; one before
-// each later turn undoes what the other side did to them.
+constexpr int kMaxBlock = 25;
+// At least this many, so that the warm-up of a turn costs no more than a third;
+// samples that take longer than the second constant stand alone.
+constexpr int kMinBlock = 3;
+constexpr absl::Duration kLongSample = absl::Milliseconds(50);
+// Warm-ups before the first sample fill code and instruction caches; one before
+// each turn undoes what the other side did to them.
 constexpr int kFirstWarmups = 2;
 constexpr int kLaterWarmups = 1;
 
-int NextBlock(const std::vector<double>& seconds, absl::Duration block_time) {
-  const double each = std::max(Median(seconds), 1e-7);
-  const double count = std::floor(absl::ToDoubleSeconds(block_time) / each);
-  return static_cast<int>(std::clamp(count, 1.0, static_cast<double>(kMaxBlock)));
-}
+// With fewer turns the interval is not worth its cost.
+constexpr int kMinComparedTurns = 4;
 
 // One side of the comparison with its samples so far.
-class Turn {
+class Side {
  public:
-  Turn(const Sampler& sampler, InterleavedSamples::Series& series)
-      : sampler_(sampler), series_(series) {}
+  Side(const Sampler& sampler, Series& series, const base::Clock& clock)
+      : sampler_(sampler), series_(series), clock_(clock) {}
 
-  absl::Status Take(absl::Duration block_time) {
-    const bool is_first = series_.seconds.empty();
-    const int count = is_first ? kFirstBlock : NextBlock(series_.seconds, block_time);
-    MTMC_ASSIGN_OR_RETURN(SampleBlock block,
-                          sampler_(count, is_first ? kFirstWarmups : kLaterWarmups));
-    series_.seconds.insert(series_.seconds.end(), block.seconds.begin(), block.seconds.end());
-    series_.throttled += block.throttled;
+  // The sample that finds the block length.
+  absl::Status Prepare(absl::Duration turn_time) {
+    MTMC_RETURN_IF_ERROR(sampler_(1, kFirstWarmups - 1).status());
+    const absl::Time start = clock_.Now();
+    MTMC_ASSIGN_OR_RETURN(SampleBlock block, sampler_(1, 0));
+    const absl::Duration each = std::max(clock_.Now() - start, absl::Microseconds(1));
+    const double count = std::floor(absl::FDivDuration(turn_time, each));
+    block_ = static_cast<int>(std::clamp(count, each >= kLongSample ? 1.0 : double{kMinBlock},
+                                         static_cast<double>(kMaxBlock)));
+    if (block_ == 1) series_.turns.push_back(std::move(block));
     return absl::OkStatus();
   }
 
-  const std::vector<double>& seconds() const { return series_.seconds; }
+  absl::Status TakeTurn() {
+    MTMC_ASSIGN_OR_RETURN(SampleBlock block, sampler_(block_, block_ == 1 ? 0 : kLaterWarmups));
+    series_.turns.push_back(std::move(block));
+    return absl::OkStatus();
+  }
+
+  const Series& series() const { return series_; }
 
  private:
   const Sampler& sampler_;
-  InterleavedSamples::Series& series_;
+  Series& series_;
+  const base::Clock& clock_;
+  int block_ = 1;
 };
 
-// The weakest reason of all sides: kGoOn while any side needs more.
-StoppingRule::Reason DecideAll(const std::vector<Turn>& turns, const StoppingRule& rule,
-                               absl::Duration elapsed) {
-  auto reason = StoppingRule::Reason::kNoise;
-  for (const Turn& turn : turns) {
-    const auto own = rule.Decide(turn.seconds(), elapsed);
-    if (own == StoppingRule::Reason::kGoOn) return own;
-    if (own != StoppingRule::Reason::kNoise) reason = own;
+Progress Look(const InterleavedSamples& samples, absl::Duration elapsed) {
+  Progress progress{.elapsed = elapsed};
+  auto add = [&](const Series& series, bool is_first) {
+    const std::vector<double> seconds = series.Seconds();
+    const int count = static_cast<int>(seconds.size());
+    const int turns = static_cast<int>(series.turns.size());
+    progress.samples = is_first ? count : std::min(progress.samples, count);
+    progress.turns = is_first ? turns : std::min(progress.turns, turns);
+    if (count > 0) progress.error_ratio = std::max(progress.error_ratio, MedianErrorRatio(seconds));
+  };
+  add(samples.candidate, true);
+  for (const Series& baseline : samples.baselines) add(baseline, false);
+  if (samples.baselines.empty()) return progress;
+  if (progress.samples == 0 || progress.turns < kMinComparedTurns) {
+    progress.interval_ratio = 1;
+    return progress;
   }
-  return reason;
+  for (const Series& baseline : samples.baselines) {
+    const Interval interval = CompareSeries(baseline, samples.candidate, {}).interval;
+    progress.interval_ratio =
+        std::max(progress.interval_ratio, std::log(interval.high / interval.low) / 2);
+  }
+  return progress;
 }
 
 }  // namespace
@@ -66,20 +91,23 @@ absl::StatusOr<InterleavedSamples> SampleInterleaved(const Sampler& candidate,
                                                      const std::vector<Sampler>& baselines,
                                                      const StoppingRule& rule,
                                                      const base::Clock& clock,
-                                                     absl::Duration block_time) {
+                                                     absl::Duration turn_time) {
   InterleavedSamples samples;
   samples.baselines.resize(baselines.size());
-  std::vector<Turn> turns;
-  turns.emplace_back(candidate, samples.candidate);
+  std::vector<Side> sides;
+  sides.emplace_back(candidate, samples.candidate, clock);
   for (size_t i = 0; i < baselines.size(); ++i) {
-    turns.emplace_back(baselines[i], samples.baselines[i]);
+    sides.emplace_back(baselines[i], samples.baselines[i], clock);
   }
   const absl::Time start = clock.Now();
-  do {
-    for (Turn& turn : turns) MTMC_RETURN_IF_ERROR(turn.Take(block_time));
-    samples.stopped_by = DecideAll(turns, rule, clock.Now() - start);
-  } while (samples.stopped_by == StoppingRule::Reason::kGoOn);
-  return samples;
+  for (Side& side : sides) MTMC_RETURN_IF_ERROR(side.Prepare(turn_time));
+  for (bool is_forward = true;; is_forward = !is_forward) {
+    samples.stopped_by = rule.Decide(Look(samples, clock.Now() - start));
+    if (samples.stopped_by != StoppingRule::Reason::kGoOn) return samples;
+    for (size_t i = 0; i < sides.size(); ++i) {
+      MTMC_RETURN_IF_ERROR(sides[is_forward ? i : sides.size() - 1 - i].TakeTurn());
+    }
+  }
 }
 
 }  // namespace mtmc::worker

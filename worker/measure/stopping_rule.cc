@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/measure/stopping_rule.h"
 
-#include "worker/measure/statistics.h"
-
 namespace mtmc::worker {
 
 std::string_view ToText(StoppingRule::Reason reason) {
@@ -19,15 +17,15 @@ std::string_view ToText(StoppingRule::Reason reason) {
   return "";
 }
 
-StoppingRule::Reason NoiseStoppingRule::Decide(std::span<const double> samples,
-                                               absl::Duration elapsed) const {
-  const int count = static_cast<int>(samples.size());
-  if (count >= options_.min_samples && MedianErrorRatio(samples) <= options_.max_error_ratio) {
+StoppingRule::Reason NoiseStoppingRule::Decide(const Progress& progress) const {
+  if (progress.samples >= options_.min_samples && progress.turns >= options_.min_turns &&
+      progress.error_ratio <= options_.max_error_ratio &&
+      progress.interval_ratio <= options_.max_interval_ratio) {
     return Reason::kNoise;
   }
-  if (count >= options_.max_samples) return Reason::kSamples;
+  if (progress.samples >= options_.max_samples) return Reason::kSamples;
   // One sample is a measurement, if a poor one; none is not.
-  if (count >= 1 && elapsed >= options_.max_time) return Reason::kTime;
+  if (progress.samples >= 1 && progress.elapsed >= options_.max_time) return Reason::kTime;
   return Reason::kGoOn;
 }
 

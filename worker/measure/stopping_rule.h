@@ -1,12 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <span>
 #include <string_view>
 
 #include "absl/time/time.h"
 
 namespace mtmc::worker {
+
+// How far a measurement has come.
+struct Progress {
+  // Kept samples and turns of the side that has fewest.
+  int samples = 0;
+  int turns = 0;
+  // Largest relative standard error of a side's median.
+  double error_ratio = 0;
+  // Largest half width of the interval of a speedup; 0 where nothing is compared.
+  double interval_ratio = 0;
+  // Since sampling began, pauses included.
+  absl::Duration elapsed;
+};
 
 // Decides when a measurement has enough samples.
 class StoppingRule {
@@ -16,25 +28,30 @@ class StoppingRule {
 
   virtual ~StoppingRule() = default;
 
-  // `samples` are all kept samples in seconds, in order; `elapsed` is the time
-  // since sampling began, pauses included.
-  virtual Reason Decide(std::span<const double> samples, absl::Duration elapsed) const = 0;
+  virtual Reason Decide(const Progress& progress) const = 0;
 };
 
 // `noise`, `samples` or `time`; empty for kGoOn.
 std::string_view ToText(StoppingRule::Reason reason);
 
-// Stops when the standard error of the median has become small, after at least
-// `min_samples`, and at the latest after `max_samples` or `max_time`.
+// Stops when the standard error of every median and the interval of every speedup
+// have become small, after at least `min_samples` and `min_turns`, and at the
+// latest after `max_samples` or `max_time`.
 class NoiseStoppingRule : public StoppingRule {
  public:
   struct Options {
     // Fewer than 10 make the interquartile range meaningless.
     int min_samples = 20;
-    // Enough for a 0.5 % error at 7 % noise; more only costs time.
-    int max_samples = 200;
+    // The interval comes from the differences between turns: fewer make Student's t
+    // so large that the interval says nothing.
+    int min_turns = 9;
+    // Enough for a 0.2 % error at 4.8 % noise; more only costs time.
+    int max_samples = 600;
     // Relative standard error of the median to reach, a ratio.
     double max_error_ratio = 0.005;
+    // Half width of the interval to reach: under half of what counts as a difference
+    // (ComparisonOptions::floor_ratio).
+    double max_interval_ratio = 0.0075;
     // However noisy, stop after this. Chosen so that a job of 16 trials stays
     // under half a minute.
     absl::Duration max_time = absl::Seconds(2);
@@ -42,7 +59,7 @@ class NoiseStoppingRule : public StoppingRule {
 
   explicit NoiseStoppingRule(Options options) : options_(options) {}
 
-  Reason Decide(std::span<const double> samples, absl::Duration elapsed) const override;
+  Reason Decide(const Progress& progress) const override;
 
  private:
   const Options options_;

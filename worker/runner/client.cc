@@ -20,9 +20,6 @@ namespace {
 constexpr absl::Duration kOpenTimeout = absl::Seconds(120);
 constexpr absl::Duration kOpenSlice = absl::Milliseconds(20);
 
-// Thousands of times what it takes.
-constexpr absl::Duration kCanaryTimeout = absl::Seconds(10);
-
 // The spare, and a fresh process.
 constexpr int kAttempts = 2;
 
@@ -61,10 +58,16 @@ Reply<v1::RunnerResponse> RunnerClient::Call(const v1::RunnerRequest& request,
   return reply;
 }
 
+void RunnerClient::Retire() { process_.reset(); }
+
 std::string RunnerClient::CheckHealth() {
   RunnerReply ignored;
   if (!process_ && needs_canary_) Replace(ignored);
   return fault_;
+}
+
+bool RunnerClient::has_spare() const {
+  return spare_.process != nullptr && spare_.process->AwaitAnswer(absl::InfinitePast());
 }
 
 Reply<v1::RunnerResponse> RunnerClient::Open(const v1::RunnerRequest& request,
@@ -165,7 +168,7 @@ bool RunnerClient::RunCanary(Runner& runner, RunnerReply& reply) {
   v1::RunnerRequest request;
   request.mutable_canary();
   request.set_sequence(++sequence_);
-  const absl::Time deadline = absl::Now() + kCanaryTimeout;
+  const absl::Time deadline = absl::Now() + options_.canary_timeout;
   auto sent = ToReply<v1::RunnerResponse>(runner.process->Send(request, deadline));
   if (!sent.is_answered()) {
     reply = std::move(sent);
@@ -225,7 +228,7 @@ void RunnerClient::StartSpare() {
 void RunnerClient::HoldSpare(const v1::RunnerRequest& request) {
   if (!spare_.process) return;
   const bool is_timing = request.has_time() || request.has_profile();
-  if (is_timing && !is_spare_held_ && !spare_.process->AwaitAnswer(absl::InfinitePast())) {
+  if (is_timing && !is_spare_held_ && !has_spare()) {
     spare_.process->Pause();
     is_spare_held_ = true;
   } else if ((request.has_load() || request.has_unload()) && is_spare_held_) {

@@ -44,10 +44,13 @@ class RunnerClient final : public RunnerParty {
     // Private folder for outputs and caches.
     std::string scratch;
     ToolPaths tools;
-    // The rights of the process; absent: those of the daemon.
-    std::optional<Confinement> confinement;
+    // The rights of the process, borrowed and read at every start; null: those of
+    // the daemon.
+    const Confinement* confinement = nullptr;
     // Of one process; 0 is no limit.
     int64_t max_resident_bytes = 0;
+    // Thousands of times what a canary takes.
+    absl::Duration canary_timeout = absl::Seconds(10);
     // Asked every 50 ms while a call waits; true kills the process.
     std::function<bool()> is_cancelled = [] { return false; };
   };
@@ -57,10 +60,17 @@ class RunnerClient final : public RunnerParty {
 
   Reply<v1::RunnerResponse> Call(const v1::RunnerRequest& request, absl::Duration timeout) override;
 
+  // Ends the process that works; what it has loaded is lost. The next call goes to
+  // the spare. For a measurement that must not depend on one process.
+  void Retire();
+
   // Why the device must not be used; empty when it may. Lets the canary run if a
   // process ended badly since it passed, or if it did not pass. Returns at once
   // otherwise.
   std::string CheckHealth();
+
+  // Whether the next replacement finds an opened process.
+  bool has_spare() const;
 
  private:
   // A process, and the Open that it has not answered yet.

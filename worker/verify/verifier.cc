@@ -26,23 +26,6 @@ constexpr std::array<int, 3> kPoison = {0xFF, 0x7B, 0x01};
 constexpr int64_t kFreshId = 1000;
 constexpr int kFreshSeed = 1000;
 
-v1::Evaluation::Verdict VerdictOf(v1::Failure::Kind kind) {
-  switch (kind) {
-    case v1::Failure::KIND_WRONG_RESULT:
-      return v1::Evaluation::VERDICT_WRONG;
-    case v1::Failure::KIND_OUT_OF_BOUNDS:
-    case v1::Failure::KIND_INPUT_CHANGED:
-    case v1::Failure::KIND_CRASH:
-      return v1::Evaluation::VERDICT_UNSAFE;
-    case v1::Failure::KIND_NONDETERMINISTIC:
-      return v1::Evaluation::VERDICT_NONDETERMINISTIC;
-    case v1::Failure::KIND_CHEAT:
-      return v1::Evaluation::VERDICT_CHEATED;
-    default:
-      return v1::Evaluation::VERDICT_UNSPECIFIED;
-  }
-}
-
 Verification Failed(v1::Failure failure) {
   Verification result;
   result.verdict = VerdictOf(failure.kind());

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/daemon/confirmation.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+#include "worker/measure/comparison.h"
+#include "worker/verify/failure.h"
+
+namespace mtmc::worker {
+namespace {
+
+constexpr double kSurprisingSpeedup = 3;
+
+// One profiled execution stands against the median of many: it may be the first
+// after a pause, with a lower clock.
+constexpr double kActivityRatio = 1.5;
+constexpr double kActivitySeconds = 5e-6;
+
+bool LieApart(const v1::Comparison& a, const v1::Comparison& b) {
+  const double floor = 1 + ComparisonOptions().floor_ratio;
+  return std::max(a.speedup_low(), b.speedup_low()) >
+         floor * std::min(a.speedup_high(), b.speedup_high());
+}
+
+}  // namespace
+
+bool NeedsConfirmation(const v1::EvaluationOptions& options, const MeasuredSession& session) {
+  if (options.omit_confirmation() || session.comparisons.empty()) return false;
+  return session.comparisons.front().outcome() == v1::Comparison::OUTCOME_FASTER ||
+         std::any_of(session.comparisons.begin(), session.comparisons.end(),
+                     [](const v1::Comparison& comparison) {
+                       return comparison.speedup() > kSurprisingSpeedup;
+                     });
+}
+
+void Confirm(const MeasuredSession& second, v1::Evaluation& evaluation) {
+  *evaluation.mutable_confirmation() = second.measurement;
+  *evaluation.mutable_confirmed() = second.comparisons.front();
+  v1::Comparison& first = *evaluation.mutable_comparisons(0);
+  const bool was_faster = first.outcome() == v1::Comparison::OUTCOME_FASTER;
+  const bool is_faster = evaluation.confirmed().outcome() == v1::Comparison::OUTCOME_FASTER;
+  if ((was_faster && !is_faster) || LieApart(first, evaluation.confirmed())) {
+    first.set_outcome(v1::Comparison::OUTCOME_AMBIGUOUS);
+  }
+}
+
+std::optional<v1::Failure> CheckActivity(const v1::Profile& profile,
+                                         const v1::Measurement& measurement) {
+  if (profile.source() != "cupti" || !measurement.is_cold()) return std::nullopt;
+  double seconds = 0;
+  for (const v1::KernelActivity& kernel : profile.kernels()) seconds += kernel.seconds();
+  const double median = measurement.median_seconds();
+  if (seconds <= kActivityRatio * median + kActivitySeconds) return std::nullopt;
+  return MakeFailure(
+      v1::Failure::KIND_CHEAT, v1::STAGE_PROFILE,
+      absl::StrFormat("its kernels take %.4g ms by CUPTI, but the plan was timed at %.4g ms",
+                      seconds * 1e3, median * 1e3));
+}
+
+}  // namespace mtmc::worker

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "mtmc/v1/evaluation.pb.h"
+#include "worker/daemon/session.h"
+
+namespace mtmc::worker {
+
+// Whether a measurement is to be repeated in a new process: it says FASTER than
+// the first baseline, or more than three times as fast, and the options allow it.
+bool NeedsConfirmation(const v1::EvaluationOptions& options, const MeasuredSession& session);
+
+// Writes the second session beside the first. The first comparison becomes
+// AMBIGUOUS when the sessions disagree: when the second one does not say FASTER, or
+// when their intervals lie apart by more than the noise floor.
+void Confirm(const MeasuredSession& second, v1::Evaluation& evaluation);
+
+// CUPTI's times of single kernels against the events around the whole plan: what the
+// kernels took together cannot be much longer than what the plan took. KIND_CHEAT
+// when it is, because then the timed executions did less than the profiled one.
+// Absent when there is nothing to compare, such as for a hot measurement.
+std::optional<v1::Failure> CheckActivity(const v1::Profile& profile,
+                                         const v1::Measurement& measurement);
+
+}  // namespace mtmc::worker

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/daemon/timed_candidate.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "common/base/status_macros.h"
+#include "worker/measure/fresh_inputs.h"
+#include "worker/measure/statistics.h"
+#include "worker/verify/failure.h"
+
+namespace mtmc::worker {
+namespace {
+
+// A digest costs a read of all outputs. Of 100 samples some 20 are checked: a
+// program that computes only every other time passes with a chance of 1 in 10^6.
+constexpr double kCheckedRatio = 0.2;
+
+// The fresh execution comes in one of the turns that every measurement has.
+constexpr int kFirstFreshTurn = 2;
+constexpr int kLastFreshTurn = 9;
+
+// Comparisons with the oracle where digests say nothing, and after one differed.
+constexpr int kCompared = 2;
+constexpr int kComparedAfterMismatch = 4;
+
+// Fresh executions before a program is called a cheat for its time.
+constexpr int kFreshForVerdict = 4;
+
+// What the host's clock may see beyond the events in every block: scheduling of a
+// busy host adds less than the first, and never to all.
+constexpr double kUnseenSeconds = 100e-6;
+constexpr double kUnseenRatio = 0.25;
+
+}  // namespace
+
+TimedCandidate::TimedCandidate(RunnerParty& runner, Verifier& verifier, Options options)
+    : verifier_(verifier),
+      options_(options),
+      sampler_(runner, {.is_cold = options.is_cold,
+                        .checked_ratio = kCheckedRatio,
+                        .deadline = options.deadline}),
+      random_(std::random_device()()) {
+  for (const KeptInputs& inputs : verifier.kept()) kept_.push_back(inputs.id);
+  // Without kept inputs there is no way back from fresh ones: they come last.
+  fresh_turn_ = kept_.empty()
+                    ? std::numeric_limits<int>::max()
+                    : std::uniform_int_distribution<int>(kFirstFreshTurn, kLastFreshTurn)(random_);
+  if (!IsReproducible()) num_to_compare_ = kCompared;
+}
+
+absl::Duration TimedCandidate::Remaining() const { return options_.deadline - absl::Now(); }
+
+bool TimedCandidate::IsReproducible() const {
+  const auto& kept = verifier_.kept();
+  return std::all_of(kept.begin(), kept.end(),
+                     [](const KeptInputs& inputs) { return inputs.is_reproducible; });
+}
+
+int64_t TimedCandidate::DrawKept() { return kept_[random_() % kept_.size()]; }
+
+absl::Status TimedCandidate::Fail(v1::Failure failure) {
+  failure_ = std::move(failure);
+  return absl::AbortedError(failure_->message());
+}
+
+absl::Status TimedCandidate::Accept(Verification verification, const char* when) {
+  if (verifier_.trouble()) {
+    trouble_ = verifier_.trouble();
+    return absl::AbortedError(trouble_->message);
+  }
+  ++num_checked_;
+  if (!verification.failure) return absl::OkStatus();
+  v1::Failure failure = *std::move(verification.failure);
+  failure.set_stage(v1::STAGE_MEASURE);
+  if (failure.kind() == v1::Failure::KIND_WRONG_RESULT) {
+    constexpr absl::string_view kPrefix = "correct at first, wrong ";
+    if (!absl::StartsWith(failure.message(), kPrefix)) {
+      failure.set_message(absl::StrCat(kPrefix, when, ": ", failure.message()));
+    }
+  }
+  return Fail(std::move(failure));
+}
+
+absl::StatusOr<SampleBlock> TimedCandidate::Take(int count, int warmups) {
+  const int turn = turn_++;
+  if (turn == fresh_turn_) return TakeFresh(count, warmups);
+  if (turn > fresh_turn_ && num_to_compare_ > 0 && !kept_.empty()) {
+    return TakeCompared(count, warmups);
+  }
+  return TakeOn(kept_, count, warmups);
+}
+
+absl::StatusOr<SampleBlock> TimedCandidate::TakeOn(const std::vector<int64_t>& kept, int count,
+                                                   int warmups) {
+  auto block = sampler_.Take(count, warmups, kept);
+  if (!block.ok()) {
+    failure_ = sampler_.failure();
+    return block.status();
+  }
+  CompareDigests(block->checked);
+  unseen_seconds_ = std::min(unseen_seconds_.value_or(block->max_unseen_seconds),
+                             block->max_unseen_seconds);
+  return std::move(block->samples);
+}
+
+void TimedCandidate::CompareDigests(
+    const std::vector<v1::RunnerResponse::CheckedExecution>& checked) {
+  for (const auto& execution : checked) {
+    for (const KeptInputs& inputs : verifier_.kept()) {
+      if (inputs.id != execution.kept() || !inputs.is_reproducible) continue;
+      ++num_checked_;
+      // Rounding may differ from run to run where two runs happened to agree; the
+      // oracle decides.
+      if (inputs.digest != execution.digest()) {
+        num_to_compare_ = std::max(num_to_compare_, kComparedAfterMismatch);
+      }
+    }
+  }
+}
+
+// All executions of the turn on one set, so that it is known what the last one
+// left.
+absl::StatusOr<SampleBlock> TimedCandidate::TakeCompared(int count, int warmups) {
+  const int64_t id = DrawKept();
+  MTMC_ASSIGN_OR_RETURN(SampleBlock block, TakeOn({id}, count, warmups));
+  --num_to_compare_;
+  MTMC_RETURN_IF_ERROR(Accept(verifier_.CheckKept(id, Remaining()), "when timed"));
+  return block;
+}
+
+absl::StatusOr<SampleBlock> TimedCandidate::TakeFresh(int count, int warmups) {
+  const auto fresh = verifier_.PrepareFresh(Remaining());
+  if (!fresh) {
+    if (verifier_.trouble()) {
+      trouble_ = verifier_.trouble();
+      return absl::AbortedError(trouble_->message);
+    }
+    // No memory for it: the other checks stand alone, and the counts say so.
+    return TakeOn(kept_, count, warmups);
+  }
+  std::vector<int64_t> kept = kept_;
+  kept.push_back(fresh->id);
+  auto block = sampler_.Take(count + 1, warmups, kept);
+  if (!block.ok()) {
+    failure_ = sampler_.failure();
+    return block.status();
+  }
+  CompareDigests(block->checked);
+  for (const auto& execution : block->checked) {
+    if (execution.kept() != fresh->id) continue;
+    ++num_fresh_;
+    if (execution.sample() < 0) continue;
+    auto& seconds = block->samples.seconds;
+    const auto position = seconds.begin() + execution.sample();
+    fresh_seconds_.push_back(*position);
+    seconds.erase(position);
+  }
+  MTMC_RETURN_IF_ERROR(
+      Accept(verifier_.CheckFresh(*fresh, Remaining()), "on inputs that it had not seen"));
+  return std::move(block->samples);
+}
+
+absl::Status TimedCandidate::Conclude(const std::vector<double>& usual) {
+  if (kept_.empty()) {
+    MTMC_RETURN_IF_ERROR(Accept(verifier_.Recheck(Remaining()), "when timed"));
+  }
+  if (turn_ <= fresh_turn_) MTMC_RETURN_IF_ERROR(TakeFresh(1, 1).status());
+  MTMC_RETURN_IF_ERROR(CheckFreshTimes(usual));
+  while (num_to_compare_ > 0 && !kept_.empty()) {
+    MTMC_RETURN_IF_ERROR(TakeCompared(1, 0).status());
+  }
+  return CheckUnseen(usual);
+}
+
+absl::Status TimedCandidate::CheckFreshTimes(const std::vector<double>& usual) {
+  while (!fresh_seconds_.empty() && AreSlower(fresh_seconds_, usual)) {
+    if (num_fresh_ >= kFreshForVerdict) {
+      return Fail(MakeFailure(
+          v1::Failure::KIND_CHEAT, v1::STAGE_MEASURE,
+          absl::StrFormat("%.3g times as slow on inputs that it had not seen: it replays results",
+                          Median(fresh_seconds_) / Median(usual))));
+    }
+    const int before = num_fresh_;
+    MTMC_RETURN_IF_ERROR(TakeFresh(2, 1).status());
+    if (num_fresh_ == before) break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TimedCandidate::CheckUnseen(const std::vector<double>& usual) {
+  const double unseen = unseen_seconds_.value_or(0);
+  const double limit = std::max(kUnseenSeconds, kUnseenRatio * Median(usual));
+  if (unseen <= limit) return absl::OkStatus();
+  return Fail(MakeFailure(
+      v1::Failure::KIND_CHEAT, v1::STAGE_MEASURE,
+      absl::StrFormat("the device worked %.3g us longer than the events show", unseen * 1e6)));
+}
+
+void TimedCandidate::AddCounts(v1::VerificationSummary& checks) const {
+  checks.set_timed_executions(checks.timed_executions() + sampler_.num_timed());
+  checks.set_checked_executions(checks.checked_executions() + num_checked_);
+  checks.set_fresh_executions(checks.fresh_executions() + num_fresh_);
+}
+
+}  // namespace mtmc::worker

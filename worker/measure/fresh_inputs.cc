@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/measure/fresh_inputs.h"
+
+#include <algorithm>
+
+#include "common/base/check.h"
+#include "worker/measure/statistics.h"
+
+namespace mtmc::worker {
+namespace {
+
+// Replaying a result instead of computing it is worth doing only for far more.
+constexpr double kMarginRatio = 0.25;
+constexpr double kSlowQuantile = 0.95;
+
+}  // namespace
+
+bool AreSlower(std::span<const double> fresh, std::span<const double> usual) {
+  MTMC_CHECK(!fresh.empty() && !usual.empty());
+  const double limit = Quantile(usual, kSlowQuantile) + kMarginRatio * Median(usual);
+  return std::all_of(fresh.begin(), fresh.end(),
+                     [limit](double seconds) { return seconds > limit; });
+}
+
+}  // namespace mtmc::worker

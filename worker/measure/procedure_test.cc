@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The whole procedure (turns, stopping rule, comparison) against simulated devices:
+// how often it says what is true. The noise is chosen worse than what an H200
+// showed: samples, outliers, drift, blocks that are slow as a whole, processes that
+// differ, and events that tick every 32 ns.
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <random>
+
+#include "common/testing/fake_clock.h"
+#include "worker/measure/comparison.h"
+#include "worker/measure/interleaved.h"
+
+namespace mtmc::worker {
+namespace {
+
+using testing::FakeClock;
+using Outcome = ComparisonResult::Outcome;
+
+constexpr double kTick = 32e-9;
+// Flush, poison and copies before each sample.
+constexpr double kPreparation = 250e-6;
+constexpr int kRuns = 100;
+
+struct Noise {
+  // Standard deviations: relative and absolute of a sample, relative of a block and
+  // of a process.
+  double sample_ratio = 0.004;
+  double sample_seconds = 100e-9;
+  double block_ratio = 0.002;
+  double process_ratio = 0.002;
+  // Share of samples that take up to a half longer.
+  double outlier_ratio = 0.02;
+  // Change of the clock over one second.
+  double drift_per_second = 0.02;
+};
+
+// One process that runs a kernel of a known length.
+class SimulatedProcess {
+ public:
+  SimulatedProcess(double seconds, const Noise& noise, FakeClock& clock, uint64_t seed)
+      : noise_(noise), clock_(clock), start_(clock.Now()), random_(seed) {
+    seconds_ = seconds * (1 + noise.process_ratio * normal_(random_));
+  }
+
+  SampleBlock Take(int count, int warmups) {
+    const double block = 1 + noise_.block_ratio * normal_(random_);
+    SampleBlock samples;
+    for (int i = 0; i < warmups + count; ++i) {
+      const double seconds = Draw(block);
+      clock_.Advance(absl::Seconds(seconds + kPreparation));
+      if (i >= warmups) samples.seconds.push_back(seconds);
+    }
+    return samples;
+  }
+
+ private:
+  double Draw(double block) {
+    const double drift =
+        1 + noise_.drift_per_second * absl::ToDoubleSeconds(clock_.Now() - start_);
+    double seconds = seconds_ * block * drift * (1 + noise_.sample_ratio * normal_(random_)) +
+                     noise_.sample_seconds * normal_(random_);
+    if (uniform_(random_) < noise_.outlier_ratio) seconds *= 1 + 0.5 * uniform_(random_);
+    return std::max(1.0, std::round(seconds / kTick)) * kTick;
+  }
+
+  const Noise& noise_;
+  FakeClock& clock_;
+  const absl::Time start_;
+  std::mt19937_64 random_;
+  std::normal_distribution<double> normal_;
+  std::uniform_real_distribution<double> uniform_{0, 1};
+  double seconds_ = 0;
+};
+
+struct Counts {
+  int same = 0;
+  int faster = 0;
+  int slower = 0;
+  int ambiguous = 0;
+  double mean_session = 0;
+};
+
+Counts Repeat(double seconds, double slowdown, const Noise& noise) {
+  Counts counts;
+  for (uint64_t run = 0; run < kRuns; ++run) {
+    FakeClock clock;
+    const absl::Time start = clock.Now();
+    SimulatedProcess candidate(seconds * slowdown, noise, clock, 2 * run + 1);
+    SimulatedProcess baseline(seconds, noise, clock, 2 * run + 2);
+    const auto sampler = [](SimulatedProcess& process) {
+      return [&process](int count, int warmups) -> absl::StatusOr<SampleBlock> {
+        return process.Take(count, warmups);
+      };
+    };
+    const auto samples = SampleInterleaved(sampler(candidate), {sampler(baseline)},
+                                           NoiseStoppingRule({}), clock);
+    REQUIRE(samples.ok());
+    const Outcome outcome =
+        CompareSeries(samples->baselines[0], samples->candidate, {}).outcome;
+    counts.same += outcome == Outcome::kSame ? 1 : 0;
+    counts.faster += outcome == Outcome::kFaster ? 1 : 0;
+    counts.slower += outcome == Outcome::kSlower ? 1 : 0;
+    counts.ambiguous += outcome == Outcome::kAmbiguous ? 1 : 0;
+    counts.mean_session += absl::ToDoubleSeconds(clock.Now() - start) / kRuns;
+  }
+  return counts;
+}
+
+TEST_CASE("The procedure tells equal programs from slower ones at every length", "[measure]") {
+  const auto seconds = GENERATE(5e-6, 100e-6, 5e-3);
+  const Noise noise;
+
+  const Counts equal = Repeat(seconds, 1.00, noise);
+  const Counts slower3 = Repeat(seconds, 1.03, noise);
+  const Counts slower5 = Repeat(seconds, 1.05, noise);
+  const Counts slower10 = Repeat(seconds, 1.10, noise);
+
+  CAPTURE(seconds, equal.same, equal.ambiguous, equal.mean_session);
+  CAPTURE(slower3.slower, slower5.slower, slower10.slower, slower3.mean_session);
+  CHECK(equal.same >= 0.99 * kRuns);
+  CHECK(slower3.slower >= 0.90 * kRuns);
+  CHECK(slower5.slower >= 0.99 * kRuns);
+  CHECK(slower10.slower == kRuns);
+  CHECK(equal.faster + slower3.faster + slower5.faster + slower10.faster == 0);
+  CHECK(equal.mean_session < (seconds > 1e-3 ? 0.6 : 0.3));
+}
+
+TEST_CASE("The procedure does not decide when everything is noise", "[measure]") {
+  const Counts counts = Repeat(100e-6, 1.01, {.sample_ratio = 0.3, .block_ratio = 0.1});
+
+  CHECK(counts.faster + counts.slower < 0.02 * kRuns);
+}
+
+}  // namespace
+}  // namespace mtmc::worker

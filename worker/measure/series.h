@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+namespace mtmc::worker {
+
+// Samples of one block of executions, in seconds.
+struct SampleBlock {
+  std::vector<double> seconds;
+  // Dropped because the clock was under its threshold.
+  int throttled = 0;
+  // Dropped because the clock was another than for the rest.
+  int shifted = 0;
+  // Median clock of the device over the block; 0 if unknown.
+  double clock_hertz = 0;
+};
+
+// Everything one side of an interleaved session has measured, one block per turn
+// and parallel to the other sides' blocks. A block may be empty. Value type.
+struct Series {
+  std::vector<SampleBlock> turns;
+
+  // Kept samples of all turns, in order.
+  std::vector<double> Seconds() const;
+  int CountThrottled() const;
+  int CountShifted() const;
+};
+
+}  // namespace mtmc::worker
