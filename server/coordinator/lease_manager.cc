@@ -24,7 +24,6 @@ using base::LogLevel;
 
 // A worker that only idles is written so often, for the time it was last heard.
 constexpr absl::Duration kRememberInterval = absl::Minutes(1);
-constexpr char kWorkerPrefix[] = "workers/";
 
 google::protobuf::Timestamp ToProto(absl::Time time) {
   return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(time));
@@ -33,19 +32,6 @@ google::protobuf::Timestamp ToProto(absl::Time time) {
 absl::Time FromProto(const google::protobuf::Timestamp& time) {
   return absl::FromUnixNanos(google::protobuf::util::TimeUtil::TimestampToNanoseconds(time));
 }
-
-bool HasDialect(const v1::DeviceFacts& device, v1::Dialect dialect) {
-  return std::find(device.dialects().begin(), device.dialects().end(), dialect) !=
-         device.dialects().end();
-}
-
-bool Selects(const v1::WorkerSelector& selector, const v1::Worker& worker) {
-  return (selector.product().empty() || selector.product() == worker.device().product()) &&
-         (selector.worker().empty() || selector.worker() == worker.name());
-}
-
-// Its device failed the canary; the worker says so until one passes.
-bool IsQuarantined(const v1::Worker& worker) { return !worker.quarantine_reason().empty(); }
 
 absl::Status WorkerNotFound(const std::string& name) {
   return rpc::MakeError(absl::StatusCode::kNotFound, "WORKER_NOT_FOUND",
@@ -60,32 +46,14 @@ absl::Status Replaced(const std::string& name) {
       {{"worker", name}});
 }
 
-void LogQuarantine(const v1::Worker& before, const v1::Worker& now) {
-  if (IsQuarantined(before) == IsQuarantined(now)) return;
-  if (IsQuarantined(now)) {
+void LogQuarantine(const FleetMember& before, const v1::Worker& now) {
+  if (before.worker.quarantine_reason().empty() == now.quarantine_reason().empty()) return;
+  if (now.quarantine_reason().empty()) {
+    Log(LogLevel::kInfo, "worker back from quarantine", {{"worker", now.name()}});
+  } else {
     Log(LogLevel::kWarning, "worker quarantined",
         {{"worker", now.name()}, {"reason", now.quarantine_reason()}});
-  } else {
-    Log(LogLevel::kInfo, "worker back from quarantine", {{"worker", now.name()}});
   }
-}
-
-// The result of work that nobody could do.
-v1::LeaseResult GivenUp(const search::Work& work, int losses, const std::string& last_failure) {
-  v1::LeaseResult result;
-  const std::string message = absl::StrCat("worker lost ", losses, " times",
-                                           last_failure.empty() ? "" : ": ", last_failure);
-  if (work.lease.has_evaluation()) {
-    auto* failure = result.mutable_evaluation()->mutable_failure();
-    failure->set_kind(v1::Failure::KIND_CRASH);
-    failure->set_stage(v1::STAGE_VERIFY);
-    failure->set_message(message);
-  } else {
-    result.mutable_problem_failure()->set_reason("WORKER_LOST");
-    result.mutable_problem_failure()->set_message(
-        absl::StrCat(message, "; look at the worker's log for what the reference does to it"));
-  }
-  return result;
 }
 
 bool FitsWork(const v1::LeaseResult& result, bool is_evaluation) {
@@ -115,7 +83,7 @@ LeaseManager::LeaseManager(const Options& options, const base::Clock& clock, sto
 
 void LeaseManager::Load(const store::Fleet& fleet) {
   for (const store::WorkerRecord& record : fleet.workers) {
-    WorkerState& state = workers_[record.worker.name()];
+    FleetMember& state = workers_[record.worker.name()];
     state.worker = record.worker;
     state.is_draining = record.is_draining;
     state.written = start_time_;
@@ -125,10 +93,10 @@ void LeaseManager::Load(const store::Fleet& fleet) {
     if (record.is_lost) continue;
     // Its worker has not been told that the coordinator was away; it gets the
     // same time to call as if it had just been granted.
-    WorkerState& state = workers_[record.worker];
+    FleetMember& state = workers_[record.worker];
     state.worker.set_name(record.worker);
     state.instance = record.instance;
-    state.lease = record.id;
+    (record.is_ahead ? state.ahead : state.lease) = record.id;
     state.expires = start_time_ + options_.interval + options_.grace;
   }
 }
@@ -137,8 +105,7 @@ std::optional<search::DeviceChoice> LeaseManager::FindDevice(const v1::Job& job)
   std::optional<search::DeviceChoice> best;
   int best_rank = -1;
   for (const auto& [name, state] : workers_) {
-    if (!state.is_live || state.is_draining || state.is_leaving) continue;
-    if (IsQuarantined(state.worker)) continue;
+    if (!state.is_live || !state.takes_work()) continue;
     if (!Selects(job.worker_selector(), state.worker)) continue;
     v1::Dialect dialect = job.dialect();
     const bool has_cuda = HasDialect(state.worker.device(), v1::DIALECT_CUDA);
@@ -155,32 +122,29 @@ std::optional<search::DeviceChoice> LeaseManager::FindDevice(const v1::Job& job)
 }
 
 void LeaseManager::Submit(search::Work work, search::Done<v1::LeaseResult> done) {
-  const std::string key = work.key;
-  Waiter waiter{.job = work.lease.job(), .granted = work.granted, .done = std::move(done)};
-  const auto [found, is_new] = tasks_.try_emplace(key);
-  Task& task = found->second;
-  task.waiters.push_back(std::move(waiter));
+  Task::Waiter waiter{.job = work.lease.job(), .granted = work.granted, .done = std::move(done)};
+  const auto [task, is_new] = queue_.Add(std::move(work), std::move(waiter), clock_.Now());
+  bool has_begun = !task.lease.empty() && !leases_.at(task.lease).is_ahead;
   if (is_new) {
-    task.work = std::move(work);
-    task.order = next_order_++;
-    task.submit_time = clock_.Now();
     for (const auto& [id, record] : leases_) {
-      if (record.work != key) continue;
+      if (record.work != task.work.key) continue;
       task.losses = std::max(task.losses, record.losses);
       task.crashes = std::max(task.crashes, record.crashes);
-      if (!record.is_lost) task.lease = id;
+      if (record.is_lost) continue;
+      task.lease = id;
+      has_begun = !record.is_ahead;
     }
   }
-  if (!task.lease.empty() && task.waiters.back().granted) task.waiters.back().granted();
+  if (has_begun && task.waiters.back().granted) task.waiters.back().granted();
   Dispatch();
 }
 
 void LeaseManager::Abandon(const std::string& key, const std::string& job) {
-  const auto found = tasks_.find(key);
-  if (found == tasks_.end()) return;
-  std::erase_if(found->second.waiters, [&](const Waiter& waiter) { return waiter.job == job; });
-  if (!found->second.waiters.empty()) return;
-  tasks_.erase(found);
+  Task* task = queue_.Find(key);
+  if (task == nullptr) return;
+  std::erase_if(task->waiters, [&](const Task::Waiter& waiter) { return waiter.job == job; });
+  if (!task->waiters.empty()) return;
+  queue_.Erase(key);
   ForgetLeases(key);
   // A row that stays behind is dropped when the next coordinator finds that
   // nobody wants it.
@@ -189,17 +153,23 @@ void LeaseManager::Abandon(const std::string& key, const std::string& job) {
 }
 
 void LeaseManager::Synchronize(const v1::SynchronizeRequest& request, Reply reply) {
-  absl::StatusOr<WorkerState*> admitted = Admit(request);
+  absl::StatusOr<FleetMember*> admitted = Admit(request);
   if (!admitted.ok()) return reply(admitted.status());
-  WorkerState& state = **admitted;
+  FleetMember& state = **admitted;
   if (request.has_completed()) {
     const absl::Status status = TakeResult(state, request.completed());
     if (!status.ok()) return reply(status);
   } else if (request.has_executing()) {
     TakeProgress(state, request.executing().lease_id());
-  } else if (IsQuarantined(state.worker) && !state.lease.empty()) {
+  } else if (state.is_quarantined() && !state.lease.empty()) {
     // Granted before the canary failed, and not begun.
     Lose(std::exchange(state.lease, ""), "quarantined");
+  }
+  ForgetFinished(state);
+  if (!state.takes_work()) TakeBackAhead(state);
+  if (!request.has_executing()) {
+    const absl::Status status = BeginAhead(state);
+    if (!status.ok()) return reply(status);
   }
   Remember(state);
   Answer(state, request.has_executing(), std::move(reply));
@@ -209,49 +179,36 @@ void LeaseManager::Synchronize(const v1::SynchronizeRequest& request, Reply repl
     std::exchange(state.held, nullptr)(IdleResponse(state));
 }
 
-absl::StatusOr<LeaseManager::WorkerState*> LeaseManager::Admit(
-    const v1::SynchronizeRequest& request) {
+absl::StatusOr<FleetMember*> LeaseManager::Admit(const v1::SynchronizeRequest& request) {
   const std::string& name = request.worker().name();
-  if (!absl::StartsWith(name, kWorkerPrefix) ||
-      !base::IsResourceId(name.substr(sizeof(kWorkerPrefix) - 1))) {
-    return rpc::MakeError(absl::StatusCode::kInvalidArgument, "INVALID_NAME",
-                          absl::StrCat("worker name \"", name,
-                                       "\" must be workers/ and lower-case letters, digits and -"));
-  }
-  if (!config::IsCompatibleVersion(request.worker().version())) {
-    return rpc::MakeError(absl::StatusCode::kFailedPrecondition, "VERSION_MISMATCH",
-                          absl::StrCat("worker ", name, " has version ", request.worker().version(),
-                                       ", the coordinator ", std::string(config::Version()),
-                                       "; install the same version on both"),
-                          {{"worker_version", request.worker().version()},
-                           {"coordinator_version", std::string(config::Version())}});
-  }
-  WorkerState& state = workers_[name];
+  MTMC_RETURN_IF_ERROR(CheckIntroduction(request.worker()));
+  FleetMember& state = workers_[name];
   if (state.replaced.contains(request.instance_id())) return Replaced(name);
   if (state.instance != request.instance_id()) {
     if (state.held) std::exchange(state.held, nullptr)(Replaced(name));
     if (!state.instance.empty()) state.replaced.insert(state.instance);
     if (!state.lease.empty()) Lose(std::exchange(state.lease, ""), "restarted");
+    TakeBackAhead(state);
     state.instance = request.instance_id();
     state.written = absl::InfinitePast();
   }
   // A second call of one process: the first one's client has given up on it.
   if (state.held) std::exchange(state.held, nullptr)(IdleResponse(state));
-  LogQuarantine(state.worker, request.worker());
+  LogQuarantine(state, request.worker());
   state.worker = request.worker();
   state.is_live = true;
   state.is_leaving = request.is_leaving();
+  state.can_prefetch = request.can_prefetch();
   *state.worker.mutable_synchronize_time() = ToProto(clock_.Now());
   return &state;
 }
 
-absl::Status LeaseManager::TakeResult(WorkerState& state,
+absl::Status LeaseManager::TakeResult(FleetMember& state,
                                       const v1::SynchronizeRequest::Completed& completed) {
   const auto found = leases_.find(completed.lease_id());
   if (found != leases_.end()) {
     store::LeaseRecord& record = found->second;
-    const auto task_found = tasks_.find(record.work);
-    Task* task = task_found == tasks_.end() ? nullptr : &task_found->second;
+    Task* task = queue_.Find(record.work);
     v1::LeaseResult result = completed.result();
     const bool is_failed =
         result.has_worker_failure() || !FitsWork(result, !record.candidate.empty());
@@ -279,10 +236,11 @@ absl::Status LeaseManager::TakeResult(WorkerState& state,
     }
   }
   if (state.lease == completed.lease_id()) state.lease.clear();
+  if (state.ahead == completed.lease_id()) state.ahead.clear();
   return absl::OkStatus();
 }
 
-void LeaseManager::TakeProgress(WorkerState& state, const std::string& lease) {
+void LeaseManager::TakeProgress(FleetMember& state, const std::string& lease) {
   const auto found = leases_.find(lease);
   if (found == leases_.end()) return;
   store::LeaseRecord& record = found->second;
@@ -291,25 +249,33 @@ void LeaseManager::TakeProgress(WorkerState& state, const std::string& lease) {
     return;
   }
   // Given up for lost, and here it is: it goes on unless another has it.
-  const auto task = tasks_.find(record.work);
-  if (task == tasks_.end() || !task->second.lease.empty() || !state.lease.empty()) return;
+  Task* task = queue_.Find(record.work);
+  if (task == nullptr || !task->lease.empty() || !state.lease.empty()) return;
   record.is_lost = false;
   record.instance = state.instance;
   if (!store_.Commit({.leases = {record}}).ok()) {
     record.is_lost = true;
     return;
   }
-  task->second.lease = lease;
+  task->lease = lease;
   state.lease = lease;
 }
 
-void LeaseManager::Answer(WorkerState& state, bool is_executing, Reply reply) {
+// Drops leases that nobody wants any more.
+void LeaseManager::ForgetFinished(FleetMember& state) {
+  for (std::string* lease : {&state.lease, &state.ahead}) {
+    if (!lease->empty() && !leases_.contains(*lease)) lease->clear();
+  }
+}
+
+void LeaseManager::Answer(FleetMember& state, bool is_executing, Reply reply) {
   const absl::Time now = clock_.Now();
-  if (!state.lease.empty() && !leases_.contains(state.lease)) state.lease.clear();
-  if (!state.lease.empty() && (is_executing || HasTask(state))) return reply(LeaseResponse(state));
+  if (!state.lease.empty() && (is_executing || HasTask(state.lease))) {
+    if (is_executing) GrantAhead(state);
+    return reply(LeaseResponse(state));
+  }
   // One that works on what nobody wants is told to stop at once, not held.
-  const bool takes_work = !is_executing && !state.is_draining && !state.is_leaving &&
-                          !IsQuarantined(state.worker);
+  const bool takes_work = !is_executing && state.takes_work();
   if (!takes_work) {
     reply(IdleResponse(state));
     if (state.is_leaving) state.is_live = false;
@@ -320,7 +286,7 @@ void LeaseManager::Answer(WorkerState& state, bool is_executing, Reply reply) {
   state.expires = state.held_until + options_.grace;
 }
 
-void LeaseManager::Remember(WorkerState& state) {
+void LeaseManager::Remember(FleetMember& state) {
   const absl::Time now = clock_.Now();
   if (now - state.written < kRememberInterval) return;
   const absl::Status status =
@@ -344,6 +310,7 @@ void LeaseManager::Tick() {
     if (now < state.expires) continue;
     state.expires = absl::InfiniteFuture();
     state.is_live = false;
+    TakeBackAhead(state);
     if (state.lease.empty()) continue;
     metrics_.CountExpiredLease();
     Lose(std::exchange(state.lease, ""), "expired");
@@ -352,7 +319,7 @@ void LeaseManager::Tick() {
   if (now > start_time_ + options_.interval + options_.grace) {
     std::set<std::string> unwanted;
     for (const auto& [id, record] : leases_) {
-      if (!tasks_.contains(record.work)) unwanted.insert(record.work);
+      if (queue_.Find(record.work) == nullptr) unwanted.insert(record.work);
     }
     for (const std::string& key : unwanted) {
       if (store_.Commit({.finished_work = key}).ok()) ForgetLeases(key);
@@ -360,7 +327,7 @@ void LeaseManager::Tick() {
   }
   // Given up only here, where no caller holds a reference to a task.
   std::vector<std::string> hopeless;
-  for (const auto& [key, task] : tasks_) {
+  for (const auto& [key, task] : queue_.tasks()) {
     if (task.lease.empty() && task.losses >= options_.max_losses) hopeless.push_back(key);
   }
   for (const std::string& key : hopeless) {
@@ -383,33 +350,34 @@ void LeaseManager::ReleaseHeld() {
 void LeaseManager::Dispatch() {
   for (auto& [name, state] : workers_) {
     if (!state.held) continue;
-    if (!state.lease.empty() && !leases_.contains(state.lease)) state.lease.clear();
+    ForgetFinished(state);
     if (!state.lease.empty()) {
       // Granted by the last coordinator, and its answer was lost.
-      if (HasTask(state)) std::exchange(state.held, nullptr)(LeaseResponse(state));
+      if (HasTask(state.lease)) std::exchange(state.held, nullptr)(LeaseResponse(state));
       continue;
     }
     Task* task = NextTaskFor(state);
+    if (task == nullptr) {
+      TakeOverFor(state);
+      task = NextTaskFor(state);
+    }
     if (task != nullptr) Grant(state, *task);
   }
 }
 
-LeaseManager::Task* LeaseManager::NextTaskFor(const WorkerState& state) {
-  Task* best = nullptr;
-  auto rank = [this](const Task& task) {
-    const auto served = served_.find(task.work.lease.job());
-    return std::make_pair(served == served_.end() ? 0 : served->second, task.order);
-  };
-  for (auto& [key, task] : tasks_) {
-    if (!task.lease.empty() || task.losses >= options_.max_losses) continue;
-    if (!CanServe(state, task)) continue;
-    if (task.failed_on.contains(state.worker.name()) && HasOtherWorker(state, task)) continue;
-    if (best == nullptr || rank(task) < rank(*best)) best = &task;
-  }
-  return best;
+bool LeaseManager::IsGrantable(const FleetMember& state, const Task& task) const {
+  return task.losses < options_.max_losses && state.CanServe(task.work) &&
+         !(task.failed_on.contains(state.worker.name()) && HasOtherWorker(state, task));
 }
 
-bool LeaseManager::Grant(WorkerState& state, Task& task) {
+Task* LeaseManager::NextTaskFor(const FleetMember& state) {
+  return queue_.Next([&](const Task& task) { return IsGrantable(state, task); });
+}
+
+// Id of a new lease, which is in the store; nothing when the store cannot
+// write: it is asked again with the next tick.
+std::optional<std::string> LeaseManager::RecordGrant(const FleetMember& state, Task& task,
+                                                     bool is_ahead) {
   const v1::Lease& lease = task.work.lease;
   store::LeaseRecord record{.id = base::MakeResourceId("lease"),
                             .work = task.work.key,
@@ -418,20 +386,76 @@ bool LeaseManager::Grant(WorkerState& state, Task& task) {
                             .worker = state.worker.name(),
                             .instance = state.instance,
                             .losses = task.losses,
-                            .crashes = task.crashes};
-  // A store that cannot write is asked again with the next tick.
-  if (!store_.Commit({.leases = {record}}).ok()) return false;
+                            .crashes = task.crashes,
+                            .is_ahead = is_ahead};
+  if (!store_.Commit({.leases = {record}}).ok()) return std::nullopt;
   leases_[record.id] = record;
   task.lease = record.id;
-  state.lease = record.id;
-  served_[lease.job()] = next_order_++;
+  queue_.MarkServed(lease.job());
+  return record.id;
+}
+
+bool LeaseManager::Grant(FleetMember& state, Task& task) {
+  const auto lease = RecordGrant(state, task, /*is_ahead=*/false);
+  if (!lease) return false;
+  state.lease = *lease;
+  std::exchange(state.held, nullptr)(LeaseResponse(state));
+  NoteBegun(task);
+  return true;
+}
+
+void LeaseManager::NoteBegun(Task& task) {
   if (!task.was_granted) metrics_.CountGrant(clock_.Now() - task.submit_time);
   task.was_granted = true;
-  std::exchange(state.held, nullptr)(LeaseResponse(state));
-  for (const Waiter& waiter : task.waiters) {
-    if (waiter.granted) waiter.granted();
+  task.TellGranted();
+}
+
+void LeaseManager::GrantAhead(FleetMember& state) {
+  if (!state.can_prefetch || !state.ahead.empty() || !state.takes_work()) return;
+  Task* task = queue_.Next([&](const Task& candidate) {
+    // Only a program can be prepared; a problem is inspected by who is free.
+    return candidate.work.lease.has_evaluation() && IsGrantable(state, candidate) &&
+           std::none_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
+             return entry.second.is_idle() && IsGrantable(entry.second, candidate);
+           });
+  });
+  if (task != nullptr) state.ahead = RecordGrant(state, *task, /*is_ahead=*/true).value_or("");
+}
+
+// The worker is free: what it holds ahead is its lease from now on.
+absl::Status LeaseManager::BeginAhead(FleetMember& state) {
+  if (!state.lease.empty() || state.ahead.empty()) return absl::OkStatus();
+  store::LeaseRecord record = leases_.at(state.ahead);
+  record.is_ahead = false;
+  MTMC_RETURN_IF_ERROR(store_.Commit({.leases = {record}}));
+  leases_[record.id] = record;
+  state.lease = std::exchange(state.ahead, "");
+  if (Task* task = queue_.Find(record.work)) NoteBegun(*task);
+  return absl::OkStatus();
+}
+
+// Puts work that its worker has not begun back into the queue.
+void LeaseManager::TakeBackAhead(FleetMember& state) {
+  const auto found = leases_.find(std::exchange(state.ahead, ""));
+  if (found == leases_.end()) return;
+  store::LeaseRecord& record = found->second;
+  record.is_lost = true;
+  Task* task = queue_.Find(record.work);
+  if (task != nullptr && task->lease == record.id) task->lease.clear();
+  // What was not written comes back with the worker after a restart.
+  const absl::Status status = store_.Commit({.leases = {record}});
+  if (!status.ok()) Log(LogLevel::kWarning, "lease not taken back", {{"error", status}});
+}
+
+// Takes work that another worker holds ahead back for `state`, which is idle.
+void LeaseManager::TakeOverFor(const FleetMember& state) {
+  for (auto& [name, other] : workers_) {
+    const auto found = leases_.find(other.ahead);
+    if (found == leases_.end() || &other == &state) continue;
+    const Task* task = queue_.Find(found->second.work);
+    if (task == nullptr || !IsGrantable(state, *task)) continue;
+    return TakeBackAhead(other);
   }
-  return true;
 }
 
 void LeaseManager::Lose(const std::string& lease, const std::string& cause) {
@@ -440,10 +464,8 @@ void LeaseManager::Lose(const std::string& lease, const std::string& cause) {
   metrics_.CountLostWorker(cause);
   Log(LogLevel::kWarning, "worker lost",
       {{"worker", found->second.worker}, {"cause", cause}, {"lease", lease}});
-  const auto task = tasks_.find(found->second.work);
   ++found->second.losses;
-  const absl::Status status =
-      Retry(found->second, task == tasks_.end() ? nullptr : &task->second, "worker_lost");
+  const absl::Status status = Retry(found->second, queue_.Find(found->second.work), "worker_lost");
   // What was not written is lost once more after a restart: one loss too few.
   if (!status.ok()) Log(LogLevel::kWarning, "loss not recorded", {{"error", status}});
 }
@@ -469,17 +491,16 @@ absl::Status LeaseManager::Conclude(std::string key, v1::LeaseResult result) {
   MTMC_RETURN_IF_ERROR(CommitEnd(key, result, candidate));
   ForgetLeases(key);
   if (result.has_evaluation()) metrics_.CountEvaluation(result.evaluation());
-  const auto found = tasks_.find(key);
-  if (found == tasks_.end()) return absl::OkStatus();
-  const std::vector<Waiter> waiters = std::move(found->second.waiters);
-  tasks_.erase(found);
-  for (const Waiter& waiter : waiters) waiter.done(result);
+  Task* task = queue_.Find(key);
+  if (task == nullptr) return absl::OkStatus();
+  const std::vector<Task::Waiter> waiters = std::move(task->waiters);
+  queue_.Erase(key);
+  for (const Task::Waiter& waiter : waiters) waiter.done(result);
   return absl::OkStatus();
 }
 
 absl::Status LeaseManager::GiveUp(std::string key) {
-  const Task& task = tasks_.at(key);
-  return Conclude(key, GivenUp(task.work, task.losses, task.last_failure));
+  return Conclude(key, GivenUp(*queue_.Find(key)));
 }
 
 absl::Status LeaseManager::CommitEnd(const std::string& key, const v1::LeaseResult& result,
@@ -499,49 +520,46 @@ void LeaseManager::ForgetLeases(const std::string& key) {
   std::erase_if(leases_, [&](const auto& entry) { return entry.second.work == key; });
 }
 
-bool LeaseManager::CanServe(const WorkerState& state, const Task& task) const {
-  return state.is_live && !state.is_draining && !state.is_leaving &&
-         !IsQuarantined(state.worker) &&
-         Selects(task.work.selector, state.worker) &&
-         HasDialect(state.worker.device(), task.work.dialect) &&
-         search::DeviceClass(state.worker.device()) == task.work.device_class;
+bool LeaseManager::HasTask(const std::string& lease) const {
+  return queue_.Find(leases_.at(lease).work) != nullptr;
 }
 
-bool LeaseManager::HasTask(const WorkerState& state) const {
-  return tasks_.contains(leases_.at(state.lease).work);
-}
-
-bool LeaseManager::HasOtherWorker(const WorkerState& state, const Task& task) const {
+bool LeaseManager::HasOtherWorker(const FleetMember& state, const Task& task) const {
   return std::any_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
-    return &entry.second != &state && CanServe(entry.second, task) &&
+    return &entry.second != &state && entry.second.CanServe(task.work) &&
            !task.failed_on.contains(entry.first);
   });
 }
 
-v1::SynchronizeResponse LeaseManager::LeaseResponse(WorkerState& state) {
+// Without its work while the search has not come back after a restart: the
+// worker has it.
+v1::Lease LeaseManager::LeaseOf(const store::LeaseRecord& record) const {
+  v1::Lease lease;
+  const Task* task = queue_.Find(record.work);
+  if (task != nullptr) lease = task->work.lease;
+  lease.set_id(record.id);
+  lease.set_job(record.job);
+  lease.set_candidate(record.candidate);
+  lease.set_attempt(record.losses);
+  return lease;
+}
+
+v1::SynchronizeResponse LeaseManager::LeaseResponse(FleetMember& state) {
   const absl::Time next = clock_.Now() + options_.interval;
   state.expires = next + options_.grace;
-  const store::LeaseRecord& record = leases_.at(state.lease);
   v1::SynchronizeResponse response;
   *response.mutable_next_synchronization_time() = ToProto(next);
   response.set_is_draining(state.is_draining);
-  // Without its work while the search has not come back after a restart: the
-  // worker has it.
-  const auto task = tasks_.find(record.work);
-  if (task != tasks_.end()) *response.mutable_lease() = task->second.work.lease;
-  response.mutable_lease()->set_id(record.id);
-  response.mutable_lease()->set_job(record.job);
-  response.mutable_lease()->set_candidate(record.candidate);
-  response.mutable_lease()->set_attempt(record.losses);
+  *response.mutable_lease() = LeaseOf(leases_.at(state.lease));
+  if (!state.ahead.empty()) *response.mutable_prefetch() = LeaseOf(leases_.at(state.ahead));
   return response;
 }
 
-v1::SynchronizeResponse LeaseManager::IdleResponse(WorkerState& state) {
+v1::SynchronizeResponse LeaseManager::IdleResponse(FleetMember& state) {
   // A worker that may work calls again at once and is held; another one has no
   // reason to hurry.
-  const bool is_waiting =
-      !state.is_draining && !state.is_leaving && !IsQuarantined(state.worker);
-  const absl::Time next = clock_.Now() + (is_waiting ? absl::ZeroDuration() : options_.interval);
+  const absl::Time next =
+      clock_.Now() + (state.takes_work() ? absl::ZeroDuration() : options_.interval);
   state.expires = next + options_.grace;
   v1::SynchronizeResponse response;
   *response.mutable_next_synchronization_time() = ToProto(next);
@@ -550,24 +568,11 @@ v1::SynchronizeResponse LeaseManager::IdleResponse(WorkerState& state) {
   return response;
 }
 
-v1::Worker LeaseManager::Describe(const WorkerState& state) const {
-  v1::Worker worker = state.worker;
+v1::Worker LeaseManager::Describe(const FleetMember& state) const {
   const auto lease = leases_.find(state.lease);
-  const bool has_lease = lease != leases_.end();
-  if (has_lease) {
-    worker.set_activity(lease->second.candidate.empty() ? lease->second.job
-                                                        : lease->second.candidate);
-  }
-  if (!state.is_live) {
-    worker.set_state(v1::Worker::STATE_LOST);
-  } else if (state.is_draining || state.is_leaving) {
-    worker.set_state(v1::Worker::STATE_DRAINING);
-  } else if (IsQuarantined(worker)) {
-    worker.set_state(v1::Worker::STATE_QUARANTINED);
-  } else {
-    worker.set_state(has_lease ? v1::Worker::STATE_RUNNING : v1::Worker::STATE_IDLE);
-  }
-  return worker;
+  if (lease == leases_.end()) return state.Describe("");
+  const store::LeaseRecord& record = lease->second;
+  return state.Describe(record.candidate.empty() ? record.job : record.candidate);
 }
 
 std::vector<v1::Worker> LeaseManager::ListWorkers() const {
@@ -588,10 +593,11 @@ absl::StatusOr<v1::Worker> LeaseManager::LookupWorker(const std::string& name) c
 absl::StatusOr<v1::Worker> LeaseManager::SetDraining(const std::string& name, bool is_draining) {
   const auto found = workers_.find(name);
   if (found == workers_.end()) return WorkerNotFound(name);
-  WorkerState& state = found->second;
+  FleetMember& state = found->second;
   MTMC_RETURN_IF_ERROR(
       store_.Commit({.workers = {{.worker = state.worker, .is_draining = is_draining}}}));
   state.is_draining = is_draining;
+  if (is_draining) TakeBackAhead(state);
   if (state.held) std::exchange(state.held, nullptr)(IdleResponse(state));
   return Describe(state);
 }
@@ -604,7 +610,7 @@ void LeaseManager::ShowMetrics() {
   }
   metrics_.ShowWorkers(workers);
   CoordinatorMetrics::Counts queue;
-  for (const auto& [key, task] : tasks_) {
+  for (const auto& [key, task] : queue_.tasks()) {
     if (!task.lease.empty()) continue;
     ++queue[{task.work.lease.has_evaluation() ? "evaluation" : "inspection",
              task.work.selector.product()}];

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +12,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "mtmc/v1/worker.pb.h"
+#include "server/coordinator/fleet_member.h"
+#include "server/coordinator/work_queue.h"
 #include "server/search/backends.h"
 #include "server/store/job_store.h"
 
@@ -41,7 +41,11 @@ class CoordinatorMetrics;
 //  3. A task that lost `max_losses` workers is finished as a crash of the
 //     candidate: it must not take down the fleet one by one. A crash of the
 //     runner is counted apart and tried `max_crashes` times.
-//  4. Among tasks that a worker can do, the job served least recently is first,
+//  4. A worker holds at most one lease ahead of the one it works on, and only
+//     while no other worker could begin that task at once. It has not begun:
+//     losing the worker is no loss of the task, and a worker that becomes idle
+//     takes it over.
+//  5. Among tasks that a worker can do, the job served least recently is first,
 //     and within a job the oldest.
 //
 // Every call is made on the event loop; none blocks longer than a commit. The
@@ -97,61 +101,31 @@ class LeaseManager final : public search::Evaluator {
   absl::StatusOr<v1::Worker> SetDraining(const std::string& name, bool is_draining);
 
  private:
-  struct Waiter {
-    std::string job;
-    std::function<void()> granted;
-    search::Done<v1::LeaseResult> done;
-  };
-
-  // Work that is not finished.
-  struct Task {
-    search::Work work;
-    std::vector<Waiter> waiters;
-    // Id of the one lease that is not lost; empty while it is queued.
-    std::string lease;
-    int losses = 0;
-    int crashes = 0;
-    std::string last_failure;
-    // Workers that said they cannot; asked again only if there is no other.
-    std::set<std::string> failed_on;
-    uint64_t order = 0;
-    absl::Time submit_time;
-    bool was_granted = false;
-  };
-
-  struct WorkerState {
-    v1::Worker worker;
-    std::string instance;
-    // Processes that a newer one of the same name replaced.
-    std::set<std::string> replaced;
-    // What it was granted and has not completed; empty when idle.
-    std::string lease;
-    bool is_live = false;
-    bool is_draining = false;
-    bool is_leaving = false;
-    absl::Time expires = absl::InfiniteFuture();
-    absl::Time written = absl::InfinitePast();
-    // The held call of an idle worker.
-    Reply held;
-    absl::Time held_until;
-  };
-
   LeaseManager(const Options& options, const base::Clock& clock, store::JobStore& store,
                CoordinatorMetrics& metrics);
 
   void Load(const store::Fleet& fleet);
 
   // The parts of Synchronize.
-  absl::StatusOr<WorkerState*> Admit(const v1::SynchronizeRequest& request);
-  absl::Status TakeResult(WorkerState& state, const v1::SynchronizeRequest::Completed& completed);
-  void TakeProgress(WorkerState& state, const std::string& lease);
-  void Answer(WorkerState& state, bool is_executing, Reply reply);
-  void Remember(WorkerState& state);
+  absl::StatusOr<FleetMember*> Admit(const v1::SynchronizeRequest& request);
+  absl::Status TakeResult(FleetMember& state, const v1::SynchronizeRequest::Completed& completed);
+  void TakeProgress(FleetMember& state, const std::string& lease);
+  void Answer(FleetMember& state, bool is_executing, Reply reply);
+  void Remember(FleetMember& state);
+  void ForgetFinished(FleetMember& state);
 
   // The life of a lease. Keys by value: what holds the original is erased here.
   void Dispatch();
-  Task* NextTaskFor(const WorkerState& state);
-  bool Grant(WorkerState& state, Task& task);
+  Task* NextTaskFor(const FleetMember& state);
+  std::optional<std::string> RecordGrant(const FleetMember& state, Task& task, bool is_ahead);
+  bool Grant(FleetMember& state, Task& task);
+  void NoteBegun(Task& task);
+
+  // The life of a lease that its worker has not begun.
+  void GrantAhead(FleetMember& state);
+  absl::Status BeginAhead(FleetMember& state);
+  void TakeBackAhead(FleetMember& state);
+  void TakeOverFor(const FleetMember& state);
   void Lose(const std::string& lease, const std::string& cause);
   absl::Status Retry(store::LeaseRecord& record, Task* task, const std::string& cause);
   absl::Status Conclude(std::string key, v1::LeaseResult result);
@@ -160,12 +134,13 @@ class LeaseManager final : public search::Evaluator {
                          const std::string& candidate);
   void ForgetLeases(const std::string& key);
 
-  bool CanServe(const WorkerState& state, const Task& task) const;
-  bool HasTask(const WorkerState& state) const;
-  bool HasOtherWorker(const WorkerState& state, const Task& task) const;
-  v1::SynchronizeResponse LeaseResponse(WorkerState& state);
-  v1::SynchronizeResponse IdleResponse(WorkerState& state);
-  v1::Worker Describe(const WorkerState& state) const;
+  bool IsGrantable(const FleetMember& state, const Task& task) const;
+  bool HasTask(const std::string& lease) const;
+  bool HasOtherWorker(const FleetMember& state, const Task& task) const;
+  v1::Lease LeaseOf(const store::LeaseRecord& record) const;
+  v1::SynchronizeResponse LeaseResponse(FleetMember& state);
+  v1::SynchronizeResponse IdleResponse(FleetMember& state);
+  v1::Worker Describe(const FleetMember& state) const;
   void ShowMetrics();
 
   const Options options_;
@@ -173,12 +148,9 @@ class LeaseManager final : public search::Evaluator {
   store::JobStore& store_;
   CoordinatorMetrics& metrics_;
   const absl::Time start_time_;
-  std::map<std::string, Task> tasks_;
+  WorkQueue queue_;
   std::map<std::string, store::LeaseRecord> leases_;
-  std::map<std::string, WorkerState> workers_;
-  // When each job was last served, as a count of grants.
-  std::map<std::string, uint64_t> served_;
-  uint64_t next_order_ = 1;
+  std::map<std::string, FleetMember> workers_;
 };
 
 }  // namespace mtmc::coordinator

@@ -167,6 +167,16 @@ struct Farm {
     return Send(request);
   }
 
+  // Of a worker that can prepare one more; `ahead` is what it holds already.
+  std::shared_ptr<Call> Prefetching(const std::string& worker, const std::string& lease,
+                                    const std::string& ahead = "") {
+    v1::SynchronizeRequest request = Request(worker, "");
+    request.mutable_executing()->set_lease_id(lease);
+    request.set_can_prefetch(true);
+    request.set_prefetched_lease_id(ahead);
+    return Send(request);
+  }
+
   std::shared_ptr<Call> Completed(const std::string& worker, const std::string& lease,
                                   v1::LeaseResult result = Measured()) {
     v1::SynchronizeRequest request = Request(worker, "");
@@ -636,6 +646,173 @@ TEST_CASE("LeaseManager chooses a CUDA device for a job without a dialect", "[co
   CHECK(farm.leases->FindDevice(job)->dialect == v1::DIALECT_CUDA);
   job.mutable_worker_selector()->set_product("cpu");
   CHECK(farm.leases->FindDevice(job)->dialect == v1::DIALECT_OPENCL);
+}
+
+TEST_CASE("LeaseManager grants one lease ahead to a worker that can prepare it", "[coordinator]") {
+  Farm farm;
+  for (const char* key : {"f", "g", "h"}) farm.Submit(key);
+  const std::string lease = farm.Idle("w")->lease();
+
+  const auto first = farm.Prefetching("w", lease);
+  const auto again = farm.Prefetching("w", lease, first->value().prefetch().id());
+
+  CHECK(first->lease() == lease);
+  CHECK(first->value().prefetch().candidate() == "j/candidates/g");
+  CHECK(first->value().prefetch().has_evaluation());
+  CHECK(again->value().prefetch().id() == first->value().prefetch().id());
+  // Its search is not told before it begins.
+  CHECK(farm.granted == 1);
+}
+
+TEST_CASE("A lease held ahead becomes the present one when that is completed", "[coordinator]") {
+  Farm farm;
+  for (const char* key : {"f", "g"}) farm.Submit(key);
+  const std::string lease = farm.Idle("w")->lease();
+  const std::string ahead = farm.Prefetching("w", lease)->value().prefetch().id();
+
+  const auto next = farm.Completed("w", lease);
+  farm.Completed("w", next->lease());
+
+  CHECK(next->lease() == ahead);
+  CHECK_FALSE(next->value().has_prefetch());
+  CHECK(farm.granted == 2);
+  CHECK(farm.results["f"].size() == 1);
+  CHECK(farm.results["g"].size() == 1);
+  CHECK(farm.store.ReadFleet()->leases.empty());
+}
+
+TEST_CASE("LeaseManager grants nothing ahead that another worker could begin", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  const std::string lease = farm.Idle("busy")->lease();
+  // Between two calls: it holds none, and comes back at once.
+  const auto waiting = farm.Idle("idle");
+  farm.clock.Advance(absl::Seconds(5));
+  farm.leases->Tick();
+  REQUIRE_FALSE(waiting->is_held());
+  farm.Submit("g");
+
+  CHECK_FALSE(farm.Prefetching("busy", lease)->value().has_prefetch());
+  CHECK(farm.Idle("idle")->value().lease().candidate() == "j/candidates/g");
+}
+
+TEST_CASE("LeaseManager grants nothing ahead to a worker that cannot prepare", "[coordinator]") {
+  Farm farm;
+  for (const char* key : {"f", "g"}) farm.Submit(key);
+  const std::string lease = farm.Idle("w")->lease();
+
+  CHECK_FALSE(farm.Executing("w", lease)->value().has_prefetch());
+}
+
+TEST_CASE("A worker that becomes idle takes over what another holds ahead", "[coordinator]") {
+  Farm farm;
+  for (const char* key : {"f", "g"}) farm.Submit(key);
+  const std::string lease = farm.Idle("busy")->lease();
+  const std::string ahead = farm.Prefetching("busy", lease)->value().prefetch().id();
+
+  const auto taken = farm.Idle("idle");
+  const auto told = farm.Prefetching("busy", lease, ahead);
+  farm.Completed("idle", taken->lease());
+  const auto next = farm.Completed("busy", lease);
+
+  CHECK(taken->value().lease().candidate() == "j/candidates/g");
+  CHECK(taken->lease() != ahead);
+  CHECK(taken->value().lease().attempt() == 0);
+  CHECK_FALSE(told->value().has_prefetch());
+  CHECK(next->value().has_idle());
+  CHECK(farm.results["f"].size() == 1);
+  CHECK(farm.results["g"].size() == 1);
+}
+
+TEST_CASE("Losing a worker is no loss of what it held ahead", "[coordinator]") {
+  Farm farm;
+  for (const char* key : {"f", "g"}) farm.Submit(key);
+  farm.Prefetching("w1", farm.Idle("w1")->lease());
+
+  farm.LoseSilentWorkers();
+  std::map<std::string, int> attempts;
+  for (const char* worker : {"w2", "w3"}) {
+    const auto call = farm.Idle(worker);
+    attempts[call->value().lease().candidate()] = call->value().lease().attempt();
+  }
+
+  CHECK(attempts == std::map<std::string, int>{{"j/candidates/f", 1}, {"j/candidates/g", 0}});
+}
+
+TEST_CASE("A restarted worker has lost one lease and holds none ahead", "[coordinator]") {
+  Farm farm;
+  for (const char* key : {"f", "g"}) farm.Submit(key);
+  farm.Prefetching("w", farm.Idle("w")->lease());
+
+  std::map<std::string, int> attempts;
+  for (int i = 0; i < 2; ++i) {
+    v1::SynchronizeRequest request = farm.Request("w", "w-2");
+    const auto call = farm.Send(request);
+    attempts[call->value().lease().candidate()] = call->value().lease().attempt();
+    request.mutable_completed()->set_lease_id(call->lease());
+    *request.mutable_completed()->mutable_result() = Measured();
+    farm.Send(request);
+  }
+
+  CHECK(attempts == std::map<std::string, int>{{"j/candidates/f", 1}, {"j/candidates/g", 0}});
+  CHECK(farm.results["g"].size() == 1);
+}
+
+TEST_CASE("LeaseManager knows after a restart which lease a worker holds ahead", "[coordinator]") {
+  Farm farm;
+  for (const char* key : {"f", "g"}) farm.Submit(key);
+  const std::string lease = farm.Idle("w")->lease();
+  const std::string ahead = farm.Prefetching("w", lease)->value().prefetch().id();
+
+  farm.Restart();
+  const auto before_search = farm.Prefetching("w", lease, ahead);
+  for (const char* key : {"f", "g"}) farm.Submit(key);
+  const auto next = farm.Completed("w", lease);
+
+  CHECK(before_search->lease() == lease);
+  CHECK(before_search->value().prefetch().id() == ahead);
+  CHECK(next->lease() == ahead);
+  CHECK(next->value().lease().has_evaluation());
+}
+
+TEST_CASE("A draining worker gives back what it holds ahead", "[coordinator]") {
+  Farm farm;
+  for (const char* key : {"f", "g"}) farm.Submit(key);
+  const std::string lease = farm.Idle("w")->lease();
+  const std::string ahead = farm.Prefetching("w", lease)->value().prefetch().id();
+
+  REQUIRE_THAT(farm.leases->SetDraining("workers/w", true).status(), IsOk());
+  const auto told = farm.Prefetching("w", lease, ahead);
+
+  CHECK_FALSE(told->value().has_prefetch());
+  CHECK(farm.Idle("w2")->value().lease().candidate() == "j/candidates/g");
+}
+
+TEST_CASE("A lease that was begun ahead is called off like any other", "[coordinator]") {
+  Farm farm;
+  for (const char* key : {"f", "g"}) farm.Submit(key);
+  const std::string lease = farm.Idle("w")->lease();
+  const std::string ahead = farm.Prefetching("w", lease)->value().prefetch().id();
+  farm.Completed("w", lease);
+  farm.leases->Abandon("g", "j");
+
+  const auto call = farm.Executing("w", ahead);
+
+  CHECK(call->value().has_idle());
+  CHECK(farm.store.ReadFleet()->leases.empty());
+}
+
+TEST_CASE("What a worker holds ahead is called off when nobody wants it", "[coordinator]") {
+  Farm farm;
+  for (const char* key : {"f", "g"}) farm.Submit(key);
+  const std::string lease = farm.Idle("w")->lease();
+  const std::string ahead = farm.Prefetching("w", lease)->value().prefetch().id();
+
+  farm.leases->Abandon("g", "j");
+  const auto told = farm.Prefetching("w", lease, ahead);
+
+  CHECK_FALSE(told->value().has_prefetch());
+  CHECK(farm.Completed("w", lease)->value().has_idle());
 }
 
 }  // namespace mtmc::coordinator

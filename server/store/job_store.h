@@ -47,6 +47,8 @@ struct LeaseRecord {
   int crashes = 0;
   // No worker works on it any more; a late result is still welcome.
   bool is_lost = false;
+  // Its worker has not begun it: it is to follow the one in hand.
+  bool is_ahead = false;
 };
 
 struct WorkerRecord {

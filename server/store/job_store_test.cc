@@ -216,7 +216,8 @@ TEMPLATE_TEST_CASE("JobStore drops every lease of finished work", "[store]", Sql
                    FakeMaker) {
   TestType maker;
   auto store = maker.Open();
-  const LeaseRecord kept{.id = "c", .work = "w2", .losses = 2, .crashes = 1, .is_lost = true};
+  const LeaseRecord kept{
+      .id = "c", .work = "w2", .losses = 2, .crashes = 1, .is_lost = true, .is_ahead = true};
   REQUIRE_THAT(
       store->Commit({.leases = {{.id = "a", .work = "w1"}, {.id = "b", .work = "w1"}, kept}}),
       IsOk());
@@ -227,6 +228,7 @@ TEMPLATE_TEST_CASE("JobStore drops every lease of finished work", "[store]", Sql
   REQUIRE(fleet.leases.size() == 1);
   CHECK(fleet.leases[0].losses == 2);
   CHECK(fleet.leases[0].is_lost);
+  CHECK(fleet.leases[0].is_ahead);
 }
 
 TEST_CASE("SqliteJobStore has everything again after it was opened again", "[store]") {

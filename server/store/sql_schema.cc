@@ -29,8 +29,14 @@ constexpr const char* kVersion1[] = {
     " body TEXT NOT NULL)",
 };
 
+constexpr const char* kVersion2[] = {
+    // A lease that its worker holds ahead of the one it works on.
+    "ALTER TABLE leases ADD COLUMN is_ahead BIGINT NOT NULL DEFAULT 0",
+};
+
 constexpr Migration kMigrations[] = {
     {1, kVersion1},
+    {2, kVersion2},
 };
 
 }  // namespace

@@ -170,13 +170,15 @@ void WriteResults(soci::session& sql, const Write& write) {
 void WriteFleet(soci::session& sql, const Write& write) {
   for (const LeaseRecord& lease : write.leases) {
     const int is_lost = lease.is_lost ? 1 : 0;
+    const int is_ahead = lease.is_ahead ? 1 : 0;
     sql << "INSERT INTO leases (id, work, job, candidate, worker, instance, losses, crashes,"
-           " is_lost) VALUES (:id, :work, :job, :candidate, :worker, :instance, :losses,"
-           " :crashes, :lost) ON CONFLICT (id) DO UPDATE SET worker = excluded.worker,"
+           " is_lost, is_ahead) VALUES (:id, :work, :job, :candidate, :worker, :instance, :losses,"
+           " :crashes, :lost, :ahead) ON CONFLICT (id) DO UPDATE SET worker = excluded.worker,"
            " instance = excluded.instance, losses = excluded.losses,"
-           " crashes = excluded.crashes, is_lost = excluded.is_lost",
+           " crashes = excluded.crashes, is_lost = excluded.is_lost,"
+           " is_ahead = excluded.is_ahead",
         use(lease.id), use(lease.work), use(lease.job), use(lease.candidate), use(lease.worker),
-        use(lease.instance), use(lease.losses), use(lease.crashes), use(is_lost);
+        use(lease.instance), use(lease.losses), use(lease.crashes), use(is_lost), use(is_ahead);
   }
   if (!write.finished_work.empty()) {
     sql << "DELETE FROM leases WHERE work = :work", use(write.finished_work);
@@ -420,7 +422,7 @@ absl::StatusOr<Fleet> SqliteJobStore::ReadFleet() {
     }
     soci::rowset<soci::row> leases =
         (sql.prepare << "SELECT id, work, job, candidate, worker, instance, losses, crashes,"
-                        " is_lost FROM leases ORDER BY id");
+                        " is_lost, is_ahead FROM leases ORDER BY id");
     for (const soci::row& row : leases) {
       fleet.leases.push_back({.id = row.get<std::string>(0),
                               .work = row.get<std::string>(1),
@@ -430,7 +432,8 @@ absl::StatusOr<Fleet> SqliteJobStore::ReadFleet() {
                               .instance = row.get<std::string>(5),
                               .losses = static_cast<int>(row.get<long long>(6)),
                               .crashes = static_cast<int>(row.get<long long>(7)),
-                              .is_lost = row.get<long long>(8) != 0});
+                              .is_lost = row.get<long long>(8) != 0,
+                              .is_ahead = row.get<long long>(9) != 0});
     }
     return fleet;
   });

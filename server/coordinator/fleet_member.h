@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "mtmc/v1/worker.pb.h"
+#include "server/search/backends.h"
+
+namespace mtmc::coordinator {
+
+// What the coordinator knows of one worker.
+struct FleetMember {
+  // As it described itself last.
+  v1::Worker worker;
+  // Its present process.
+  std::string instance;
+  // Processes that a newer one of the same name replaced.
+  std::set<std::string> replaced;
+  // What it was granted and has not completed; empty when idle.
+  std::string lease;
+  // What it was granted to prepare meanwhile; becomes `lease` next.
+  std::string ahead;
+  bool can_prefetch = false;
+  bool is_live = false;
+  bool is_draining = false;
+  bool is_leaving = false;
+  absl::Time expires = absl::InfiniteFuture();
+  absl::Time written = absl::InfinitePast();
+  // The held call of an idle worker.
+  std::function<void(absl::StatusOr<v1::SynchronizeResponse>)> held;
+  absl::Time held_until;
+
+  // Its device failed the canary; the worker says so until one passes.
+  bool is_quarantined() const { return !worker.quarantine_reason().empty(); }
+
+  // Whether it may be given anything new.
+  bool takes_work() const { return !is_draining && !is_leaving && !is_quarantined(); }
+
+  bool is_idle() const { return lease.empty() && ahead.empty(); }
+
+  // Whether it may be given `work`.
+  bool CanServe(const search::Work& work) const;
+
+  // As people see it; `activity` is empty when it has no lease.
+  v1::Worker Describe(const std::string& activity) const;
+};
+
+// Whether the job's selector names this worker.
+bool Selects(const v1::WorkerSelector& selector, const v1::Worker& worker);
+
+bool HasDialect(const v1::DeviceFacts& device, v1::Dialect dialect);
+
+// INVALID_ARGUMENT for a bad name, FAILED_PRECONDITION with reason
+// VERSION_MISMATCH for a version that cannot serve this coordinator.
+absl::Status CheckIntroduction(const v1::Worker& worker);
+
+}  // namespace mtmc::coordinator
