@@ -11,27 +11,25 @@
 #include <filesystem>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/check.h"
-#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/subprocess.h"
 #include "google/protobuf/util/json_util.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "mtmc/v1/reference.pb.h"
+#include "worker/builder/child_watch.h"
 
 namespace mtmc::worker {
 namespace {
 
 // Longest answer: a graph of some thousand nodes is about 2 MB of JSON.
 constexpr size_t kMaxLineBytes = size_t{256} << 20;
-
-// What a dead process's log tells is at its end.
-constexpr size_t kDetailBytes = size_t{8} << 10;
 
 constexpr absl::Duration kPollSlice = absl::Milliseconds(50);
 
@@ -51,12 +49,6 @@ const std::vector<std::string>& InheritedVariables() {
   return names;
 }
 
-std::string Tail(const std::string& path) {
-  auto text = base::ReadFile(path);
-  if (!text.ok()) return "";
-  return text->size() <= kDetailBytes ? *text : text->substr(text->size() - kDetailBytes);
-}
-
 bool IsSameLoad(const v1::ReferenceRequest& a, const v1::ReferenceRequest& b) {
   return google::protobuf::util::MessageDifferencer::Equals(a.load(), b.load());
 }
@@ -70,8 +62,6 @@ class ReferenceClient::Process {
  public:
   static absl::StatusOr<std::unique_ptr<Process>> Start(const Options& options) {
     std::filesystem::create_directories(options.scratch);
-    const std::string log = absl::StrCat(options.scratch, "/reference.log");
-    ::unlink(log.c_str());
     base::SubprocessOptions start;
     start.argv = {options.python, "-m", "mtmc_reference", "--scratch", options.scratch};
     start.inherited_variables = InheritedVariables();
@@ -82,13 +72,13 @@ class ReferenceClient::Process {
     start.working_folder = options.scratch;
     start.standard_input = base::Stdio::Pipe();
     start.standard_output = base::Stdio::Pipe();
-    start.standard_error = base::Stdio::File(log);
+    start.standard_error = base::Stdio::Pipe();
     if (options.confinement) MTMC_RETURN_IF_ERROR(Confine(*options.confinement, start));
     MTMC_ASSIGN_OR_RETURN(base::Subprocess process, base::Subprocess::Start(start));
     for (base::UniqueFd* fd : {&process.standard_input(), &process.standard_output()}) {
       ::fcntl(fd->get(), F_SETFL, ::fcntl(fd->get(), F_GETFL) | O_NONBLOCK);
     }
-    return std::unique_ptr<Process>(new Process(std::move(process), log));
+    return std::unique_ptr<Process>(new Process(std::move(process), options.max_resident_bytes));
   }
 
   // Sends `line` and waits for one line. The process is unusable after any
@@ -134,12 +124,27 @@ class ReferenceClient::Process {
   std::string Bury() {
     process_.Kill();
     const auto reason = process_.Wait(absl::Now() + absl::Seconds(10));
-    return absl::StrCat(reason.ok() ? reason->ToString() : "still running", "\n", Tail(log_));
+    watch_.Stop();
+    const std::string end =
+        watch_.exceeded_bytes() > 0
+            ? absl::StrCat("killed because it held ", watch_.exceeded_bytes() >> 20,
+                           " MiB of the host's memory")
+            : (reason.ok() ? reason->ToString() : "still running");
+    return absl::StrCat(end, "\n", watch_.Text());
   }
 
  private:
-  Process(base::Subprocess process, std::string log)
-      : process_(std::move(process)), log_(std::move(log)) {}
+  Process(base::Subprocess process, int64_t max_resident_bytes)
+      : process_(std::move(process)),
+        watch_(Streams(process_), {.process = process_.pid(),
+                                   .max_resident_bytes = max_resident_bytes,
+                                   .kill = [this] { process_.Kill(); }}) {}
+
+  static std::vector<base::UniqueFd> Streams(base::Subprocess& process) {
+    std::vector<base::UniqueFd> streams;
+    streams.push_back(std::move(process.standard_error()));
+    return streams;
+  }
 
   // Absent when `fd` is ready.
   std::optional<Ending> Await(int fd, short events, absl::Time deadline,
@@ -155,7 +160,7 @@ class ReferenceClient::Process {
   }
 
   base::Subprocess process_;
-  const std::string log_;
+  ChildWatch watch_;
   std::string received_;
 };
 

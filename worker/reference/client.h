@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/time/time.h"
@@ -27,10 +27,13 @@ class ReferenceClient : public ReferenceParty {
     std::string python;
     // Folder that holds the package `mtmc_reference`.
     std::string package_folder;
-    // Private folder for shared tensors and the process's log.
+    // Private folder for shared tensors.
     std::string scratch;
-    // The rights of the process; absent: those of the daemon.
-    std::optional<Confinement> confinement;
+    // Largest resident set of the process; 0 is no limit.
+    int64_t max_resident_bytes = 0;
+    // The rights of the process, borrowed and read at every start; null: those of
+    // the daemon.
+    const Confinement* confinement = nullptr;
     // Asked every 50 ms while a call waits; true kills the process.
     std::function<bool()> is_cancelled = [] { return false; };
   };

@@ -273,7 +273,7 @@ def widen(value):
 
 def write(name, module, inputs, stream):
     problem = types.SimpleNamespace(path=__file__, source="", failure_of=lambda error: error)
-    graph, constants = trace(problem, module, inputs)
+    graph, constants, _ = trace(problem, module, inputs)
     state = dict(module.named_parameters()) | dict(module.named_buffers()) | constants
     tensors = {}
     for entry in graph["inputs"]:

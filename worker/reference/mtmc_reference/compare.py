@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One tensor against another, in chunks, so that temporaries stay small."""
+"""One tensor against another: few passes, and one transfer from the device for all.
+
+The distance of y from r is the smallest t with |y - r| <= t + t * |r| for every
+element. It is found in chunks, so that temporaries stay small. FP32 is precise
+enough for it: the difference of two close numbers is exact.
+"""
 
 import dataclasses
 import math
 
 import torch
 
-# Elements of one chunk. On a CPU its few fp64 temporaries should stay in the
-# cache (256K * 8 bytes); on a GPU they are 512 MiB each and launches are few.
+# Elements of one chunk. On a CPU its temporaries should stay in the cache
+# (256K * 4 bytes); on a GPU they are 256 MiB each and launches are few.
 _CPU_CHUNK = 256 * 1024
 _CUDA_CHUNK = 64 * 1024 * 1024
 
@@ -24,11 +29,165 @@ class Error:
 
 
 def error(actual, expected):
-    """Error of `actual` against `expected`; shapes must agree, types may differ.
+    """Error of `actual` against `expected`; see `errors`."""
+    return errors([(actual, expected)])[0]
 
-    NaN matches NaN and an infinity matches itself. Integers that differ at all
+
+def errors(pairs):
+    """Error of each (actual, expected) pair; shapes agree, types may differ.
+
+    NaN matches NaN only and an infinity itself only. Integers that differ at all
     have a tolerance above 0.
     """
+    return [
+        _exact_error(y, r) if found.is_special else _located(y, r, found)
+        for (y, r), found in zip(pairs, _scan(pairs))
+    ]
+
+
+def tolerances(pairs):
+    """The `tolerance` of each pair, without looking for the worst element."""
+    return [
+        _exact_error(y, r).tolerance if found.is_special else found.tolerance
+        for (y, r), found in zip(pairs, _scan(pairs))
+    ]
+
+
+def are_allclose(pairs, tolerance):
+    """Whether `torch.allclose(r, y, tolerance, tolerance)` for each (y, r) of `pairs`.
+
+    NaN is close to nothing.
+    """
+    swapped = [(r, y) for y, r in pairs]
+    for (r, y), found in zip(swapped, _scan(swapped)):
+        if found.is_special:
+            if not _is_allclose(y, r, tolerance):
+                return False
+        elif found.tolerance > tolerance:
+            return False
+    return True
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread:
+    """Range and mean of a tensor; infinite where an element is not finite."""
+
+    low: float
+    high: float
+    mean: float
+    elements: int
+
+    def zeros_tolerance(self):
+        """The tolerance at which zeros everywhere would pass."""
+        if not self.elements:
+            return 0.0
+        return max(_distance(0.0, self.low), _distance(0.0, self.high))
+
+    def mean_tolerance(self):
+        """The tolerance at which the mean everywhere would pass."""
+        if not self.elements:
+            return 0.0
+        return max(_distance(self.mean, self.low), _distance(self.mean, self.high))
+
+    def largest(self):
+        """Largest absolute value."""
+        return max(abs(self.low), abs(self.high))
+
+
+def spreads(tensors):
+    """The Spread of each tensor, with one transfer for all."""
+    rows, owners = [], []
+    for number, tensor in enumerate(tensors):
+        flat = tensor.reshape(-1)
+        for start in range(0, flat.numel(), _chunk_size(flat)):
+            chunk = flat[start : start + _chunk_size(flat)]
+            low, high = chunk.aminmax()
+            total = chunk.sum(dtype=torch.float64)
+            rows.append(torch.stack([low.double(), high.double(), total]))
+            owners.append(number)
+    answer = [Spread(math.inf, -math.inf, 0.0, t.numel()) for t in tensors]
+    for number, (low, high, total) in zip(owners, _fetched(rows)):
+        one, count = answer[number], tensors[number].numel()
+        if not math.isfinite(low + high):
+            low, high, total = -math.inf, math.inf, math.inf
+        answer[number] = Spread(
+            min(one.low, low), max(one.high, high), one.mean + total / count, count
+        )
+    return answer
+
+
+def are_finite(tensors):
+    """Whether every floating-point element of all tensors is finite."""
+    return all(
+        math.isfinite(s.low) and math.isfinite(s.high)
+        for s in spreads([t for t in tensors if t.is_floating_point() and t.numel()])
+    )
+
+
+def _distance(y, r):
+    return abs(y - r) / (1.0 + abs(r)) if math.isfinite(r) else math.inf
+
+
+@dataclasses.dataclass
+class _Found:
+    tolerance: float = 0.0
+    max_absolute: float = 0.0
+    # First element of the chunk that decides.
+    start: int = 0
+    # NaN, an infinity or a differing integer was met: the values say nothing.
+    is_special: bool = False
+
+
+def _scan(pairs):
+    rows, owners = [], []
+    for number, (actual, expected) in enumerate(pairs):
+        for start, y, r in _chunks(actual, expected):
+            rows.append(_chunk_row(y, r))
+            owners.append((number, start))
+    found = [_Found() for _ in pairs]
+    for (number, start), (needed, absolute) in zip(owners, _fetched(rows)):
+        one = found[number]
+        if not math.isfinite(needed + absolute):
+            one.is_special = True
+        elif needed > one.tolerance:
+            one.tolerance, one.start = needed, start
+        one.max_absolute = max(one.max_absolute, absolute)
+    return found
+
+
+def _fetched(rows):
+    return torch.stack(rows).tolist() if rows else []
+
+
+def _chunk_row(y, r):
+    """(largest needed tolerance, largest absolute difference) as a device tensor."""
+    if not (y.is_floating_point() and r.is_floating_point()):
+        differs = (y != r).any()
+        row = torch.where(differs, math.nan, 0.0).double()
+        return torch.stack([row, row])
+    needed = _difference(y, r)
+    absolute = needed.amax()
+    # Also NaN where r is infinite: such chunks are special.
+    needed = needed.div_(r.abs().add_(1)).amax()
+    return torch.stack([needed, absolute]).double()
+
+
+def _difference(y, r):
+    wide = torch.float64 if torch.float64 in (y.dtype, r.dtype) else torch.float32
+    return torch.sub(y.to(wide), r).abs_()
+
+
+def _located(actual, expected, found):
+    """The Error, with the position of the worst element."""
+    if found.tolerance == 0.0:
+        return Error(0.0, found.max_absolute, 0)
+    chunk = slice(found.start, found.start + _chunk_size(expected))
+    y, r = actual.reshape(-1)[chunk].to(expected.device), expected.reshape(-1)[chunk]
+    index = found.start + _difference(y, r).div_(r.abs().add_(1)).argmax().item()
+    return Error(found.tolerance, found.max_absolute, index)
+
+
+def _exact_error(actual, expected):
     worst, largest, index = 0.0, 0.0, 0
     for start, y, r in _chunks(actual, expected):
         needed, absolute = _element_errors(y, r)
@@ -37,37 +196,6 @@ def error(actual, expected):
             worst, index = value.item(), start + position.item()
         largest = max(largest, absolute.max().item())
     return Error(worst, largest, index)
-
-
-def is_allclose(actual, expected, tolerance):
-    """`torch.allclose(expected, actual, atol=tolerance, rtol=tolerance)` in chunks."""
-    return all(
-        torch.allclose(r, y.to(r.dtype), atol=tolerance, rtol=tolerance)
-        for _, y, r in _chunks(actual, expected)
-    )
-
-
-def finite_mean(tensor):
-    """Mean of the finite elements as a float; 0 where there are none."""
-    total, count = 0.0, 0
-    size = _chunk_size(tensor)
-    for start in range(0, tensor.numel(), size):
-        chunk = tensor.reshape(-1)[start : start + size].double()
-        chunk = chunk[torch.isfinite(chunk)]
-        total, count = total + chunk.sum().item(), count + chunk.numel()
-    return total / count if count else 0.0
-
-
-def _chunk_size(tensor):
-    return _CUDA_CHUNK if tensor.is_cuda else _CPU_CHUNK
-
-
-def _chunks(actual, expected):
-    y, r = actual.reshape(-1), expected.reshape(-1)
-    size = _chunk_size(expected)
-    for start in range(0, r.numel(), size):
-        chunk = slice(start, start + size)
-        yield start, y[chunk].to(r.device), r[chunk]
 
 
 def _element_errors(y, r):
@@ -85,3 +213,22 @@ def _element_errors(y, r):
     needed = needed.clamp_(min=torch.finfo(torch.float64).tiny)
     zero = needed.new_zeros(())
     return torch.where(same, zero, needed), torch.where(same, zero, absolute)
+
+
+def _is_allclose(actual, expected, tolerance):
+    return all(
+        torch.allclose(r, y.to(r.dtype), atol=tolerance, rtol=tolerance)
+        for _, y, r in _chunks(actual, expected)
+    )
+
+
+def _chunk_size(tensor):
+    return _CUDA_CHUNK if tensor.is_cuda else _CPU_CHUNK
+
+
+def _chunks(actual, expected):
+    y, r = actual.reshape(-1), expected.reshape(-1)
+    size = _chunk_size(expected)
+    for start in range(0, r.numel(), size):
+        chunk = slice(start, start + size)
+        yield start, y[chunk].to(r.device), r[chunk]

@@ -12,6 +12,8 @@ from cuda.bindings import runtime
 
 # sizeof(cudaIpcMemHandle_t)
 _HANDLE_BYTES = 64
+# Smaller allocations share a block of this size, which a handle opens as a whole.
+_BLOCK_BYTES = 2 * 1024 * 1024
 
 
 class Allocation:
@@ -19,6 +21,7 @@ class Allocation:
 
     def __init__(self, size, device):
         self._device = device
+        size = -(-size // _BLOCK_BYTES) * _BLOCK_BYTES
         _select(device)
         try:
             self.pointer = int(_check(runtime.cudaMalloc(size)))

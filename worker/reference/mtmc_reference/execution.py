@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the model: outputs in the order of the graph, its state left unchanged."""
 
+import contextlib
 import copy
 
 import torch
@@ -28,11 +29,12 @@ class Execution:
         }
         self.user_outputs = len(graph["outputs"]) - len(self._mutations)
 
-    def run(self, inputs, kind):
+    def run(self, inputs, kind, observer=None, seed=None):
         """Outputs of one forward pass in the arithmetic `kind`, none aliasing an input.
 
-        Random operations start from the same seed each time. What the user's
-        code raises becomes a ProblemFailure.
+        `observer` is a context, such as a dispatch mode, that is entered around the
+        pass. Random operations start from the same seed each time unless another
+        is given. What the user's code raises becomes a ProblemFailure.
         """
         model = self.model
         if kind == Arithmetic.FP64:
@@ -41,8 +43,9 @@ class Execution:
         if any(output["kind"] == "KIND_INPUT_MUTATION" for output in self._mutations):
             inputs = [_copied(value) for value in inputs]
         with self.preserved_state(model), arithmetic(kind, self._device), torch.no_grad():
-            torch.manual_seed(self._seed)
-            answer = self._problem.call(model, *inputs)
+            torch.manual_seed(self._seed if seed is None else seed)
+            with observer or contextlib.nullcontext():
+                answer = self._problem.call(model, *inputs)
             kept = _storages(list(inputs) + list(model.parameters()) + list(model.buffers()))
             users = [_dense(value, kept) for value in pytree.tree_leaves(answer)]
             return users + [self._mutated(model, output, inputs) for output in self._mutations]

@@ -1,58 +1,225 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the outputs of each workload must be, remembered by workload."""
+"""What the outputs of one workload must be, and how close to it."""
 
-import collections
-import dataclasses
+import torch
 
-from .precision import Arithmetic
+from .compare import are_finite, errors, tolerances
+from .failure import ProblemFailure, is_out_of_memory
+from .oracle import Bounds
+from .precision import Arithmetic, distinct
+from .rounding import Disturbed, unit_of
 from .workload import free_bytes, total_bytes
 
-# Part of the free memory that remembered workloads may take.
-_CACHE_RATIO = 0.25
+
+class Dropped(Exception):
+    """No candidate can be judged on this workload; the message says why."""
 
 
-@dataclasses.dataclass(frozen=True)
+class Judge:
+    """Computes expectations of one problem on one device."""
+
+    def __init__(self, execution, workloads, device, draws_random):
+        self.execution = execution
+        self.workloads = workloads
+        self.device = device
+        # A dropout mask drawn for fp64 is another one: compare like with like.
+        self.draws_random = draws_random
+        # Outputs whose public values are all finite; None before those are known.
+        self._finite_outputs = None
+
+    def strict_outputs(self, key, inputs):
+        """Outputs of strict FP32; raises Dropped where the reference is not defined."""
+        try:
+            outputs = self.execution.run(inputs, Arithmetic.STRICT)
+        except ProblemFailure as failure:
+            if key.is_unchanged or is_out_of_memory(failure.cause):
+                raise
+            raise Dropped(failure.message) from failure
+        finite = [are_finite([output]) for output in outputs]
+        if key.is_public:
+            self._finite_outputs = finite
+        elif not key.is_unchanged and any(
+            want and not have for want, have in zip(self._finite_outputs, finite)
+        ):
+            raise Dropped("the reference is not finite there")
+        return outputs
+
+    def expectation(self, key, inputs):
+        """The Expectation of `key`, whose inputs are given; raises Dropped."""
+        return Expectation(self, key, self.strict_outputs(key, inputs))
+
+    def wide_outputs(self, key, strict):
+        """Outputs of fp64, rounded to what is compared; None where it is not possible."""
+        inputs = self.workloads.draw(key)
+        need = 6 * total_bytes(inputs) + 4 * total_bytes(strict)
+        if self.draws_random or need > free_bytes(self.device):
+            return None
+        try:
+            wide = self.execution.run(inputs, Arithmetic.FP64)
+        except ProblemFailure as failure:
+            # Out of memory, or types that a file fixes to FP32 in `forward`.
+            if is_out_of_memory(failure.cause):
+                _return_memory(self.device)
+            return None
+        return [_rounded(w, s) for w, s in zip(wide, strict)]
+
+    def own_tolerances(self, key, kind, reference):
+        """Errors of the arithmetic `kind` against `reference`; None where it fails."""
+        if kind not in distinct(self.device):
+            return None
+        return self._compared(key, reference, kind)
+
+    def reordered_tolerances(self, key, kind, reference, dtypes):
+        """Errors of a run that rounds as other orders of its sums would; None where it fails."""
+        floats = [dtype for dtype in dtypes if dtype.is_floating_point]
+        if not floats:
+            return None
+        arithmetic = Arithmetic.FP64 if kind == "fp64" else Arithmetic.STRICT
+        unit = max(unit_of(dtype) for dtype in floats)
+        return self._compared(key, reference, arithmetic, Disturbed(unit))
+
+    def _compared(self, key, reference, kind, observer=None):
+        try:
+            outputs = self.execution.run(self.workloads.draw(key), kind, observer)
+        except ProblemFailure as failure:
+            # Autocast refuses some operators; the class keeps its fixed tolerance.
+            if is_out_of_memory(failure.cause):
+                _return_memory(self.device)
+            return None
+        return tolerances(list(zip(outputs, reference)))
+
+
 class Expectation:
-    """Outputs in graph order: of the oracle, and of eager with PyTorch's defaults."""
+    """Expected outputs in graph order, their bounds, and eager's own outputs.
 
-    reference: list
-    eager: list
+    Outputs that agree with strict FP32 to rounding are within the bound of STRICT
+    whatever fp64 says: the bound is at least 4 times strict FP32's error e and at
+    least a rounding q, and e + 3/4 q is below the larger of the two. The fp64 run is
+    therefore made for the first outputs that do not. It is kept as FP32 where
+    outputs have 32 or 16 bits: that is a sixteenth of the smallest bound and half the
+    memory.
+    """
+
+    def __init__(self, judge, key, strict):
+        self.key = key
+        self._judge = judge
+        self._dtypes = [output.dtype for output in strict]
+        self._strict = [_comparable(output) for output in strict]
+        self._reference = None
+        # Without fp64 only the least of them is known.
+        own = [0.0] * len(strict)
+        self._bounds = Bounds(self._strict, self._dtypes, own, _unknown, _unknown)
+        self._own = {}
+        self._reordered = ()
+        self._eager = None
+        # On a CPU the default is strict FP32 already.
+        if judge.device.type == "cpu" and key.is_unchanged:
+            self._eager = strict
+        # What stands for the truth: `fp64`, `strict` or `equal`.
+        if not any(dtype.is_floating_point for dtype in self._dtypes):
+            self.oracle = "equal"
+        elif key.salt or judge.draws_random:
+            self.oracle = "strict"
+        else:
+            self.oracle = "fp64"
+
+    @property
+    def reference(self):
+        """Outputs of the oracle."""
+        if self._reference is None:
+            self._find_reference()
+        return self._reference
+
+    @property
+    def bounds(self):
+        """What each class allows against `reference`."""
+        if self._reference is None:
+            self._find_reference()
+        return self._bounds
+
+    def outputs(self):
+        """What is at hand: the oracle's outputs, or strict FP32's before there are any."""
+        return self._reference or self._strict
+
+    def judge(self, actual):
+        """(errors, bounds) of the outputs.
+
+        Against strict FP32 where that is enough to know them within STRICT.
+        """
+        if self._reference is None:
+            found = errors(list(zip(actual, self._strict)))
+            limits = [0.75 * self._bounds.rounding(index) for index in range(len(found))]
+            if all(e.tolerance <= limit for e, limit in zip(found, limits)):
+                return found, self._bounds
+        return errors(list(zip(actual, self.reference))), self.bounds
+
+    def _find_reference(self):
+        wide = self._judge.wide_outputs(self.key, self._strict) if self.oracle == "fp64" else None
+        own = tolerances(list(zip(self._strict, wide))) if wide else []
+        # Where FP32 overflows and fp64 does not, no FP32 kernel could agree.
+        if not wide or not all(t < float("inf") for t in own):
+            self.oracle = "equal" if self.oracle == "equal" else "strict"
+            wide, own = self._strict, [0.0] * len(self._strict)
+        self._reference, self._strict = wide, None
+        self._bounds = Bounds(wide, self._dtypes, own, self._own_tolerances, self._reorder)
+
+    def eager(self):
+        """Outputs of eager with PyTorch's defaults: what KernelBench compares with."""
+        if self._eager is None:
+            inputs = self._judge.workloads.draw(self.key)
+            self._eager = self._judge.execution.run(inputs, Arithmetic.DEFAULT)
+        return self._eager
+
+    def hold_eager(self, inputs):
+        """Computes `eager` from inputs that the caller has drawn."""
+        if self._eager is None and self.key.is_unchanged:
+            self._eager = self._judge.execution.run(inputs, Arithmetic.DEFAULT)
 
     def byte_count(self):
-        return total_bytes(self.reference) + total_bytes(self.eager)
+        outputs = self.outputs()
+        # Eager may be the same tensors as strict FP32.
+        tensors = {id(tensor): tensor for tensor in outputs + (self._eager or [])}
+        return total_bytes(tensors.values())
+
+    def alternatives(self):
+        """Whole-number outputs of other honest runs, for ties that rounding decides."""
+        runs = []
+        for kind in (Arithmetic.FP64, *distinct(self._judge.device)[:1]):
+            try:
+                inputs = self._judge.workloads.draw(self.key)
+                runs.append(self._judge.execution.run(inputs, kind))
+            except ProblemFailure:
+                continue
+        return runs
+
+    def _own_tolerances(self, kind):
+        if kind not in self._own:
+            self._own[kind] = self._judge.own_tolerances(self.key, kind, self._reference)
+        return self._own[kind]
+
+    def _reorder(self):
+        if self._reordered == ():
+            self._reordered = self._judge.reordered_tolerances(
+                self.key, self.oracle, self._reference, self._dtypes
+            )
+        return self._reordered
 
 
-class Expectations:
-    """Computes an expectation once per workload, while memory lasts."""
+def _unknown(*_):
+    return None
 
-    def __init__(self, execution, oracle, device):
-        self._execution = execution
-        self._oracle = oracle
-        self._device = device
-        self._by_workload = collections.OrderedDict()
-        # Of the workload prepared last; None before the first.
-        self.current = None
 
-    def prepare(self, number, inputs):
-        """Makes `current` the expectation of workload `number`, whose inputs are given."""
-        found = self._by_workload.pop(number, None)
-        if found is None:
-            self.current = None
-            found = self._compute(inputs)
-        self.current = found
-        self._by_workload[number] = found
-        self._evict()
+def _comparable(output):
+    return output.float() if output.dtype in (torch.float16, torch.bfloat16) else output
 
-    def _compute(self, inputs):
-        eager = self._execution.run(inputs, Arithmetic.DEFAULT)
-        # On a CPU the default is strict FP32 already.
-        strict = eager if self._device.type == "cpu" else None
-        return Expectation(self._oracle.expected(inputs, strict), eager)
 
-    def _evict(self):
-        """Forgets the workloads that were used longest ago, the current one never."""
-        kept = sum(entry.byte_count() for entry in self._by_workload.values())
-        most = _CACHE_RATIO * (free_bytes(self._device) + kept)
-        while len(self._by_workload) > 1 and kept > most:
-            _, forgotten = self._by_workload.popitem(last=False)
-            kept -= forgotten.byte_count()
+def _rounded(wide, strict):
+    """fp64 in the type that is compared; whole numbers as FP32 has them."""
+    if not strict.is_floating_point():
+        return strict
+    return wide if strict.dtype == torch.float64 else wide.float()
+
+
+def _return_memory(device):
+    if device.type == "cuda":
+        torch.cuda.empty_cache()

@@ -1,27 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """One problem on one device: traced, inspected, prepared, compared and timed."""
 
+import contextlib
 import platform
 
 import torch
 
 from . import cost, share, workload
 from .baseline import Baselines
-from .compare import error, is_allclose
+from .compare import are_allclose, error, errors
 from .deadline import deadline, parse_duration
+from .distribution import DISTRIBUTIONS
 from .execution import Execution, state_tensor
-from .expectation import Expectations
+from .expectation import Dropped, Judge
 from .failure import ProblemFailure
-from .oracle import PRECISIONS, Oracle, bounds, kernelbench_tolerance, own_tolerances
-from .precision import Arithmetic
-from .probes import passing_probes
+from .flaws import FlawFinder, distribution_keys
+from .oracle import PRECISIONS, kernelbench_tolerance
+from .prepared import PreparedWorkloads
+from .probes import needed_tolerances
 from .problem import ProblemFile
-from .tensor_type import data_type, torch_dtype
+from .tensor_type import data_type
 from .trace import draws_random, trace
 
 _DEFAULT_PRECISION = "PRECISION_KERNELBENCH"
 # Workload whose outputs are replayed against the public one.
-_REPLAY_WORKLOAD = 1
+_REPLAYED = workload.Key(1)
+# Part of the free memory that outputs kept for a repeated comparison may take.
+_REPEAT_RATIO = 0.1
 
 
 class LoadedProblem:
@@ -42,84 +47,114 @@ class LoadedProblem:
         self._execution = Execution(
             self._problem, self._model, self._graph, self._seed, self._device
         )
-        self._oracle = Oracle(self._execution, self._device, draws_random(self._graph))
-        self._expectations = Expectations(self._execution, self._oracle, self._device)
+        self._judge = Judge(
+            self._execution, self._workloads, self._device, draws_random(self._graph)
+        )
+        self._prepared = PreparedWorkloads(self._judge, self._publish_inputs)
         self._baselines = Baselines(self._execution, self._device)
-        self._bounds = {}
-        self._publication = None
-        self._workload = None
+        # Parameters, buffers and constants: the same for every workload.
+        self._state = None
+        # Outputs of the last comparison that may be repeated.
+        self._compared_last = None
 
     def _trace(self, path, randomize_identity):
         """Imports the file, builds the model, draws the public inputs, makes the graph."""
         self._problem = ProblemFile(path)
         self._check_memory(workload.predict_bytes(self._problem), "inputs")
         self._model = self._problem.build_model(self._seed, self._device, randomize_identity)
-        self._inputs = workload.draw(self._problem, self._seed, 0, self._device)
-        self._form = workload.form(self._inputs)
-        self._graph, self._constants = trace(self._problem, self._model, self._inputs)
+        self._workloads = workload.Workloads(self._problem, self._seed, self._device)
+        self._inputs = self._workloads.draw_public()
+        self._graph, self._constants, self._dead_lines = trace(
+            self._problem, self._model, self._inputs
+        )
         values = self._graph["inputs"] + self._graph["outputs"]
         need = sum(cost.type_bytes(value["type"]) for value in values)
         self._check_memory(need, "inputs, parameters and outputs")
 
     def release(self):
         """Frees what is shared with other processes."""
-        if self._publication is not None:
-            self._publication.release()
-            self._publication = None
+        self._prepared.release()
+        if self._state is not None:
+            self._state.release()
+            self._state = None
 
     def inspect(self):
         """Runs the reference in every arithmetic; returns mtmc.v1.Inspection."""
-        inputs = self._inputs
-        strict = self._execution.run(inputs, Arithmetic.STRICT)
-        self._check_outputs(strict)
-        self._check_deterministic(inputs, strict)
-        expected = self._oracle.expected(inputs, strict)
-        own = own_tolerances(self._execution, inputs, expected, strict, self._device)
-        dtypes = [torch_dtype(output["type"]["dataType"]) for output in self._graph["outputs"]]
-        self._bounds = bounds(own, expected, dtypes)
-        probes = self._passing_probes(inputs, expected)
+        # The old tensors go before other ones come: two sets may not fit.
+        inputs, self._inputs = self._inputs, None
+        with self._workloads.held(workload.PUBLIC, inputs):
+            expectation = self._prepared.expectation(workload.PUBLIC)
+            strict = self._judge.strict_outputs(workload.PUBLIC, inputs)
+            self._check_outputs(strict)
+            self._check_deterministic(strict, expectation.outputs())
+            positions = range(len(strict))
+            bounds = [
+                {
+                    "precision": name,
+                    "tolerances": [expectation.bounds.allowed(name, i) for i in positions],
+                }
+                for name in PRECISIONS
+            ]
+            replayed = self._replayed(inputs)
+            passing = self._passing_probes(expectation, inputs, replayed)
+            finder = FlawFinder(self._judge, self._graph, inputs, strict, self._dead_lines)
+            flaws = finder.find(replayed)
+        del inputs
+        dropped = self._dropped_distributions()
+        everywhere = self._passing_everywhere(passing, expectation)
+        flaws += [f"public_{name}" for name in passing if name not in everywhere]
         return {
             "graph": self._graph,
             "minimumBytes": cost.minimum_bytes(self._graph),
             "contractionFlops": cost.contraction_flops(self._graph),
-            "passingProbes": probes,
-            "bounds": [
-                {"precision": name, "tolerances": self._bounds[name]} for name in PRECISIONS
-            ],
-            "versions": self._versions(),
+            "passingProbes": everywhere,
+            "bounds": bounds,
+            "versions": self._versions(expectation.oracle),
+            "droppedDistributions": dropped,
+            "flaws": flaws,
         }
 
-    def prepare(self, number):
-        """Draws, computes what is expected, then shares; the old workload is freed first."""
-        self.release()
-        # The old tensors go before the new ones come: two sets may not fit.
-        self._inputs = None
-        self._inputs = workload.draw(self._problem, self._seed, number, self._device)
-        workload.require_same_form(self._inputs, self._form)
-        self._workload = number
-        self._expectations.prepare(number, self._inputs)
-        # The runner needs the memory that the fp64 run has used.
-        workload.return_cached_memory()
-        self._publication = share.publish(self._shared_tensors(), self._scratch, self._device)
-        return {"inputs": self._publication.messages}
+    def prepare(self, seed_index, distribution, salt):
+        """Shares the inputs of a workload, whose expected outputs are known by then."""
+        key = workload.Key(seed_index, distribution, salt)
+        try:
+            entry = self._prepared.prepare(key)
+        except Dropped as dropped:
+            return {"dropped": str(dropped)}
+        if self._state is None:
+            self._state = self._publish(self._state_tensors())
+        elif not self._state.is_intact():
+            self._state.release()
+            self._state = self._publish(self._state_tensors())
+        return {
+            "inputs": entry.publication.messages + self._state.messages,
+            "prepared": entry.handle,
+            "oracle": entry.expectation.oracle,
+        }
 
-    def compare(self, messages):
-        """Errors of every output against the prepared workload's expectation."""
-        self._require_prepared()
+    def compare(self, messages, handle, is_repeat):
+        """Errors of every output against the expectation of a prepared workload."""
+        entry = self._require_prepared(handle)
         try:
             with share.opened(messages, self._device) as outputs:
-                return self._compared(outputs)
+                return self._compared(entry, outputs, is_repeat)
         except (ValueError, OSError, KeyError) as problem:
             return {"isCorrect": False, "message": f"outputs cannot be read: {problem}"}
 
-    def time_baseline(self, baseline, **options):
-        """Seconds of each sample on the prepared inputs."""
-        self._require_prepared()
-        return self._baselines.sample(baseline, self._inputs, **options)
+    def forget(self, handle):
+        """Frees a workload that nobody asks for again."""
+        self._prepared.forget(handle)
 
-    def _require_prepared(self):
-        if self._workload is None:
+    def time_baseline(self, baseline, **options):
+        """Seconds of each sample on the inputs prepared last."""
+        self._require_prepared(0)
+        return self._baselines.sample(baseline, self._prepared.last_inputs(), **options)
+
+    def _require_prepared(self, handle):
+        entry = self._prepared.find(handle)
+        if entry is None:
             raise ProblemFailure("NOT_PREPARED", "no workload is prepared; send Prepare first")
+        return entry
 
     def _check_memory(self, need, what):
         workload.require_memory(need, self._limit, self._device, what)
@@ -133,8 +168,7 @@ class LoadedProblem:
                 "the traced graph has other outputs than the model; make its control flow static",
             )
 
-    def _check_deterministic(self, inputs, first):
-        again = self._execution.run(inputs, Arithmetic.STRICT)
+    def _check_deterministic(self, again, first):
         for y, r, output in zip(again, first, self._graph["outputs"]):
             # Atomic additions in another order differ by less than this.
             allowed = kernelbench_tolerance(y.dtype) if y.is_floating_point() else 0.0
@@ -145,70 +179,157 @@ class LoadedProblem:
                     "seed; make forward depend on its inputs and torch's generator only",
                 )
 
-    def _passing_probes(self, inputs, expected):
-        count = self._execution.user_outputs
-        replayed = None
-        if workload.total_bytes(inputs):
-            other = workload.draw(self._problem, self._seed, _REPLAY_WORKLOAD, self._device)
-            workload.require_same_form(other, self._form)
-            replayed = self._execution.run(other, Arithmetic.STRICT)[:count]
-        allowed = self._bounds[self._precision][:count]
-        return passing_probes(expected[:count], allowed, inputs, replayed)
+    def _replayed(self, inputs):
+        """Strict outputs of another seed; None where there are no inputs."""
+        if not workload.total_bytes(inputs):
+            return None
+        return self._prepared.expectation(_REPLAYED).outputs()
 
-    def _shared_tensors(self):
+    def _passing_probes(self, expectation, inputs, replayed):
+        """Names of the probes that the class of the problem would accept."""
+        count = self._execution.user_outputs
+        replayed = replayed[:count] if replayed else None
+        needed = needed_tolerances(expectation.reference[:count], inputs, replayed)
+        return [
+            name
+            for name, values in needed.items()
+            if all(
+                t <= expectation.bounds.allowed(self._precision, index, t)
+                for index, t in enumerate(values)
+            )
+        ]
+
+    def _dropped_distributions(self):
+        """Reason by name of the distributions on which the reference is not defined."""
+        dropped = {}
+        for key in distribution_keys(DISTRIBUTIONS):
+            try:
+                self._prepared.expectation(key)
+            except Dropped as reason:
+                dropped[key.distribution] = str(reason)
+        return dropped
+
+    def _passing_everywhere(self, passing, public):
+        """Those of the probes that pass on every distribution, too."""
+        for key in distribution_keys(DISTRIBUTIONS):
+            if not passing:
+                break
+            with contextlib.suppress(Dropped):
+                expectation = self._prepared.expectation(key)
+                inputs = self._workloads.draw(key)
+                also = self._passing_probes(expectation, inputs, public.reference)
+                passing = [name for name in passing if name in also]
+        return passing
+
+    def _publish(self, tensors):
+        return share.publish(tensors, self._scratch, self._device)
+
+    def _publish_inputs(self, inputs):
+        return self._publish(
+            [
+                (entry["name"], inputs[entry["argumentIndex"]])
+                for entry in self._graph["inputs"]
+                if entry["kind"] == "KIND_USER_INPUT"
+            ]
+        )
+
+    def _state_tensors(self):
         tensors = []
         for entry in self._graph["inputs"]:
-            if entry["kind"] == "KIND_USER_INPUT":
-                tensor = self._inputs[entry["argumentIndex"]]
-            elif entry["kind"] == "KIND_CONSTANT":
-                tensor = self._constants[entry["target"]].to(self._device)
-            else:
-                tensor = state_tensor(self._model, entry["target"])
-            tensors.append((entry["name"], tensor))
+            if entry["kind"] == "KIND_CONSTANT":
+                tensors.append((entry["name"], self._constants[entry["target"]].to(self._device)))
+            elif entry["kind"] != "KIND_USER_INPUT":
+                tensors.append((entry["name"], state_tensor(self._model, entry["target"])))
         return tensors
 
-    def _compared(self, outputs):
-        expectation = self._expectations.current
-        errors, is_allclose_everywhere = [], True
-        for index, output in enumerate(self._graph["outputs"]):
-            actual = outputs.get(output["name"])
-            _require_form(actual, output)
-            reference = expectation.reference[index]
-            distance = error(actual, reference)
-            errors.append(
-                {
-                    "output": output["name"],
-                    "toleranceNeeded": distance.tolerance,
-                    "toleranceAllowed": self._bounds[self._precision][index],
-                    "maxAbsoluteError": distance.max_absolute,
-                    "worstIndex": distance.worst_index,
-                    "workload": f"seed {self._workload}",
-                }
-            )
-            if index < self._execution.user_outputs:
-                eager = expectation.eager[index]
-                tolerance = kernelbench_tolerance(eager.dtype)
-                is_allclose_everywhere &= is_allclose(actual, eager, tolerance)
-        needed = [entry["toleranceNeeded"] for entry in errors]
-        satisfied = [
-            name
-            for name in PRECISIONS
-            if all(n <= allowed for n, allowed in zip(needed, self._bounds[name]))
+    def _compared(self, entry, outputs, is_repeat):
+        specifications = self._graph["outputs"]
+        actual = [outputs.get(output["name"]) for output in specifications]
+        for tensor, output in zip(actual, specifications):
+            _require_form(tensor, output)
+        expectation = self._prepared.expectation(entry.key)
+        distances, bounds = expectation.judge(actual)
+        needed = [distance.tolerance for distance in distances]
+        needed = self._tied(expectation, actual, needed)
+        satisfied = bounds.satisfied(needed)
+        allowed = [
+            bounds.allowed(self._precision, index, t) for index, t in enumerate(needed)
+        ]
+        reports = [
+            {
+                "output": output["name"],
+                "toleranceNeeded": t,
+                "toleranceAllowed": most,
+                "maxAbsoluteError": distance.max_absolute,
+                "worstIndex": distance.worst_index,
+            }
+            for output, distance, t, most in zip(specifications, distances, needed, allowed)
         ]
         is_correct = self._precision in satisfied
-        return {
+        answer = {
             "isCorrect": is_correct,
-            "errors": errors,
+            "errors": reports,
             "satisfied": satisfied,
-            "kernelbenchAllclose": is_allclose_everywhere,
-            "message": "" if is_correct else _worst(errors),
+            "kernelbenchAllclose": self._is_kernelbench_allclose(expectation, actual),
+            "message": "" if is_correct else _worst(reports),
         }
+        if is_repeat:
+            self._compare_repeat(expectation, actual, answer)
+        self._remember(entry, actual)
+        return answer
 
-    def _versions(self):
+    def _tied(self, expectation, actual, needed):
+        """`needed`, without the whole numbers that another honest run has there, too:
+        which of two close values is the larger is decided by rounding."""
+        whole = [i for i, y in enumerate(actual) if needed[i] and not y.is_floating_point()]
+        if not whole:
+            return needed
+        runs = expectation.alternatives()
+        for index in whole:
+            wrong = actual[index] != expectation.reference[index]
+            for outputs in runs:
+                wrong &= actual[index] != outputs[index].to(wrong.device)
+            if not wrong.any():
+                needed[index] = 0.0
+        return needed
+
+    def _is_kernelbench_allclose(self, expectation, actual):
+        if not expectation.key.is_unchanged:
+            return True
+        pairs = list(zip(actual, expectation.eager()))[: self._execution.user_outputs]
+        return all(
+            are_allclose([(y, eager)], kernelbench_tolerance(eager.dtype)) for y, eager in pairs
+        )
+
+    def _compare_repeat(self, expectation, actual, answer):
+        """Whether two runs on the same inputs agree as well as strict FP32 does."""
+        handle, before = self._compared_last or (None, None)
+        if handle is None or self._prepared.find(handle).expectation is not expectation:
+            return
+        for index, distance in enumerate(errors(list(zip(actual, before)))):
+            t = distance.tolerance
+            if t > expectation.bounds.allowed("PRECISION_STRICT", index, t):
+                name = self._graph["outputs"][index]["name"]
+                answer["isUnrepeatable"] = True
+                answer["message"] = (
+                    f"output {name} differs by a tolerance of {t:.3g} at element "
+                    f"{distance.worst_index} between two runs"
+                )
+
+    def _remember(self, entry, actual):
+        """Keeps copies of the outputs for a comparison that repeats this one."""
+        self._compared_last = None
+        if entry.key.salt or not entry.key.is_unchanged:
+            return
+        size = workload.total_bytes(actual)
+        if size < _REPEAT_RATIO * workload.free_bytes(self._device):
+            self._compared_last = entry.handle, [output.clone() for output in actual]
+
+    def _versions(self, oracle):
         versions = {
             "torch": torch.__version__,
             "python": platform.python_version(),
-            "oracle": self._oracle.kind.value,
+            "oracle": oracle,
         }
         if self._device.type == "cpu":
             versions["threads"] = str(torch.get_num_threads())

@@ -3,34 +3,36 @@
 
 import torch
 
-from .compare import error, finite_mean
+from .compare import spreads, tolerances
+
+PROBES = ("zeros", "mean", "input", "replay")
 
 
-def passing_probes(expected, allowed, inputs, replayed):
-    """Names of the probes that every user output would accept.
+def needed_tolerances(expected, inputs, replayed):
+    """The tolerances, one per output, at which each probe of PROBES would pass.
 
-    `expected` and `allowed` are those of the user outputs alone; `replayed` are
-    the outputs for the inputs of another seed, None where there are no inputs.
+    `expected` are the user outputs alone; `replayed` are the outputs for other
+    inputs, None where there are no inputs. A probe that cannot be made is absent.
     """
-    probes = {
-        "zeros": [_filled(r, 0.0) for r in expected],
-        "mean": [_filled(r, finite_mean(r)) if r.numel() > 1 else None for r in expected],
-        "input": [_same_shaped(r, inputs) for r in expected],
-        "replay": replayed or [None] * len(expected),
+    found = {"zeros": [_filled(r, 0.0) for r in expected]}
+    means = [spread.mean for spread in spreads(expected)]
+    found["mean"] = [
+        _filled(r, mean) if r.numel() > 1 else None for r, mean in zip(expected, means)
+    ]
+    found["input"] = [_same_shaped(r, inputs) for r in expected]
+    found["replay"] = replayed or [None]
+    return {
+        name: tolerances(list(zip(outputs, expected)))
+        for name, outputs in found.items()
+        if all(output is not None for output in outputs)
     }
-    return [name for name, outputs in probes.items() if _passes(outputs, expected, allowed)]
-
-
-def _passes(outputs, expected, allowed):
-    return all(
-        y is not None and error(y, r).tolerance <= t for y, r, t in zip(outputs, expected, allowed)
-    )
 
 
 def _filled(reference, value):
-    dtype = torch.float64 if reference.is_floating_point() else reference.dtype
-    value = value if reference.is_floating_point() else int(value)
-    return torch.full((), value, dtype=dtype, device=reference.device).expand(reference.shape)
+    if not reference.is_floating_point():
+        value = int(value) if abs(value) < 2**62 else 0
+    value = torch.full((), value, dtype=reference.dtype, device=reference.device)
+    return value.expand(reference.shape)
 
 
 def _same_shaped(reference, inputs):

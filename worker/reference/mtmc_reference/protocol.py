@@ -14,6 +14,7 @@ _METHODS = {
     "prepare": ("prepare", "prepared"),
     "compare": ("compare", "compared"),
     "timeBaseline": ("time_baseline", "timed"),
+    "release": ("release", "compared"),
 }
 
 

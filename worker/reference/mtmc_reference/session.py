@@ -2,15 +2,15 @@
 """What stays loaded between requests, and one method per request.
 
 Requests and answers are the messages of `mtmc/v1/reference.proto` as
-dictionaries. One problem is loaded at a time; one workload is prepared at a
-time. A problem at fault raises ProblemFailure.
+dictionaries. One problem is loaded at a time, with any number of prepared
+workloads. A problem at fault raises ProblemFailure.
 """
 
 import gc
 
 import torch._dynamo  # Slow to import: better before the first request than in it.
 
-from . import workload
+from . import distribution, workload
 from .failure import ProblemFailure
 from .loaded_problem import LoadedProblem
 
@@ -42,11 +42,24 @@ class Session:
 
     def prepare(self, request):
         """ReferenceRequest.Prepare to ReferenceResponse.Prepared."""
-        return self._require_loaded().prepare(int(request.get("workload", 0)))
+        return self._require_loaded().prepare(
+            int(request.get("workload", 0)),
+            request.get("distribution", distribution.NONE),
+            int(request.get("salt", 0)),
+        )
 
     def compare(self, request):
         """ReferenceRequest.Compare to ReferenceResponse.Compared."""
-        return self._require_loaded().compare(request.get("outputs", []))
+        return self._require_loaded().compare(
+            request.get("outputs", []),
+            int(request.get("prepared", 0)),
+            bool(request.get("isRepeat", False)),
+        )
+
+    def release(self, request):
+        """ReferenceRequest.Release; answers an empty Compared, as there is nothing to tell."""
+        self._require_loaded().forget(int(request.get("prepared", 0)))
+        return {}
 
     def time_baseline(self, request):
         """ReferenceRequest.TimeBaseline to ReferenceResponse.Timed."""

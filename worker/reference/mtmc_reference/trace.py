@@ -61,18 +61,19 @@ _MAX_EXACT_INTEGER = 2**53
 
 
 def trace(problem, model, inputs):
-    """Returns (graph, constants): the Graph and the lifted constants by target.
+    """Returns (graph, constants, dead): the Graph, the lifted constants by target, and
+    the lines of operations whose results nobody uses.
 
     REQUIRES: `inputs` are the forward arguments, on the model's device. Raises
     ProblemFailure UNTRACEABLE or OUTPUT_UNSUPPORTED. Takes seconds and, because
     it runs on fake tensors, no memory of the inputs' size.
     """
-    program = _export(problem, model, inputs)
+    program, dead = _export(problem, model, inputs)
     graph = _Writer(problem.path, program, _argument_names(model)).graph()
     text = json.dumps(graph, sort_keys=True, separators=(",", ":"))
     graph["digest"] = hashlib.sha256(text.encode()).hexdigest()
     graph["source"] = problem.source
-    return graph, dict(program.constants)
+    return graph, dict(program.constants), dead
 
 
 def _constant_data(tensor):
@@ -98,7 +99,9 @@ def _export(problem, model, inputs):
     try:
         with torch.no_grad():
             exported = torch.export.export(model, tuple(inputs), strict=False)
-            return exported.run_decompositions({})
+            # Making it functional removes what is dead.
+            dead = _dead_lines(exported.graph, problem.path)
+            return exported.run_decompositions({}), dead
     except (KeyboardInterrupt, ProblemFailure):
         raise
     except BaseException as error:
@@ -109,6 +112,25 @@ def _export(problem, model, inputs):
             problem.call(model, *inputs)
         line = user_line(error, problem.path)
         raise _untraceable(line, summary(error), error) from error
+
+
+def _dead_lines(graph, path):
+    """User lines of operators that neither an output nor a change of state depends on."""
+    operators = [
+        node
+        for node in graph.nodes
+        if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload)
+    ]
+    pending = [node for node in graph.nodes if node.op == "output"]
+    pending += [node for node in operators if node.target._schema.is_mutable]
+    live = set()
+    while pending:
+        node = pending.pop()
+        if node not in live:
+            live.add(node)
+            pending.extend(node.all_input_nodes)
+    dead = [n for n in operators if n not in live and n.target._schema.name not in _CHECKS]
+    return sorted({line for line in (_line(node, path) for node in dead) if line})
 
 
 def _untraceable(line, why, cause=None):

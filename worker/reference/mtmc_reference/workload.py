@@ -1,43 +1,134 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs of a problem: one workload per seed, number 0 is the public one."""
+"""Inputs of a problem: the public workload, hidden seeds, and distributions."""
 
 import contextlib
+import dataclasses
 import hashlib
 import os
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from . import tensor_type
+from . import distribution, tensor_type
 from .failure import ProblemFailure
 from .problem import seed_everything
 
 # Part of the free memory that a problem may take, the rest is for temporaries.
 _USABLE_RATIO = 0.8
+# Part of the free memory up to which drawn inputs are held for the next workload.
+_HELD_RATIO = 0.05
 
 
-def fork_seed(seed, workload):
-    """Seed of a workload; the public workload keeps the problem's own."""
-    if workload == 0:
-        return seed
-    digest = hashlib.sha256(f"{seed}:{workload}".encode()).digest()
-    return int.from_bytes(digest[:7], "little")
+@dataclasses.dataclass(frozen=True)
+class Key:
+    """Which inputs of a problem: `mtmc.v1.Workload` and the salt of its seed."""
+
+    seed_index: int = 0
+    distribution: str = distribution.NONE
+    # 0 for the workloads of this process, whose expectations are remembered.
+    salt: int = 0
+
+    @property
+    def is_public(self):
+        return self == PUBLIC
+
+    @property
+    def is_unchanged(self):
+        """Whether the inputs are as `get_inputs` draws them."""
+        return self.distribution == distribution.NONE
 
 
-def draw(problem, seed, workload, device):
-    """Fresh forward arguments on `device`, tensors dense row-major.
+PUBLIC = Key()
+
+
+class Workloads:
+    """Draws the inputs of workloads on `device`.
+
+    Every seed but the public one is made from random bytes of this process, which
+    nothing outside it ever sees.
+    """
+
+    def __init__(self, problem, seed, device):
+        self._problem = problem
+        self._seed = seed
+        self._device = device
+        self._secret = os.urandom(32)
+        # Form of the public inputs, and which of them a distribution may change.
+        self._form = None
+        self._free = []
+        # Inputs that were drawn for the distributions, which all start from them.
+        self._base = None
+        # (key, inputs) that were drawn last, where they are small enough.
+        self._held = None
+
+    def draw_public(self):
+        """The public inputs; first of all calls."""
+        inputs = draw(self._problem, self._seed, self._device)
+        self._form = form(inputs)
+        self._free = distribution.free_inputs(inputs)
+        return inputs
+
+    def draw(self, key):
+        """Forward arguments of `key`, tensors dense row-major; nobody may change them."""
+        if self._held is None or self._held[0] != key:
+            inputs = self.draw_own(key)
+            if total_bytes(inputs) > _HELD_RATIO * free_bytes(self._device):
+                return inputs
+            self._held = (key, inputs)
+        return self._held[1]
+
+    def draw_own(self, key):
+        """Fresh forward arguments of `key`, which the caller may change."""
+        if key.is_public:
+            return self._drawn(self._seed)
+        if key.is_unchanged:
+            return self._drawn(self._fork(key.salt, key.seed_index))
+        base = self._distribution_base()
+        inputs = [value.clone() if isinstance(value, torch.Tensor) else value for value in base]
+        seed = self._fork(key.salt, key.seed_index, key.distribution)
+        return distribution.apply(key.distribution, inputs, self._free, seed)
+
+    @contextlib.contextmanager
+    def held(self, key, inputs):
+        """Draws of `key` at the start of the block are these inputs."""
+        self._held = (key, inputs)
+        try:
+            yield
+        finally:
+            self._held = None
+
+    def _distribution_base(self):
+        if self._base is None:
+            base = self._drawn(self._fork("base"))
+            if total_bytes(base) > _HELD_RATIO * free_bytes(self._device):
+                return base
+            self._base = base
+        return self._base
+
+    def _drawn(self, seed):
+        inputs = draw(self._problem, seed, self._device)
+        require_same_form(inputs, self._form)
+        return inputs
+
+    def _fork(self, *words):
+        text = ":".join(str(word) for word in (self._seed, *words))
+        digest = hashlib.sha256(self._secret + text.encode()).digest()
+        return int.from_bytes(digest[:7], "little")
+
+
+def draw(problem, seed, device):
+    """What `get_inputs` returns after `seed`, on `device`, tensors dense row-major.
 
     On CUDA the random numbers are drawn on the device, because drawing billions
     of them on the host takes a minute. They thus differ from those of a CPU.
     """
-    number = fork_seed(seed, workload)
     inputs = None
     if device.type == "cuda":
         with contextlib.suppress(ProblemFailure), torch.device(device):
-            seed_everything(number)
+            seed_everything(seed)
             inputs = problem.draw()
     if inputs is None:
-        seed_everything(number)
+        seed_everything(seed)
         inputs = problem.draw()
     return [_placed(value, index, device) for index, value in enumerate(inputs)]
 

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from mtmc_reference.compare import error, is_allclose
+from mtmc_reference.compare import are_allclose, error
 
 
 def bounds(inspection):
@@ -27,7 +27,7 @@ def test_error_is_the_smallest_tolerance_that_passes():
 
     assert found.tolerance == pytest.approx(0.1, rel=1e-6)
     assert (found.worst_index, found.max_absolute) == (1, pytest.approx(0.2, rel=1e-6))
-    assert not is_allclose(y, r, 0.05)
+    assert not are_allclose([(y, r)], 0.05)
 
 
 @pytest.mark.parametrize(

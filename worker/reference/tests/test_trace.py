@@ -16,7 +16,7 @@ from mtmc_reference.values import Names
 def traced(path):
     problem = ProblemFile(str(path))
     model = problem.build_model(0, torch.device("cpu"))
-    graph, _ = trace(problem, model, problem.draw())
+    graph, *_ = trace(problem, model, problem.draw())
     return graph
 
 

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the inputs of a hidden workload look like: `mtmc.v1.Distribution`.
+
+Each is made from what `get_inputs` draws. Shapes and types stay, and only
+floating-point tensors change whose values are free: integers, booleans and
+floats that hold whole numbers (labels, masks, one-hot rows) or infinities
+(attention masks) are as they were, because a model is not defined elsewhere.
+Probabilities may leave [0, 1] and logarithms meet negative numbers; where the
+reference is then not finite or fails, the distribution is dropped by name.
+"""
+
+import torch
+
+NONE = "DISTRIBUTION_UNSPECIFIED"
+DISTRIBUTIONS = (
+    "DISTRIBUTION_TIMES_3",
+    "DISTRIBUTION_TIMES_001",
+    "DISTRIBUTION_NEGATED",
+    "DISTRIBUTION_OFFSET",
+    "DISTRIBUTION_HEAVY_TAILED",
+    "DISTRIBUTION_RAMPS",
+)
+
+# Standard deviations of the shift.
+_OFFSET = 10.0
+# A spike is this much larger than its element, more in a large tensor, where a
+# mean must still feel it; far enough for exp to overflow where a maximum is not
+# taken off first.
+_MIN_SPIKE, _MAX_SPIKE = 300.0, 1e6
+_ELEMENTS_PER_SPIKE_SIZE = 1e4
+_MAX_SPIKES = 64
+_ELEMENTS_PER_SPIKE = 256
+# Part of a ramp that is as drawn: without it, products would have rank 2.
+_DRAWN_RATIO = 0.2
+
+
+def free_inputs(inputs):
+    """Positions of the inputs that a distribution may change."""
+    return [index for index, value in enumerate(inputs) if _is_free(value)]
+
+
+def apply(name, inputs, free, seed):
+    """Inputs under distribution `name`; those at positions `free` change, in place.
+
+    REQUIRES: the tensors are dense. `seed` decides the places of spikes.
+    """
+    if name in _CHANGES:
+        changed = set()
+        for index in free:
+            tensor = inputs[index]
+            # The same tensor twice changes once.
+            if tensor.data_ptr() not in changed:
+                changed.add(tensor.data_ptr())
+                generator = torch.Generator(tensor.device).manual_seed((seed + index) % 2**63)
+                _CHANGES[name](tensor, generator)
+        if name == "DISTRIBUTION_RAMPS":
+            _sort_labels(inputs, free)
+    return inputs
+
+
+def _is_free(value):
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point() or not value.numel():
+        return False
+    # The first elements tell nearly always, at no cost.
+    if _is_whole(value.reshape(-1)[:4096]) and _is_whole(value):
+        return False
+    return bool(torch.isfinite(value.sum(dtype=torch.float64)))
+
+
+def _is_whole(tensor):
+    return bool((tensor == tensor.round()).all())
+
+
+def _times(factor):
+    return lambda tensor, generator: tensor.mul_(factor)
+
+
+def _shift(tensor, generator):
+    if tensor.numel() > 1:
+        deviation = tensor.float().std()
+    else:
+        deviation = tensor.abs().float().max()
+    tensor.add_((_OFFSET * deviation).to(tensor.dtype))
+
+
+def _spike(tensor, generator):
+    flat = tensor.view(-1)
+    count = min(max(flat.numel() // _ELEMENTS_PER_SPIKE, 1), _MAX_SPIKES)
+    size = min(max(flat.numel() / _ELEMENTS_PER_SPIKE_SIZE, _MIN_SPIKE), _MAX_SPIKE)
+    # Each place once: what an element becomes must not depend on an order.
+    places = torch.randint(flat.numel(), (count,), generator=generator, device=flat.device)
+    places = torch.unique(places)
+    sizes = torch.rand(places.shape, generator=generator, device=flat.device).add_(0.5).mul_(size)
+    spikes = flat[places].float().mul_(sizes)
+    largest = torch.finfo(tensor.dtype).max / 16
+    flat[places] = spikes.clamp_(-largest, largest).to(tensor.dtype)
+
+
+def _ramp(tensor, generator):
+    """Along every axis with another slope, within the range of what was drawn."""
+    low, high = tensor.aminmax()
+    height = high - low
+    axes = [axis for axis, extent in enumerate(tensor.shape) if extent > 1]
+    tensor.sub_(low).mul_(_DRAWN_RATIO)
+    total = sum(range(1, len(axes) + 1))
+    for weight, axis in enumerate(axes, start=1):
+        extent = tensor.shape[axis]
+        ramp = torch.linspace(0, (1 - _DRAWN_RATIO) * weight / total, extent, device=tensor.device)
+        shape = [1] * tensor.dim()
+        shape[axis] = extent
+        tensor.add_((ramp.to(tensor.dtype) * height).view(shape))
+    tensor.add_(low)
+
+
+def _sort_labels(inputs, free):
+    """Puts whole-numbered vectors in order: labels then go with the ramp, not against chance."""
+    for index, value in enumerate(inputs):
+        is_vector = isinstance(value, torch.Tensor) and value.dim() == 1 and index not in free
+        if is_vector and value.is_floating_point():
+            value.copy_(value.sort().values)
+
+
+_CHANGES = {
+    "DISTRIBUTION_TIMES_3": _times(3.0),
+    "DISTRIBUTION_TIMES_001": _times(0.01),
+    "DISTRIBUTION_NEGATED": _times(-1.0),
+    "DISTRIBUTION_OFFSET": _shift,
+    "DISTRIBUTION_HEAVY_TAILED": _spike,
+    "DISTRIBUTION_RAMPS": _ramp,
+}

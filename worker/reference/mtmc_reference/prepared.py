@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workloads that are ready to be compared with, and their shared inputs.
+
+An entry is found again by its key, and a candidate after the first costs neither
+draws nor runs nor copies. Entries that were used longest ago give their memory back
+when it gets short; what is asked of them later is computed again, because their
+seeds are known. The entry that was prepared last always stays.
+"""
+
+import collections
+import itertools
+
+from . import workload
+from .expectation import Dropped
+
+# Part of the free memory that remembered workloads may take.
+_CACHE_RATIO = 0.25
+
+
+class Entry:
+    """One workload: its expectation and its publication, either None when evicted."""
+
+    def __init__(self, handle, key):
+        self.handle = handle
+        self.key = key
+        self.expectation = None
+        self.publication = None
+
+    def byte_count(self):
+        size = self.expectation.byte_count() if self.expectation else 0
+        return size + (self.publication.byte_count if self.publication else 0)
+
+    def release(self):
+        self.expectation = None
+        if self.publication is not None:
+            self.publication.release()
+            self.publication = None
+
+
+class PreparedWorkloads:
+    """The workloads of one problem. A resource: `release` frees what is shared.
+
+    `publish` shares a list of inputs and returns a publication.
+    """
+
+    def __init__(self, judge, publish):
+        self._judge = judge
+        self._publish = publish
+        self._by_key = collections.OrderedDict()
+        self._by_handle = {}
+        self._handles = itertools.count(1)
+        # Reason by key of a workload on which no candidate can be judged.
+        self._dropped = {}
+        # The entry that was prepared last, of those that are remembered by key.
+        self.last = None
+        # Inputs of `last`, once they have been drawn again for a baseline.
+        self._inputs = None
+
+    def release(self):
+        for entry in self._by_handle.values():
+            entry.release()
+        self._by_key.clear()
+        self._by_handle.clear()
+        self.last = self._inputs = None
+
+    def prepare(self, key):
+        """The entry of `key`, published; raises Dropped."""
+        if key in self._dropped:
+            raise Dropped(self._dropped[key])
+        entry = self._by_key.get(key) or self._new_entry(key)
+        self._by_key.move_to_end(key)
+        if not key.salt and self.last is not entry:
+            self.last, self._inputs = entry, None
+        if entry.expectation is None or entry.publication is None:
+            self._complete(entry, is_published=True)
+        elif not entry.publication.is_intact():
+            entry.publication.release()
+            entry.publication = None
+            self._complete(entry, is_published=True)
+        return entry
+
+    def find(self, handle):
+        """The entry of a handle that `prepare` gave out (0: the last); None if unknown."""
+        return self._by_handle.get(handle) if handle else self.last
+
+    def expectation(self, key):
+        """The expectation of a key, computed if it is not there; raises Dropped."""
+        if key in self._dropped:
+            raise Dropped(self._dropped[key])
+        entry = self._by_key.get(key) or self._new_entry(key)
+        if entry.expectation is None:
+            self._complete(entry, is_published=False)
+        return entry.expectation
+
+    def forget(self, handle):
+        """Frees the workload of a salt; others are remembered for the next candidate."""
+        entry = self._by_handle.get(handle)
+        if entry is not None and entry.key.salt:
+            entry.release()
+            del self._by_handle[handle]
+            self._by_key.pop(entry.key, None)
+
+    def last_inputs(self):
+        """Inputs of the entry that was prepared last."""
+        if self._inputs is None:
+            self._inputs = self._judge.workloads.draw_own(self.last.key)
+        return self._inputs
+
+    def _new_entry(self, key):
+        entry = Entry(next(self._handles), key)
+        self._by_key[key] = self._by_handle[entry.handle] = entry
+        return entry
+
+    def _complete(self, entry, is_published):
+        """Draws the inputs of `entry`, and makes of them what it lacks."""
+        inputs = self._judge.workloads.draw(entry.key)
+        if entry.expectation is None:
+            try:
+                entry.expectation = self._judge.expectation(entry.key, inputs)
+            except Dropped as dropped:
+                self._dropped[entry.key] = str(dropped)
+                self._remove(entry)
+                raise
+        if is_published:
+            if not entry.key.salt:
+                entry.expectation.hold_eager(inputs)
+            # The runner needs the memory that the runs have used.
+            workload.return_cached_memory()
+            if entry.publication is None:
+                entry.publication = self._publish(inputs)
+        self._evict(entry)
+
+    def _remove(self, entry):
+        entry.release()
+        del self._by_key[entry.key]
+        del self._by_handle[entry.handle]
+        if self.last is entry:
+            self.last = None
+
+    def _evict(self, needed):
+        """Frees the entries that were used longest ago, `needed` and the last one never."""
+        kept = sum(entry.byte_count() for entry in self._by_key.values())
+        most = _CACHE_RATIO * (workload.free_bytes(self._judge.device) + kept)
+        for entry in list(self._by_key.values()):
+            if kept <= most:
+                return
+            if entry is not needed and entry is not self.last:
+                kept -= entry.byte_count()
+                entry.release()

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far an honest kernel of another summation order may be from the fp64 run.
+
+The own error of one FP32 run is one sample of one order. A kernel that adds the
+same numbers in another order is as right, and where sums cancel it may be several
+times further away. To know how far, the fp64 run is repeated with each operator's
+result disturbed by what FP32 rounding does in the least favourable usual order,
+one running sum:
+
+    sum of n terms a_i    0.5 u sqrt(n) sqrt(s^2 + q), s = sum a_i, q = sum a_i^2
+
+which is the root mean square over the orders of the terms (partial sums grow with
+s and wander with q), and by a few roundings for every other operator; u is half a
+unit in the last place. The model itself carries the disturbances to the outputs,
+through whatever cancels or amplifies there.
+"""
+
+import math
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+# Longest running sum of usual kernels; longer sums are split among threads.
+_MAX_TERMS = 65536
+_SUM_FACTOR = 0.5
+# Roundings of an operator without sums, such as exp.
+_ELEMENT_ROUNDINGS = 4.0
+_SEED = 0x5EED
+
+
+class Disturbed(TorchDispatchMode):
+    """While active, every floating-point result is off by its rounding."""
+
+    def __init__(self, unit):
+        super().__init__()
+        # Half a unit in the last place of 1: 2**-24 for FP32.
+        self._unit = unit
+        self._generators = {}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        if _is_view(func) or func.namespace != "aten":
+            return out
+        name = func._schema.name.split("::")[1]
+        first = out[0] if isinstance(out, (tuple, list)) and out else out
+        if isinstance(first, torch.Tensor) and first.is_floating_point() and first.numel():
+            rule = _RULES.get(name.rstrip("_"), _element)
+            scale = rule(func, args, kwargs or {}, out)
+            first.add_(scale.mul_(self._unit).mul_(self._noise(first)))
+        return out
+
+    def _noise(self, like):
+        if like.device not in self._generators:
+            self._generators[like.device] = torch.Generator(like.device).manual_seed(_SEED)
+        generator = self._generators[like.device]
+        return torch.randn(like.shape, generator=generator, device=like.device, dtype=like.dtype)
+
+
+def unit_of(dtype):
+    """Half a unit in the last place of 1 in `dtype`."""
+    return torch.finfo(dtype).eps / 2
+
+
+def _is_view(func):
+    returns = func._schema.returns
+    return any(r.alias_info is not None and not r.alias_info.is_write for r in returns)
+
+
+# Each rule gives the scale of the disturbance of the first result, in units, as a
+# tensor of its own that broadcasts to the result.
+
+
+def _element(func, args, kwargs, out):
+    first = out[0] if isinstance(out, (tuple, list)) else out
+    return first.abs() * _ELEMENT_ROUNDINGS
+
+
+def _sum_scale(terms, total, squares):
+    """`squares` is q; see the module's comment. Overwrites it."""
+    factor = _SUM_FACTOR * math.sqrt(max(min(terms, _MAX_TERMS), 1))
+    return squares.abs_().add_(total.square()).sqrt_().mul_(factor)
+
+
+def _product(first, second):
+    """Rule of a product of the operands at two positions, others being added."""
+
+    def rule(func, args, kwargs, out):
+        a, b = args[first], args[second]
+        q = torch.matmul(a.square(), b.square())
+        return _sum_scale(a.shape[-1], out, q)
+
+    return rule
+
+
+def _convolution(func, args, kwargs, out):
+    squared = list(args)
+    squared[0], squared[1], squared[2] = args[0].square(), args[1].square(), None
+    is_transposed = len(args) > 6 and args[6]
+    weight = args[1]
+    terms = weight.numel() // (weight.shape[1] if is_transposed else weight.shape[0])
+    return _sum_scale(terms, out, func(*squared, **kwargs))
+
+
+def _reduction(func, args, kwargs, out):
+    x = args[0]
+    if not x.is_floating_point():
+        return _element(func, args, kwargs, out)
+    squares = x.double().square()
+    terms = x.numel() // max(out.numel(), 1)
+    if len(args) > 1 and not isinstance(args[1], torch.dtype):
+        q = torch.sum(squares, *args[1:3])
+    else:
+        q = squares.sum()
+    if func._schema.name == "aten::mean":
+        q = q / terms**2
+    return _sum_scale(terms, out, q.reshape(out.shape).to(out.dtype))
+
+
+def _running(func, args, kwargs, out):
+    terms = min(args[0].shape[args[1]] if args[0].dim() else 1, _MAX_TERMS)
+    return out.abs() * (_ELEMENT_ROUNDINGS + _SUM_FACTOR * math.sqrt(terms))
+
+
+def _normalized(func, args, kwargs, out):
+    """A norm over part of its input: errors of mean and variance, and of the division."""
+    x, y = args[0], out[0]
+    terms = min(x.numel() // max(_statistic(out).numel(), 1), _MAX_TERMS)
+    # The mean's error is that of a sum as large as the mean over the deviation.
+    ratio = x.mean().abs() / x.std().clamp_(min=torch.finfo(x.dtype).tiny)
+    affine = y.abs().amax() / _largest_ratio(x)
+    return (y.abs() + affine * (1.0 + ratio)) * (
+        _ELEMENT_ROUNDINGS + _SUM_FACTOR * math.sqrt(terms)
+    )
+
+
+def _statistic(out):
+    return next((t for t in out[1:] if t.numel()), out[0])
+
+
+def _largest_ratio(x):
+    """Largest deviation from the mean in standard deviations, at least 1."""
+    deviation = x.std().clamp_(min=torch.finfo(x.dtype).tiny)
+    return ((x - x.mean()).abs().amax() / deviation).clamp_(min=1.0)
+
+
+def _weighted(func, args, kwargs, out):
+    """Exponentials over their sum, or the logarithm of that."""
+    x = args[0]
+    y = out[0] if isinstance(out, (tuple, list)) else out
+    terms = min(x.numel() // max(y.numel(), 1), _MAX_TERMS)
+    if x.numel() == y.numel() and len(args) > 1 and isinstance(args[1], int) and x.dim():
+        terms = min(x.shape[args[1]], _MAX_TERMS)
+    floor = 0.0 if func._schema.name == "aten::_softmax" else 1.0
+    # An exponent that is rounded is off by its own size.
+    size = x.abs().amax().clamp_(min=1.0)
+    return (y.abs() + floor) * (size + _ELEMENT_ROUNDINGS + _SUM_FACTOR * math.sqrt(terms))
+
+
+_RULES = {
+    "mm": _product(0, 1),
+    "bmm": _product(0, 1),
+    "mv": _product(0, 1),
+    "dot": _product(0, 1),
+    "addmm": _product(1, 2),
+    "addmv": _product(1, 2),
+    "baddbmm": _product(1, 2),
+    "convolution": _convolution,
+    "sum": _reduction,
+    "mean": _reduction,
+    "cumsum": _running,
+    "cumprod": _running,
+    "native_layer_norm": _normalized,
+    "native_group_norm": _normalized,
+    "native_batch_norm": _normalized,
+    "_native_batch_norm_legit": _normalized,
+    "cudnn_batch_norm": _normalized,
+    "_batch_norm_with_update": _normalized,
+    "_softmax": _weighted,
+    "_log_softmax": _weighted,
+    "logsumexp": _weighted,
+}
