@@ -12,6 +12,7 @@
 #include "mtmc/v1/device.pb.h"
 #include "mtmc/v1/evaluation.pb.h"
 #include "mtmc/v1/tensor.pb.h"
+#include "worker/daemon/counter_rule.h"
 #include "worker/verify/party.h"
 
 namespace mtmc::worker {
@@ -50,6 +51,8 @@ struct EvaluationContext {
   Fetch fetch;
   base::Clock& clock;
   Options options;
+  // Of this worker, for all its evaluations. Borrowed.
+  CounterRule& counter_rule;
 };
 
 // Deadlines of the stages where the job names none. Tracing a large model takes

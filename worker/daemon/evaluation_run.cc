@@ -204,10 +204,10 @@ MaybeEnd EvaluationRun::Measure() {
   evaluation().mutable_comparisons()->Assign(session.comparisons.begin(),
                                              session.comparisons.end());
   const double seconds = evaluation().measurement().median_seconds();
-  if (!options_.hot_cache() && IsImpossible(inspection_, context_.options.device, seconds)) {
-    return Convict(MakeFailure(
-        v1::Failure::KIND_CHEAT, stage_,
-        absl::StrCat("measured ", seconds * 1e3, " ms, below what memory bandwidth allows")));
+  std::string reason =
+      WhyImpossible(inspection_, context_.options.device, !options_.hot_cache(), seconds);
+  if (!reason.empty()) {
+    return Convict(MakeFailure(v1::Failure::KIND_CHEAT, stage_, std::move(reason)));
   }
   return NeedsConfirmation(options_, session) ? MeasureAgain() : std::nullopt;
 }
@@ -249,8 +249,11 @@ MaybeEnd EvaluationRun::Convict(v1::Failure failure) {
 // A profile that cannot be had does not fail the candidate: it is correct and
 // timed. One that contradicts the time does.
 MaybeEnd EvaluationRun::Profile() {
+  const double seconds = evaluation().measurement().median_seconds();
   v1::RunnerRequest request;
-  request.mutable_profile();
+  request.mutable_profile()->set_with_counters(
+      !options_.omit_counters() &&
+      context_.counter_rule.Wants(request_.problem().source().sha256(), seconds));
   auto reply = context_.parties.runner.Call(request, kProfileTimeout);
   if (reply.is_answered() && reply.response.has_profile()) {
     *evaluation().mutable_profile() = std::move(*reply.response.mutable_profile());
@@ -258,8 +261,8 @@ MaybeEnd EvaluationRun::Profile() {
   if (auto failure = CheckActivity(evaluation().profile(), evaluation().measurement())) {
     return Convict(*std::move(failure));
   }
-  Explain(SpeedOfLightOf(inspection_, context_.options.device),
-          evaluation().measurement().median_seconds(), *evaluation().mutable_profile());
+  Explain(SpeedOfLightOf(inspection_, context_.options.device), seconds,
+          *evaluation().mutable_profile());
   return std::nullopt;
 }
 

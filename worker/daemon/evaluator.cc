@@ -11,7 +11,8 @@ Evaluator::Evaluator(Parties parties, Fetch fetch, base::Clock& clock, Options o
     : context_{.parties = parties,
                .fetch = std::move(fetch),
                .clock = clock,
-               .options = std::move(options)} {}
+               .options = std::move(options),
+               .counter_rule = counter_rule_} {}
 
 v1::LeaseResult Evaluator::Evaluate(const v1::EvaluationRequest& request,
                                     const Progress& progress) {

@@ -30,6 +30,7 @@ class Evaluator {
   v1::LeaseResult Evaluate(const v1::EvaluationRequest& request, const Progress& progress);
 
  private:
+  CounterRule counter_rule_;
   const EvaluationContext context_;
 };
 

@@ -27,13 +27,17 @@ struct SpeedOfLight {
 SpeedOfLight SpeedOfLightOf(const v1::Inspection& inspection, const v1::DeviceFacts& device);
 
 // Fills limit, speed-of-light ratio and summary of a profile from the measured
-// time of the whole plan.
+// time of the whole plan. Where there are counters, they say what limits the
+// longest kernel; else the roofline of the problem does.
 void Explain(const SpeedOfLight& light, double measured_seconds, v1::Profile& profile);
 
-// Whether a cold measurement is below what memory allows, with room for an
-// error of the measured bandwidth. Problems that fit in the cache are never
-// impossible.
-bool IsImpossible(const v1::Inspection& inspection, const v1::DeviceFacts& device,
-                  double measured_seconds);
+// Why a measurement cannot be true, in half a sentence; empty when it can. Holds
+// the time against the necessary work of the problem alone, with room for the
+// error of the measured rates, for what the caches hold, and for products of a
+// lower precision: no honest program is refused, and most wrong times are left
+// to verification and to the agreement of clocks. `is_cold` says that the cache
+// was flushed before each sample.
+std::string WhyImpossible(const v1::Inspection& inspection, const v1::DeviceFacts& device,
+                          bool is_cold, double measured_seconds);
 
 }  // namespace mtmc::worker

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "common/profile/metric_table.h"
+
+namespace mtmc::worker {
+
+// What keeps a kernel from being faster, as its counters tell it. A value.
+struct Bottleneck {
+  // `memory`, `compute` or `latency`; empty when the counters do not say.
+  std::string limit;
+  // Half a sentence, such as `device memory is at 82 % of its peak`.
+  std::string reason;
+};
+
+// By a table: a busy part of the device first, and where nothing is busy the
+// wait that most warps are in. Up to two remarks on waste follow: scattered
+// accesses, bank conflicts, spills, empty multiprocessors, barriers.
+Bottleneck FindBottleneck(const profile::Values& metrics);
+
+}  // namespace mtmc::worker
