@@ -18,11 +18,13 @@ int main(int argc, char** argv) {
   app.add_option("--cuda-include-dir", tools.cuda_include_dir, "folder of the CUDA headers");
   app.add_option("--torch-lib-dir", tools.torch_lib_dir,
                  "folder of libtorch (not used by the builder)");
+  int num_threads = 0;
+  app.add_option("--threads", num_threads, "variants compiled at a time; 0: one per core");
   app.set_version_flag("--version", std::string(mtmc::config::Version()));
   CLI11_PARSE(app, argc, argv);
   mtmc::base::InitLogging({.program = "mtmc-builder"});
 
-  mtmc::worker::BuilderService service(tools);
+  mtmc::worker::BuilderService service(tools, num_threads);
   return mtmc::worker::ToExitCode(
       mtmc::worker::ServeChannel([&](const std::string& bytes) -> absl::StatusOr<std::string> {
         mtmc::v1::BuilderRequest request;

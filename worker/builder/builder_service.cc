@@ -45,9 +45,9 @@ Built CompileOne(Compiler& compiler, const kernel::Program& program, const v1::V
   return built;
 }
 
-// Compiles `variants` on all cores; results stand where their variants do.
+// Compiles `variants` on at most `max_threads`; results stand where their variants do.
 std::vector<Built> CompileAll(Compiler& compiler, const kernel::Program& program,
-                              const std::vector<v1::Variant>& variants) {
+                              const std::vector<v1::Variant>& variants, size_t max_threads) {
   std::vector<Built> built(variants.size());
   std::atomic<size_t> next = 0;
   auto work = [&] {
@@ -55,8 +55,7 @@ std::vector<Built> CompileAll(Compiler& compiler, const kernel::Program& program
       built[i] = CompileOne(compiler, program, variants[i]);
     }
   };
-  const size_t num_threads =
-      std::min<size_t>(variants.size(), std::max(1U, std::thread::hardware_concurrency()));
+  const size_t num_threads = std::min(variants.size(), max_threads);
   std::vector<std::jthread> threads;
   for (size_t i = 1; i < num_threads; ++i) threads.emplace_back(work);
   work();
@@ -66,7 +65,10 @@ std::vector<Built> CompileAll(Compiler& compiler, const kernel::Program& program
 
 }  // namespace
 
-BuilderService::BuilderService(ToolPaths tools) : tools_(std::move(tools)) {}
+BuilderService::BuilderService(ToolPaths tools, int num_threads)
+    : tools_(std::move(tools)),
+      num_threads_(num_threads > 0 ? static_cast<size_t>(num_threads)
+                                   : std::max(1U, std::thread::hardware_concurrency())) {}
 
 BuilderService::~BuilderService() = default;
 
@@ -109,7 +111,7 @@ absl::StatusOr<v1::BuilderResponse> BuilderService::Answer(const v1::BuilderRequ
         built);
   } else {
     MTMC_ASSIGN_OR_RETURN(Compiler * compiler, FindCompiler(parsed.program->dialect, build));
-    built = CompileAll(*compiler, *parsed.program, variants);
+    built = CompileAll(*compiler, *parsed.program, variants, num_threads_);
   }
   for (Built& one : built) *response.add_built() = std::move(one);
   return response;

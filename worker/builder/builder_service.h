@@ -17,7 +17,8 @@ namespace mtmc::worker {
 // UNAVAILABLE status. Thread-compatible.
 class BuilderService {
  public:
-  explicit BuilderService(ToolPaths tools);
+  // `num_threads` compile the variants of one request; 0 means one per core.
+  explicit BuilderService(ToolPaths tools, int num_threads = 0);
   ~BuilderService();
 
   absl::StatusOr<v1::BuilderResponse> Answer(const v1::BuilderRequest& request);
@@ -27,6 +28,7 @@ class BuilderService {
                                          const v1::BuilderRequest::Build& build);
 
   const ToolPaths tools_;
+  const size_t num_threads_;
   // By dialect and device, opened at the first use.
   std::map<std::string, std::unique_ptr<Compiler>> compilers_;
 };

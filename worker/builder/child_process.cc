@@ -23,8 +23,9 @@ namespace {
 
 constexpr absl::Duration kPollSlice = absl::Milliseconds(50);
 
-// From closing the channel to an exit; a core dump may take long.
-constexpr absl::Duration kFarewell = absl::Seconds(2);
+// From closing the channel to an exit. A process that takes longer is killed, which
+// changes its report and nothing else.
+constexpr absl::Duration kFarewell = absl::Milliseconds(500);
 constexpr absl::Duration kFarewellSlice = absl::Milliseconds(1);
 
 // For the orderly end of an idle process, whose folder is removed next.
@@ -76,13 +77,12 @@ std::optional<int> ReadDecidedEnd(pid_t process) {
 // How the program of `process`, which closed its channel, ends by itself; absent
 // when it does not.
 std::optional<base::ExitReason> AwaitOwnEnd(base::Subprocess& process,
-                                            const std::optional<Confinement>& confinement) {
+                                            bool is_behind_launcher) {
   const absl::Time deadline = absl::Now() + kFarewell;
   while (absl::Now() < deadline) {
     auto reason = process.Wait(absl::Now() + kFarewellSlice);
     if (reason.ok()) return *reason;
-    const pid_t program =
-        confinement ? FindProgram(confinement->isolation, process.pid()) : process.pid();
+    const pid_t program = is_behind_launcher ? FindProgram(process.pid()) : process.pid();
     if (const auto code = ReadDecidedEnd(program)) {
       base::ExitReason decided;
       if (WIFSIGNALED(*code)) {
@@ -99,7 +99,11 @@ std::optional<base::ExitReason> AwaitOwnEnd(base::Subprocess& process,
 }  // namespace
 
 ChildProcess::ChildProcess(Options options, base::Subprocess process, base::MessageChannel channel)
-    : options_(std::move(options)), process_(std::move(process)), channel_(std::move(channel)) {
+    : options_(std::move(options)),
+      is_behind_launcher_(options_.confinement != nullptr &&
+                          options_.confinement->isolation.has_own_processes()),
+      process_(std::move(process)),
+      channel_(std::move(channel)) {
   std::vector<base::UniqueFd> streams;
   streams.push_back(std::move(process_->standard_output()));
   streams.push_back(std::move(process_->standard_error()));
@@ -178,7 +182,7 @@ bool ChildProcess::AwaitAnswer(absl::Time deadline) {
 // about to exit by itself in the first case: its own exit code says more than our
 // signal.
 ChildProcess::Answer ChildProcess::Dead(const std::string& message) {
-  const auto reason = AwaitOwnEnd(*process_, options_.confinement);
+  const auto reason = AwaitOwnEnd(*process_, is_behind_launcher_);
   const int64_t exceeded_bytes = watch_->exceeded_bytes();
   const std::string text = absl::StrCat(Bury(), "\n", message);
   if (exceeded_bytes > 0) {

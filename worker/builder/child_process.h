@@ -37,8 +37,9 @@ class ChildProcess {
     std::string scratch;
     // For the log.
     std::string name;
-    // The rights of the process; absent: those of the daemon.
-    std::optional<Confinement> confinement;
+    // The rights of the process, borrowed for Start(); null: those of
+    // the daemon.
+    const Confinement* confinement = nullptr;
     // Largest resident set of the process and its descendants; 0 is no limit.
     int64_t max_resident_bytes = 0;
     // Asked every 50 ms while an exchange waits; true kills the process.
@@ -92,6 +93,8 @@ class ChildProcess {
   Answer Dead(const std::string& message);
 
   const Options options_;
+  // Whether the program runs in a pid namespace behind the process that we started.
+  const bool is_behind_launcher_;
   // Absent once it was buried.
   std::optional<base::Subprocess> process_;
   base::MessageChannel channel_;

@@ -19,12 +19,14 @@ Reply<v1::BuilderResponse> BuilderClient::Call(const v1::BuilderRequest& request
                                                absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
   if (!process_) {
-    std::vector<std::string> argv = {options_.program};
+    std::vector<std::string> argv = {options_.program, "--threads",
+                                     std::to_string(options_.num_threads)};
     for (std::string& flag : options_.tools.ToFlags()) argv.push_back(std::move(flag));
     auto started = ChildProcess::Start({.argv = std::move(argv),
                                         .scratch = options_.scratch,
                                         .name = "builder",
                                         .confinement = options_.confinement,
+                                        .max_resident_bytes = options_.max_resident_bytes,
                                         .is_cancelled = options_.is_cancelled});
     if (!started.ok()) {
       Reply<v1::BuilderResponse> reply{.ending = Reply<v1::BuilderResponse>::Ending::kUnavailable,

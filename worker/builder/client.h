@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "worker/builder/child_process.h"
@@ -22,8 +22,13 @@ class BuilderClient final : public BuilderParty {
     // Private folder for the compilers' caches and the process's log.
     std::string scratch;
     ToolPaths tools;
-    // The rights of the process; absent: those of the daemon.
-    std::optional<Confinement> confinement;
+    // Variants compiled at a time; 0 means one per core.
+    int num_threads = 0;
+    // Of the process; 0 is no limit.
+    int64_t max_resident_bytes = 0;
+    // The rights of the process, borrowed and read at every start; null: those of
+    // the daemon.
+    const Confinement* confinement = nullptr;
     // Asked every 50 ms while a call waits; true kills the process.
     std::function<bool()> is_cancelled = [] { return false; };
   };

@@ -10,8 +10,8 @@
 namespace mtmc::worker {
 
 // Blobs of the coordinator as local files, fetched once each. Files are named by
-// digest and written atomically, so that a kill leaves none half-written.
-// Thread-compatible.
+// digest and written atomically, so that a kill leaves none half-written; two
+// threads may fetch the same one. Thread-safe.
 class ArtifactCache {
  public:
   // `folder` is created at first use. Borrows the client.

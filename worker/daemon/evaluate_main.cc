@@ -31,6 +31,7 @@
 #include "worker/daemon/device_choice.h"
 #include "worker/daemon/evaluation_summary.h"
 #include "worker/daemon/manifest.h"
+#include "worker/daemon/prefetcher.h"
 #include "worker/daemon/workbench.h"
 
 namespace mtmc::worker {
@@ -46,8 +47,11 @@ struct Flags {
   std::string device = "auto";
   std::string python;
   std::string scratch;
+  std::string isolation = "confined";
   std::string log_level = "warning";
+  int num_builders = 0;
   bool has_counters = false;
+  bool omits_prefetch = false;
 };
 
 void Declare(CLI::App& app, Flags& flags) {
@@ -60,6 +64,13 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--python", flags.python, "interpreter that has PyTorch")->envname("MTMC_PYTHON");
   app.add_option("--scratch", flags.scratch,
                  "folder for caches that later runs may use; default a temporary one");
+  app.add_option("--builders", flags.num_builders,
+                 "builder processes; 0: half as many as there are cores, four at most");
+  app.add_option("--isolation", flags.isolation,
+                 "most that keeps children from the host: process, restricted or confined")
+      ->capture_default_str();
+  app.add_flag("--no-prefetch", flags.omits_prefetch,
+               "build each program when its turn comes, not while the device works");
   app.add_flag("--counters", flags.has_counters, "read hardware counters in the profile stage");
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
       ->envname("MTMC_LOG")
@@ -97,7 +108,8 @@ absl::StatusOr<v1::EvaluationRequest> RequestOf(const ManifestEntry& entry, bool
                                                 BlobFolder& blobs) {
   v1::EvaluationRequest request;
   *request.mutable_problem() = entry.problem;
-  MTMC_ASSIGN_OR_RETURN(*request.mutable_problem()->mutable_source(), blobs.Add(entry.problem_path));
+  MTMC_ASSIGN_OR_RETURN(*request.mutable_problem()->mutable_source(),
+                        blobs.Add(entry.problem_path));
   MTMC_ASSIGN_OR_RETURN(*request.mutable_program(), blobs.Add(entry.program_path));
   *request.mutable_options() = entry.options;
   if (!has_counters) request.mutable_options()->set_omit_counters(true);
@@ -113,6 +125,14 @@ std::string LineOf(const std::string& name, const v1::LeaseResult& result, absl:
   nlohmann::ordered_json line = {{"name", name}, {"wall_seconds", absl::ToDoubleSeconds(wall)}};
   line.update(nlohmann::ordered_json::parse(text));
   return line.dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace);
+}
+
+// What the prefetcher takes: the position in the manifest stands for a lease.
+v1::Lease LeaseOf(size_t position, const v1::EvaluationRequest& request) {
+  v1::Lease lease;
+  lease.set_id(std::to_string(position));
+  *lease.mutable_evaluation() = request;
+  return lease;
 }
 
 int Fail(const absl::Status& status) {
@@ -133,18 +153,34 @@ absl::StatusOr<int> EvaluateAll(const Flags& flags, const std::string& scratch,
   MTMC_ASSIGN_OR_RETURN(auto python, config::PythonEnvironment::Probe(flags.python));
   MTMC_ASSIGN_OR_RETURN(const DeviceChoice device,
                         ParseDeviceChoice(flags.device, python.has_nvidia_device));
+  const auto isolation = FindIsolationLevel(flags.isolation);
+  if (!isolation) {
+    return absl::InvalidArgumentError(absl::StrCat("--isolation is '", flags.isolation,
+                                                   "', must be process, restricted or confined"));
+  }
   Workbench bench({.python = std::move(python),
                    .device = device,
                    .scratch = scratch,
                    .fetch = [&](const v1::Digest& digest) { return blobs.PathOf(digest); },
+                   .isolation = *isolation,
+                   .num_builders = flags.num_builders,
                    .is_cancelled = [&] { return shutdown.token().stop_requested(); }});
   MTMC_RETURN_IF_ERROR(bench.Open());
 
   std::ofstream out(flags.json);
   EvaluationSummary summary;
   const absl::Time begin = absl::Now();
-  for (size_t i = 0; i < entries.size() && !shutdown.token().stop_requested(); ++i) {
+  const auto is_cancelled = [&] { return shutdown.token().stop_requested(); };
+  Prefetcher prefetcher(flags.omits_prefetch
+                            ? Prefetcher::Prepare()
+                            : [&](const v1::Lease& lease, const auto& is_called_off) {
+                                bench.Prepare(lease.evaluation(), is_called_off);
+                              });
+  for (size_t i = 0; i < entries.size() && !is_cancelled(); ++i) {
     const absl::Time start = absl::Now();
+    const v1::Lease next = i + 1 < requests.size() ? LeaseOf(i + 1, requests[i + 1]) : v1::Lease();
+    prefetcher.Adopt(std::to_string(i), next.has_evaluation() ? &next : nullptr);
+    prefetcher.Await(std::to_string(i), is_cancelled);
     const v1::LeaseResult result = bench.evaluator().Evaluate(requests[i], [](v1::Stage) {});
     const absl::Duration wall = absl::Now() - start;
     summary.Add(result, wall);

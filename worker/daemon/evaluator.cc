@@ -3,7 +3,10 @@
 
 #include <utility>
 
+#include "common/base/file.h"
+#include "mtmc/v1/builder.pb.h"
 #include "worker/daemon/inspection.h"
+#include "worker/daemon/program_build.h"
 
 namespace mtmc::worker {
 
@@ -17,6 +20,20 @@ Evaluator::Evaluator(Parties parties, Fetch fetch, base::Clock& clock, Options o
 v1::LeaseResult Evaluator::Evaluate(const v1::EvaluationRequest& request,
                                     const Progress& progress) {
   return EvaluationRun(context_, request, progress).Execute();
+}
+
+// What goes wrong here goes wrong again in Evaluate, which reports it.
+void Evaluator::Prepare(const v1::EvaluationRequest& request, BuilderParty& builder) const {
+  (void)context_.fetch(request.problem().source());
+  const auto path = context_.fetch(request.program());
+  if (!path.ok()) return;
+  const auto text = base::ReadFile(*path);
+  if (!text.ok()) return;
+  const auto parsed = ParseText(*text);
+  const auto* program = std::get_if<kernel::Program>(&parsed);
+  if (program == nullptr) return;
+  const auto build = BuildRequestOf(*program, *text, request.options(), context_.options);
+  builder.Call(build, TimeoutOr(request.options().build_timeout(), kBuildTimeout));
 }
 
 v1::LeaseResult Evaluator::Inspect(const v1::InspectionRequest& request, const Progress& progress) {

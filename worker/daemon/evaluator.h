@@ -29,6 +29,10 @@ class Evaluator {
   v1::LeaseResult Inspect(const v1::InspectionRequest& request, const Progress& progress);
   v1::LeaseResult Evaluate(const v1::EvaluationRequest& request, const Progress& progress);
 
+  // Fetches what `request` names and builds its program with `builder`, whose
+  // cache Evaluate's builder shares. May run beside the others.
+  void Prepare(const v1::EvaluationRequest& request, BuilderParty& builder) const;
+
  private:
   CounterRule counter_rule_;
   const EvaluationContext context_;

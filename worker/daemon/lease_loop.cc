@@ -34,13 +34,14 @@ absl::Time ToTime(const google::protobuf::Timestamp& time) {
 }  // namespace
 
 LeaseLoop::LeaseLoop(CoordinatorClient& client, base::Clock& clock, v1::Worker worker, Work work,
-                     CheckHealth check_health)
+                     CheckHealth check_health, Prefetcher::Prepare prepare)
     : client_(client),
       clock_(clock),
       worker_(std::move(worker)),
       work_(std::move(work)),
       check_health_(std::move(check_health)),
       instance_id_(base::MakeUuid4()),
+      prefetcher_(std::move(prepare)),
       worker_thread_([this](std::stop_token stop) { WorkUntilStopped(std::move(stop)); }) {}
 
 LeaseLoop::~LeaseLoop() {
@@ -61,6 +62,7 @@ void LeaseLoop::WorkUntilStopped(std::stop_token stop) {
       is_working_ = true;
       is_cancelled_ = false;
     }
+    prefetcher_.Await(lease.id(), [this] { return is_cancelled_.load(); });
     v1::LeaseResult result = work_(lease, [&](v1::Stage stage) {
       absl::MutexLock lock(&mu_);
       if (current_ && current_->lease.id() == lease.id()) current_->stage = stage;
@@ -112,6 +114,8 @@ v1::SynchronizeRequest LeaseLoop::Describe(bool is_leaving) {
   *request.mutable_worker() = worker_;
   request.set_instance_id(instance_id_);
   request.set_is_leaving(is_leaving);
+  request.set_can_prefetch(prefetcher_.can_prepare());
+  request.set_prefetched_lease_id(prefetcher_.held());
   absl::MutexLock lock(&mu_);
   has_news_ = false;
   request.mutable_worker()->set_quarantine_reason(quarantine_reason_);
@@ -190,12 +194,14 @@ absl::Status LeaseLoop::Run(std::stop_token stop) {
     if (was_unreachable) base::Log(base::LogLevel::kInfo, "coordinator reached again");
     was_unreachable = false;
     retry = kFirstRetry;
+    prefetcher_.Adopt(response->lease().id(),
+                      response->has_prefetch() ? &response->prefetch() : nullptr);
     Adopt(request, *response);
     if (IsIdle()) {
       if (is_leaving) return absl::OkStatus();
-      AwaitChange(clock_.Now() + (request.worker().quarantine_reason().empty() ? kIdlePause
-                                                                               : kSickPause),
-                  stop);
+      AwaitChange(
+          clock_.Now() + (request.worker().quarantine_reason().empty() ? kIdlePause : kSickPause),
+          stop);
     } else {
       AwaitChange(ToTime(response->next_synchronization_time()), stop);
     }

@@ -14,6 +14,7 @@
 #include "common/base/clock.h"
 #include "mtmc/v1/worker.pb.h"
 #include "worker/daemon/coordinator_client.h"
+#include "worker/daemon/prefetcher.h"
 
 namespace mtmc::worker {
 
@@ -26,6 +27,8 @@ namespace mtmc::worker {
 //   Synchronize(executing) every stage, and before the lease would expire
 //                          <----   result
 //   Synchronize(completed) until it is acknowledged
+//
+// Meanwhile the lease that is to follow is prepared on a third thread.
 //
 // A response that names no lease, or another one, calls the present work off.
 // A completed result is repeated until a call succeeds, over any outage.
@@ -41,9 +44,11 @@ class LeaseLoop {
   // is quarantined meanwhile and takes no lease.
   using CheckHealth = std::function<std::string()>;
 
-  // Borrows client and clock, which must outlive it.
-  LeaseLoop(CoordinatorClient& client, base::Clock& clock, v1::Worker worker, Work work,
-            CheckHealth check_health = [] { return std::string(); });
+  // Borrows client and clock, which must outlive it. Without `prepare` no lease is
+  // asked for ahead.
+  LeaseLoop(
+      CoordinatorClient& client, base::Clock& clock, v1::Worker worker, Work work,
+      CheckHealth check_health = [] { return std::string(); }, Prefetcher::Prepare prepare = {});
   ~LeaseLoop();
 
   // Until `stop` is requested and the lease in hand is done and reported.
@@ -87,6 +92,7 @@ class LeaseLoop {
   // Something happened that the coordinator should hear of at once.
   bool has_news_ ABSL_GUARDED_BY(mu_) = false;
 
+  Prefetcher prefetcher_;
   std::jthread worker_thread_;
 };
 

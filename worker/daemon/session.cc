@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "worker/daemon/shifted_turns.h"
 #include "worker/daemon/timed_candidate.h"
 #include "worker/device/clock_filter.h"
 #include "worker/measure/comparison.h"
@@ -54,21 +55,6 @@ double SumSeconds(const Series& series) {
   const std::vector<double> seconds = series.Seconds();
   return std::accumulate(seconds.begin(), seconds.end(), 0.0) +
          Median(seconds) * static_cast<double>(series.turns.size());
-}
-
-// Drops the turns whose clock was another than in most, as long as enough turns
-// stay for an interval.
-void DropShiftedTurns(Series& series) {
-  std::vector<double> clocks;
-  for (const SampleBlock& turn : series.turns) clocks.push_back(turn.clock_hertz);
-  const std::vector<bool> is_steady =
-      FindSteadyClocks(clocks, NoiseStoppingRule::Options().min_turns);
-  for (size_t i = 0; i < series.turns.size(); ++i) {
-    if (is_steady[i]) continue;
-    SampleBlock& turn = series.turns[i];
-    turn.shifted += static_cast<int>(turn.seconds.size());
-    turn.seconds.clear();
-  }
 }
 
 double ClockOf(const Series& series) {

@@ -25,7 +25,8 @@ std::string OutcomeLabel(const v1::LeaseResult& result) {
 
 double SecondsOf(const v1::StageSpan& span) {
   const int64_t seconds = span.end_time().seconds() - span.start_time().seconds();
-  return static_cast<double>(seconds) + 1e-9 * (span.end_time().nanos() - span.start_time().nanos());
+  return static_cast<double>(seconds) +
+         1e-9 * (span.end_time().nanos() - span.start_time().nanos());
 }
 
 }  // namespace mtmc::worker

@@ -18,6 +18,12 @@ void WorkMetrics::Record(const v1::LeaseResult& result) {
       .Increment();
 }
 
+void WorkMetrics::RecordHealth(const std::string& reason) {
+  registry_
+      .MakeGauge("mtmc_device_quarantined", "Whether the device failed its canary: 1, or 0.", {})
+      .Set(reason.empty() ? 0 : 1);
+}
+
 void WorkMetrics::RecordEvaluation(const v1::LeaseResult& result) {
   registry_
       .MakeCounter("mtmc_evaluations_total", "Candidates evaluated, by outcome.",

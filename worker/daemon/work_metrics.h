@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "common/metrics/metrics.h"
 #include "mtmc/v1/worker.pb.h"
 
 namespace mtmc::worker {
 
 // What a worker counts: `mtmc_evaluations_total{outcome}`,
-// `mtmc_inspections_total{outcome}` and `mtmc_evaluation_phase_seconds{phase}`.
+// `mtmc_inspections_total{outcome}`, `mtmc_evaluation_phase_seconds{phase}` and
+// `mtmc_device_quarantined`.
 // Thread-safe.
 class WorkMetrics {
  public:
@@ -15,6 +18,9 @@ class WorkMetrics {
   explicit WorkMetrics(metrics::Registry& registry) : registry_(registry) {}
 
   void Record(const v1::LeaseResult& result);
+
+  // `reason` as LeaseLoop::CheckHealth.
+  void RecordHealth(const std::string& reason);
 
  private:
   void RecordEvaluation(const v1::LeaseResult& result);

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/daemon/workbench.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/file.h"
 #include "common/base/id.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
 #include "common/config/paths.h"
 #include "common/config/version.h"
+#include "worker/builder/resident_memory.h"
+#include "worker/daemon/child_rights.h"
 
 namespace mtmc::worker {
 namespace {
@@ -16,10 +23,29 @@ namespace {
 // on a machine that is busy with a build.
 constexpr absl::Duration kOpenTimeout = absl::Minutes(2);
 
-// The isolation of this version, by name: what a child cannot do to the daemon
-// and to other children.
-std::vector<std::string> IsolationInForce() {
-  return {"process", "process-group-deadline", "environment-allow-list", "descriptors"};
+std::string LauncherPath() { return (config::ProgramDir() / "mtmc-sandbox").string(); }
+
+// The two enumerations have the same numbers.
+v1::Isolation ToProto(IsolationLevel level) {
+  return static_cast<v1::Isolation>(level);
+}
+
+static_assert(v1::ISOLATION_CONFINED == static_cast<int>(IsolationLevel::kConfined));
+
+// Next lower level, for a device that does not open at this one.
+IsolationLevel Below(IsolationLevel level) {
+  return level == IsolationLevel::kConfined ? IsolationLevel::kRestricted
+                                            : IsolationLevel::kProcess;
+}
+
+int NumCores() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
+
+int NumBuilders(const Workbench::Options& options) {
+  return options.num_builders > 0 ? options.num_builders : DefaultBuilders(NumCores());
+}
+
+int ThreadsPerBuilder(const Workbench::Options& options) {
+  return std::max(1, NumCores() / NumBuilders(options));
 }
 
 }  // namespace
@@ -33,20 +59,67 @@ std::string AtenPluginPath(const DeviceChoice& device) {
 Workbench::Workbench(Options options)
     : options_(std::move(options)),
       shared_(options_.scratch),
+      isolation_(DecideIsolation(LauncherPath(), ProbeHost(LauncherPath()), options_.isolation)),
       reference_({.python = options_.python.python.string(),
                   .package_folder = config::InstalledFile("share/mtmc/python").string(),
                   .scratch = absl::StrCat(shared_.path(), "/reference"),
+                  .max_resident_bytes = HostMemoryBytes() / 4 * 3,
+                  .confinement = &reference_confinement_,
                   .is_cancelled = options_.is_cancelled}),
-      builder_({.program = (config::ProgramDir() / "mtmc-builder").string(),
-                .scratch = absl::StrCat(options_.scratch, "/builder"),
-                .tools = ToolPaths::From(options_.python),
-                .is_cancelled = options_.is_cancelled}),
+      builders_({.builder = {.program = (config::ProgramDir() / "mtmc-builder").string(),
+                             .scratch = absl::StrCat(options_.scratch, "/builder"),
+                             .tools = ToolPaths::From(options_.python),
+                             .num_threads = ThreadsPerBuilder(options_),
+                             .max_resident_bytes = HostMemoryBytes() / 4,
+                             .confinement = &builder_confinement_},
+                 .num_builders = NumBuilders(options_),
+                 .cache = {.folder = absl::StrCat(options_.scratch, "/builds")}}),
+      builder_(builders_, options_.is_cancelled),
       runner_({.program = (config::ProgramDir() / "mtmc-runner").string(),
                .scratch = absl::StrCat(shared_.path(), "/runner"),
                .tools = ToolPaths::From(options_.python),
-               .is_cancelled = options_.is_cancelled}) {}
+               .confinement = &runner_confinement_,
+               .max_resident_bytes = HostMemoryBytes() / 4 * 3,
+               .is_cancelled = options_.is_cancelled}) {
+  ChildRights rights = MakeChildRights(options_.python,
+                                       {.artifacts = absl::StrCat(options_.scratch, "/artifacts"),
+                                        .reference = absl::StrCat(shared_.path(), "/reference"),
+                                        .runner = absl::StrCat(shared_.path(), "/runner")},
+                                       options_.device.is_cuda());
+  reference_confinement_.rights = std::move(rights.reference);
+  builder_confinement_.rights = std::move(rights.builder);
+  runner_confinement_.rights = std::move(rights.runner);
+  Use(isolation_);
+}
+
+void Workbench::Use(const Isolation& isolation) {
+  isolation_ = isolation;
+  for (Confinement* confinement :
+       {&reference_confinement_, &builder_confinement_, &runner_confinement_}) {
+    confinement->isolation = isolation;
+  }
+}
 
 absl::Status Workbench::Open() {
+  // A folder that is mounted must be there before the first child is.
+  for (const std::string& folder :
+       {absl::StrCat(options_.scratch, "/artifacts"), absl::StrCat(shared_.path(), "/reference"),
+        absl::StrCat(shared_.path(), "/runner")}) {
+    MTMC_RETURN_IF_ERROR(base::MakeFolder(folder));
+  }
+  absl::Status opened = OpenDevice();
+  while (!opened.ok() && !isolation_.mechanisms.empty()) {
+    base::Log(base::LogLevel::kWarning, "the device does not open in isolation",
+              {{"level", NameOf(isolation_.level())}, {"reason", opened}});
+    Use(Degrade(isolation_, Below(isolation_.level()),
+                absl::StrCat("the runner cannot open the device with it: ",
+                             std::string(opened.message()))));
+    opened = OpenDevice();
+  }
+  return opened;
+}
+
+absl::Status Workbench::OpenDevice() {
   reference_.Warm();
   v1::RunnerRequest request;
   auto& open = *request.mutable_open();
@@ -54,6 +127,7 @@ absl::Status Workbench::Open() {
   open.set_device_index(options_.device.index);
   open.set_aten_plugin(AtenPluginPath(options_.device));
   open.set_measure_rates(true);
+  open.set_seals(isolation_.mechanisms.contains(Mechanism::kSeccomp));
   auto reply = runner_.Call(request, kOpenTimeout);
   if (!reply.is_answered()) return absl::UnavailableError(reply.detail);
   if (reply.response.has_failure()) {
@@ -67,20 +141,35 @@ absl::Status Workbench::Open() {
                                                .device_index = options_.device.index,
                                                .worker = options_.worker,
                                                .session = base::MakeUuid4(),
-                                               .isolation = IsolationInForce(),
+                                               .isolation = InForce(),
+                                               .isolation_level = ToProto(isolation_.level()),
                                                .torch_device = options_.device.torch_name(),
                                                .renew_runner = [this] { runner_.Retire(); },
                                            });
   return absl::OkStatus();
 }
 
+void Workbench::Prepare(const v1::EvaluationRequest& request,
+                        const std::function<bool()>& is_cancelled) {
+  PooledBuilder builder(builders_, is_cancelled);
+  evaluator_->Prepare(request, builder);
+}
+
+std::vector<std::string> Workbench::InForce() const {
+  std::vector<std::string> names = isolation_.InForce();
+  names.insert(names.end(), opened_.sealed().begin(), opened_.sealed().end());
+  return names;
+}
+
 void Workbench::Describe(v1::Worker& worker) const {
   worker.set_name(options_.worker);
   *worker.mutable_device() = opened_.device();
   worker.set_version(std::string(config::Version()));
-  for (const std::string& name : IsolationInForce()) worker.add_isolation(name);
-  (*worker.mutable_missing_isolation())["namespaces"] = "not used by this version";
-  (*worker.mutable_missing_isolation())["seccomp"] = "not used by this version";
+  for (const std::string& name : InForce()) worker.add_isolation(name);
+  for (const auto& [name, reason] : isolation_.missing) {
+    (*worker.mutable_missing_isolation())[name] = reason;
+  }
+  worker.set_isolation_level(ToProto(isolation_.level()));
   worker.set_counters(opened_.counters());
 }
 

@@ -12,17 +12,18 @@
 #include "common/config/python_environment.h"
 #include "mtmc/v1/runner.pb.h"
 #include "mtmc/v1/worker.pb.h"
-#include "worker/builder/client.h"
+#include "worker/builder/builder_pool.h"
 #include "worker/daemon/device_choice.h"
 #include "worker/daemon/evaluator.h"
 #include "worker/daemon/shared_folder.h"
 #include "worker/reference/client.h"
 #include "worker/runner/client.h"
+#include "worker/sandbox/confine.h"
 
 namespace mtmc::worker {
 
 // One device with all that is needed to judge candidates on it: the reference
-// process, the builder, the runner, the folder they share, and the evaluator
+// process, the builders, the runner, the folder they share, and the evaluator
 // that drives them. A worker is a workbench that takes leases; `mtmc-evaluate`
 // is one that reads a file.
 //
@@ -30,7 +31,7 @@ namespace mtmc::worker {
 //   MTMC_RETURN_IF_ERROR(bench.Open());
 //   bench.evaluator().Evaluate(request, progress);
 //
-// Thread-compatible. The destructor ends the children.
+// Thread-compatible but for Prepare. The destructor ends the children.
 class Workbench {
  public:
   struct Options {
@@ -42,6 +43,11 @@ class Workbench {
     std::string worker;
     // Local path of a blob.
     Evaluator::Fetch fetch;
+    // The most that keeps the children from the host; less is used where the host
+    // allows less.
+    IsolationLevel isolation = IsolationLevel::kConfined;
+    // Builder processes; 0 takes DefaultBuilders.
+    int num_builders = 0;
     // Asked while a child works; true kills the child.
     std::function<bool()> is_cancelled = [] { return false; };
   };
@@ -49,26 +55,48 @@ class Workbench {
   explicit Workbench(Options options);
 
   // Starts the children and opens the device: seconds, because PyTorch is
-  // imported and the device's rates are measured. UNAVAILABLE when the device
-  // cannot be used, with the reason.
+  // imported and the device's rates are measured. A device that cannot be opened
+  // from within the isolation is opened at the next lower level, which
+  // isolation() then says. UNAVAILABLE when the device cannot be used at all,
+  // with the reason.
   absl::Status Open();
 
   // REQUIRES: Open() was OK.
   Evaluator& evaluator() { return *evaluator_; }
 
+  // Builds the program of `request` ahead of its Evaluate. May run beside all
+  // else, on another thread. REQUIRES: Open() was OK.
+  void Prepare(const v1::EvaluationRequest& request, const std::function<bool()>& is_cancelled);
+
   // The device as the runner reported it. REQUIRES: Open() was OK.
   const v1::RunnerResponse::Opened& opened() const { return opened_; }
+
+  // What keeps the children from the host.
+  const Isolation& isolation() const { return isolation_; }
+
+  // As RunnerClient::CheckHealth. REQUIRES: Open() was OK.
+  std::string CheckHealth() { return runner_.CheckHealth(); }
 
   // Sets device, isolation, counters and version of a worker's description.
   // REQUIRES: Open() was OK.
   void Describe(v1::Worker& worker) const;
 
  private:
+  absl::Status OpenDevice();
+  std::vector<std::string> InForce() const;
+  void Use(const Isolation& isolation);
+
   const Options options_;
   const SharedFolder shared_;
+  Isolation isolation_;
+  // Borrowed by the clients.
+  Confinement reference_confinement_;
+  Confinement builder_confinement_;
+  Confinement runner_confinement_;
   base::RealClock clock_;
   ReferenceClient reference_;
-  BuilderClient builder_;
+  BuilderPool builders_;
+  PooledBuilder builder_;
   RunnerClient runner_;
   v1::RunnerResponse::Opened opened_;
   // Null before Open().

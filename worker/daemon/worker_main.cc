@@ -30,6 +30,7 @@
 #include "worker/daemon/lease_loop.h"
 #include "worker/daemon/work_metrics.h"
 #include "worker/daemon/workbench.h"
+#include "worker/sandbox/seal.h"
 
 namespace mtmc::worker {
 namespace {
@@ -50,6 +51,8 @@ struct Flags {
   std::string device = "auto";
   std::string python;
   std::string name;
+  std::string isolation = "best";
+  int num_builders = 0;
   bool is_doctor = false;
 };
 
@@ -71,6 +74,12 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--python", flags.python, "interpreter that has PyTorch")->envname("MTMC_PYTHON");
   app.add_option("--name", flags.name,
                  "last part of the worker's name; default from host and device");
+  app.add_option("--isolation", flags.isolation,
+                 "most that keeps candidates from the host: process, restricted, confined or best")
+      ->check(CLI::IsMember({"process", "restricted", "confined", "best"}))
+      ->capture_default_str();
+  app.add_option("--builders", flags.num_builders,
+                 "builder processes; 0: half as many as there are cores, four at most");
   app.add_flag("--doctor", flags.is_doctor, "print what this host offers as JSON, and exit");
 }
 
@@ -119,6 +128,8 @@ class WorkerProcess {
                 .scratch = scratch_,
                 .worker = absl::StrCat("workers/", WorkerId(flags, device)),
                 .fetch = [this](const v1::Digest& digest) { return artifacts_.Fetch(digest); },
+                .isolation = FindIsolationLevel(flags.isolation).value_or(IsolationLevel::kConfined),
+                .num_builders = flags.num_builders,
                 .is_cancelled = [this] { return IsCancelled(); }}) {}
 
   int Run(base::ShutdownSignal& shutdown) {
@@ -141,6 +152,14 @@ class WorkerProcess {
                                                 : evaluator.Evaluate(lease.evaluation(), progress);
                      metrics_.Record(result);
                      return result;
+                   },
+                   [&] {
+                     std::string reason = bench_.CheckHealth();
+                     metrics_.RecordHealth(reason);
+                     return reason;
+                   },
+                   [&](const v1::Lease& lease, const auto& is_cancelled) {
+                     bench_.Prepare(lease.evaluation(), is_cancelled);
                    });
     loop_ = &loop;
     if (!flags_.ready_file.empty()) {
@@ -183,6 +202,7 @@ int Main(int argc, char** argv) {
   }
   const absl::StatusOr<LogLevel> level = base::ParseLogLevel(flags.log_level);
   base::InitLogging({.program = "mtmc-worker", .level = level.value_or(LogLevel::kInfo)});
+  HardenDaemon();
   // Before Probe, whose child process starts the first thread.
   base::ShutdownSignal shutdown;
   const auto python = config::PythonEnvironment::Probe(flags.python);

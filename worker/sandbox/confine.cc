@@ -21,14 +21,11 @@ namespace {
 // Longest argument that Linux takes.
 constexpr size_t kMaxSpecBytes = size_t{128} << 10;
 
-// A folder for HOME and TMPDIR: empty in a new root, otherwise one among the
-// writable ones, emptied at every start.
-absl::StatusOr<std::string> PrivateFolder(const Confinement& confinement) {
-  if (confinement.isolation.mechanisms.contains(Mechanism::kMountNamespace)) return "/tmp";
-  if (confinement.rights.writable.empty()) {
-    return absl::InvalidArgumentError("the rights name no writable folder");
-  }
-  const std::string folder = absl::StrCat(confinement.rights.writable.front(), "/private");
+// A folder for HOME and TMPDIR: empty in a new root, otherwise within the working
+// folder.
+absl::StatusOr<std::string> PrivateFolder(const LaunchSpec& spec) {
+  if (spec.mechanisms.contains(Mechanism::kMountNamespace)) return "/tmp";
+  const std::string folder = absl::StrCat(spec.working_folder, "/private");
   MTMC_RETURN_IF_ERROR(base::MakeFolder(folder));
   return folder;
 }
@@ -50,10 +47,11 @@ absl::Status Confine(const Confinement& confinement, base::SubprocessOptions& st
   LaunchSpec spec{.rights = confinement.rights,
                   .mechanisms = confinement.isolation.mechanisms,
                   .working_folder = start.working_folder.lexically_normal().string()};
+  spec.rights.writable.push_back(spec.working_folder);
   for (const std::string& folder : spec.rights.writable) {
     MTMC_RETURN_IF_ERROR(base::MakeFolder(folder));
   }
-  MTMC_ASSIGN_OR_RETURN(const std::string home, PrivateFolder(confinement));
+  MTMC_ASSIGN_OR_RETURN(const std::string home, PrivateFolder(spec));
   for (const char* name : {"HOME", "TMPDIR"}) start.variables[name] = home;
   // Packages that the user installed stay where they are.
   if (const char* user_home = std::getenv("HOME")) {
@@ -72,8 +70,7 @@ absl::Status Confine(const Confinement& confinement, base::SubprocessOptions& st
   return absl::OkStatus();
 }
 
-pid_t FindProgram(const Isolation& isolation, pid_t launcher) {
-  if (!isolation.mechanisms.contains(Mechanism::kPidNamespace)) return launcher;
+pid_t FindProgram(pid_t launcher) {
   const pid_t init = ChildOf(launcher);
   return init == 0 ? 0 : ChildOf(init);
 }

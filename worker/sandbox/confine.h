@@ -30,14 +30,14 @@ struct Confinement {
 // The exit code or signal that the caller sees is the program's; a launcher that
 // cannot do all it was told exits with kLauncherFailed and says why on standard
 // error. The program never runs with less than it was told. HOME and TMPDIR
-// become private; without any mechanism nothing changes. Its writable
-// folders are made.
+// become private, the working folder and all writable ones are made and may be
+// changed by it. Without any mechanism nothing changes.
 absl::Status Confine(const Confinement& confinement, base::SubprocessOptions& start);
 
 // The process that runs the program, for who looks at it in /proc: with a pid
-// namespace it is a grandchild of `launcher`, which Confine() made of the program.
-// 0 when it is gone or not there yet.
-pid_t FindProgram(const Isolation& isolation, pid_t launcher);
+// namespace it is a grandchild of `launcher`, the process that was started. 0 when
+// it is gone or not there yet.
+pid_t FindProgram(pid_t launcher);
 
 // Exit code of mtmc-sandbox when it could not start the program.
 inline constexpr int kLauncherFailed = 125;

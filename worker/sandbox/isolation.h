@@ -33,6 +33,8 @@ struct Isolation {
 
   IsolationLevel level() const { return LevelOf(mechanisms); }
 
+  bool has_own_processes() const { return mechanisms.contains(Mechanism::kPidNamespace); }
+
   // What is in force by name, with what every child has at any level.
   std::vector<std::string> InForce() const;
 };

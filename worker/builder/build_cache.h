@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "mtmc/v1/builder.pb.h"
+
+namespace mtmc::worker {
+
+// Builds by key (BuildKey), least recently used ones dropped first: in memory,
+// and the binaries also as files that outlive the process. A file that is not
+// what was written is removed and built again. Thread-safe.
+class BuildCache {
+ public:
+  struct Options {
+    // Made at the first write; empty keeps builds in memory only.
+    std::string folder;
+    int64_t max_memory_bytes = int64_t{256} << 20;
+    int64_t max_disk_bytes = int64_t{1} << 30;
+  };
+
+  explicit BuildCache(Options options);
+
+  std::optional<v1::BuilderResponse::Built> Find(const std::string& key);
+
+  // Failures are kept in memory only: they are cheap to find again, and the next
+  // process may run with more time and memory.
+  void Put(const std::string& key, const v1::BuilderResponse::Built& built);
+
+ private:
+  using Entry = std::pair<std::string, v1::BuilderResponse::Built>;
+
+  std::optional<v1::BuilderResponse::Built> FindInMemory(const std::string& key);
+  std::optional<v1::BuilderResponse::Built> FindOnDisk(const std::string& key);
+  void PutInMemory(const std::string& key, const v1::BuilderResponse::Built& built);
+  void MakeRoomOnDisk(int64_t bytes);
+  std::string PathOf(const std::string& key) const;
+
+  const Options options_;
+  absl::Mutex mu_;
+  // Most recently used first.
+  std::list<Entry> entries_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, std::list<Entry>::iterator> by_key_ ABSL_GUARDED_BY(mu_);
+  int64_t memory_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  // Of all files; absent before the first write.
+  std::optional<int64_t> disk_bytes_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace mtmc::worker
