@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times a baseline: PyTorch eager, eager with TF32, or `torch.compile`.
+"""Times a baseline: PyTorch eager, with TF32 or half precision, or `torch.compile`.
 
 Each sample is one forward pass without gradients, between two CUDA events or
 two readings of the host clock. A cold sample runs after a buffer larger than the
@@ -17,6 +17,13 @@ _ARITHMETIC = {
     "BASELINE_EAGER": Arithmetic.DEFAULT,
     "BASELINE_EAGER_TF32": Arithmetic.TF32,
     "BASELINE_COMPILE": Arithmetic.DEFAULT,
+    "BASELINE_COMPILE_MAX_AUTOTUNE": Arithmetic.DEFAULT,
+    "BASELINE_EAGER_AUTOCAST": Arithmetic.BF16,
+}
+# Mode of `torch.compile`; other baselines run the model as it is.
+_COMPILE_MODES = {
+    "BASELINE_COMPILE": "default",
+    "BASELINE_COMPILE_MAX_AUTOTUNE": "max-autotune",
 }
 # Multiples of the last-level cache that a flush rewrites. On a CPU the cache is
 # not exclusive and has no strict LRU order, so one size is not enough.
@@ -35,7 +42,8 @@ class Baselines:
     def __init__(self, execution, device):
         self._execution = execution
         self._device = device
-        self._compiled = None
+        # Compiled models by mode.
+        self._compiled = {}
         self._flush_buffer = None
 
     def sample(self, baseline, inputs, samples, is_cold, warmups):
@@ -65,12 +73,14 @@ class Baselines:
             ) from error
 
     def _model(self, baseline):
-        if baseline != "BASELINE_COMPILE":
+        mode = _COMPILE_MODES.get(baseline)
+        if mode is None:
             return self._execution.model
-        if self._compiled is None:
-            torch._dynamo.reset()
-            self._compiled = torch.compile(self._execution.model)
-        return self._compiled
+        if mode not in self._compiled:
+            if not self._compiled:
+                torch._dynamo.reset()
+            self._compiled[mode] = torch.compile(self._execution.model, mode=mode)
+        return self._compiled[mode]
 
     def _timed_cpu(self, model, inputs, is_cold):
         if is_cold:
