@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mtmc-bench: measures the measurement.
+//
+//   mtmc-bench compare --device cuda:0 --runs 100 --json compare.jsonl
+//
+// runs sessions of a program against itself and against copies that are slower by
+// a known ratio, and counts what the comparison says.
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/base/temp_dir.h"
+#include "common/config/paths.h"
+#include "common/config/python_environment.h"
+#include "common/config/version.h"
+#include "mtmc/v1/builder.pb.h"
+#include "worker/bench/compare_bench.h"
+#include "worker/bench/synthetic_program.h"
+#include "worker/builder/client.h"
+#include "worker/measure/statistics.h"
+
+namespace mtmc::worker {
+namespace {
+
+using Outcome = ComparisonResult::Outcome;
+
+constexpr int kExitOther = 1;
+constexpr int kExitUsage = 2;
+constexpr int kExitUnavailable = 69;
+
+constexpr absl::Duration kBuildTimeout = absl::Minutes(2);
+
+struct Flags {
+  std::string device = "auto";
+  std::string python;
+  std::string json;
+  CompareBench::Options bench;
+};
+
+void Declare(CLI::App& app, Flags& flags) {
+  app.set_version_flag("--version", "mtmc-bench " + std::string(config::Version()));
+  app.require_subcommand(1);
+  CLI::App& compare = *app.add_subcommand(
+      "compare", "how often the comparison of two programs says what is true");
+  compare.add_option("--device", flags.device, "auto, opencl:N or cuda:N")->capture_default_str();
+  compare.add_option("--python", flags.python, "interpreter that has PyTorch")
+      ->envname("MTMC_PYTHON");
+  compare.add_option("--runs", flags.bench.runs, "sessions of every case")->capture_default_str();
+  compare.add_option("--seconds", flags.bench.lengths, "device times of the baseline")
+      ->delimiter(',')
+      ->capture_default_str();
+  compare.add_option("--slowdowns", flags.bench.slowdowns, "candidate times over baseline times")
+      ->delimiter(',')
+      ->capture_default_str();
+  compare.add_option("--seed", flags.bench.seed, "of the order of the sessions")
+      ->capture_default_str();
+  compare.add_option("--json", flags.json, "file for one JSON object per case");
+}
+
+absl::StatusOr<std::string> Compile(const std::string& text, const v1::DeviceFacts& device,
+                                    int device_index, BuilderClient& builder) {
+  v1::BuilderRequest request;
+  request.mutable_build()->set_program(text);
+  *request.mutable_build()->mutable_device() = device;
+  request.mutable_build()->set_device_index(device_index);
+  const auto reply = builder.Call(request, kBuildTimeout);
+  if (!reply.is_answered()) return absl::UnavailableError(reply.detail);
+  if (reply.response.built_size() == 0 || reply.response.built(0).has_failure()) {
+    return absl::InternalError(reply.response.built(0).failure().diagnostics());
+  }
+  return reply.response.built(0).binary();
+}
+
+nlohmann::json ToJson(const CompareCase& one, const v1::DeviceFacts& device) {
+  nlohmann::json speedups = nlohmann::json::array();
+  nlohmann::json lows = nlohmann::json::array();
+  nlohmann::json highs = nlohmann::json::array();
+  std::vector<double> session_seconds;
+  std::vector<double> noise;
+  std::vector<double> medians;
+  double samples = 0;
+  int by_noise = 0;
+  for (const SessionRow& row : one.rows) {
+    speedups.push_back(row.result.speedup);
+    lows.push_back(row.result.interval.low);
+    highs.push_back(row.result.interval.high);
+    session_seconds.push_back(row.session_seconds);
+    noise.push_back(row.noise_ratio);
+    medians.push_back(row.candidate_seconds);
+    samples += row.samples;
+    by_noise += row.stopped_by == "noise" ? 1 : 0;
+  }
+  const auto runs = static_cast<double>(one.rows.size());
+  return {{"device", device.product()},
+          {"driver", device.driver_version()},
+          {"baseline_seconds", one.seconds},
+          {"slowdown", one.slowdown},
+          {"real_slowdown", one.real_slowdown},
+          {"baseline_loops", one.baseline_loops},
+          {"candidate_loops", one.candidate_loops},
+          {"runs", one.rows.size()},
+          {"same", one.Count(Outcome::kSame)},
+          {"faster", one.Count(Outcome::kFaster)},
+          {"slower", one.Count(Outcome::kSlower)},
+          {"ambiguous", one.Count(Outcome::kAmbiguous)},
+          {"median_candidate_seconds", Median(medians)},
+          {"median_noise_ratio", Median(noise)},
+          {"mean_samples", samples / runs},
+          {"stopped_by_noise", by_noise},
+          {"median_session_seconds", Median(session_seconds)},
+          {"speedups", speedups},
+          {"speedup_lows", lows},
+          {"speedup_highs", highs}};
+}
+
+void Print(const std::vector<CompareCase>& cases) {
+  std::cout << absl::StrFormat("%10s %9s %9s %6s %6s %7s %10s %8s %9s\n", "seconds", "slowdown",
+                               "real", "SAME", "FASTER", "SLOWER", "AMBIGUOUS", "noise %",
+                               "session s");
+  for (const CompareCase& one : cases) {
+    std::vector<double> noise;
+    std::vector<double> session;
+    for (const SessionRow& row : one.rows) {
+      noise.push_back(row.noise_ratio);
+      session.push_back(row.session_seconds);
+    }
+    std::cout << absl::StrFormat("%10.3g %9.3f %9.4f %6d %6d %7d %10d %8.2f %9.3f\n", one.seconds,
+                                 one.slowdown, one.real_slowdown, one.Count(Outcome::kSame),
+                                 one.Count(Outcome::kFaster), one.Count(Outcome::kSlower),
+                                 one.Count(Outcome::kAmbiguous), 100 * Median(noise),
+                                 Median(session));
+  }
+}
+
+absl::Status Compare(Flags& flags) {
+  MTMC_ASSIGN_OR_RETURN(const auto python, config::PythonEnvironment::Probe(flags.python));
+  MTMC_ASSIGN_OR_RETURN(const DeviceChoice device,
+                        ParseDeviceChoice(flags.device, python.has_nvidia_device));
+  MTMC_ASSIGN_OR_RETURN(const base::TempDir folder, base::TempDir::Create());
+  const std::string root = folder.path().string();
+  const ToolPaths tools = ToolPaths::From(python);
+  auto runner = [&](const std::string& name, bool is_checked) {
+    return SyntheticRunner::Options{.program = (config::ProgramDir() / "mtmc-runner").string(),
+                                    .scratch = absl::StrCat(root, "/", name),
+                                    .tools = tools,
+                                    .is_checked = is_checked};
+  };
+  SyntheticRunner candidate(runner("candidate", true));
+  SyntheticRunner baseline(runner("baseline", false));
+  MTMC_ASSIGN_OR_RETURN(const v1::DeviceFacts facts, candidate.Open(device));
+  MTMC_RETURN_IF_ERROR(baseline.Open(device).status());
+  BuilderClient builder({.program = (config::ProgramDir() / "mtmc-builder").string(),
+                         .scratch = absl::StrCat(root, "/builder"),
+                         .tools = tools});
+  flags.bench.text = SyntheticProgram(device.backend);
+  MTMC_ASSIGN_OR_RETURN(flags.bench.binary,
+                        Compile(flags.bench.text, facts, device.index, builder));
+  flags.bench.progress = [](int done, int total) {
+    if (done % 50 == 0 || done == total) {
+      std::cerr << absl::StrFormat("%d of %d sessions\n", done, total);
+    }
+  };
+  CompareBench bench(candidate, baseline, flags.bench);
+  MTMC_ASSIGN_OR_RETURN(const std::vector<CompareCase> cases, bench.Run());
+  Print(cases);
+  if (flags.json.empty()) return absl::OkStatus();
+  std::ofstream file(flags.json);
+  for (const CompareCase& one : cases) file << ToJson(one, facts).dump() << "\n";
+  if (!file.flush()) return absl::UnavailableError(absl::StrCat("cannot write ", flags.json));
+  return absl::OkStatus();
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("measures the measurement");
+  Flags flags;
+  Declare(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  base::InitLogging({.program = "mtmc-bench", .level = base::LogLevel::kWarning});
+  const absl::Status status = Compare(flags);
+  if (status.ok()) return 0;
+  base::Log(base::LogLevel::kError, "the bench ended early", {{"reason", status}});
+  return absl::IsUnavailable(status) ? kExitUnavailable : kExitOther;
+}
+
+}  // namespace
+}  // namespace mtmc::worker
+
+int main(int argc, char** argv) { return mtmc::worker::Main(argc, argv); }

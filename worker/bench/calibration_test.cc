@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/bench/calibration.h"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "common/testing/status_matchers.h"
+
+namespace mtmc::worker {
+namespace {
+
+using Catch::Matchers::WithinRel;
+
+TEST_CASE("FitLoopTime finds the line through its points", "[bench]") {
+  const LoopTime line = FitLoopTime(std::vector<int64_t>{100, 200, 300},
+                                    std::vector<double>{3e-6, 4e-6, 5e-6});
+
+  CHECK_THAT(line.overhead_seconds, WithinRel(2e-6, 1e-9));
+  CHECK_THAT(line.seconds_per_loop, WithinRel(1e-8, 1e-9));
+  CHECK(line.LoopsFor(4e-6) == 200);
+}
+
+TEST_CASE("Calibrate reaches the wanted time on a device of any speed", "[bench]") {
+  const auto per_loop = GENERATE(3e-10, 2e-9, 2e-7);
+  const auto overhead = GENERATE(0.0, 2e-6);
+
+  const auto line = Calibrate(1e-4, [&](int64_t loops) -> absl::StatusOr<double> {
+    return overhead + per_loop * static_cast<double>(loops);
+  });
+
+  REQUIRE_THAT(line.status(), testing::IsOk());
+  CHECK_THAT(line->SecondsOf(line->LoopsFor(1e-4)), WithinRel(1e-4, 0.01));
+}
+
+}  // namespace
+}  // namespace mtmc::worker

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "worker/bench/calibration.h"
+#include "worker/bench/synthetic_runner.h"
+#include "worker/measure/comparison.h"
+
+namespace mtmc::worker {
+
+// One session of one case.
+struct SessionRow {
+  ComparisonResult result;
+  double session_seconds = 0;
+  double candidate_seconds = 0;
+  double noise_ratio = 0;
+  int samples = 0;
+  std::string stopped_by;
+};
+
+// All sessions of one length and one slowdown.
+struct CompareCase {
+  // Wanted device time of the baseline.
+  double seconds = 0;
+  // Candidate time over baseline time, as wanted and by the calibrated line.
+  double slowdown = 1;
+  double real_slowdown = 1;
+  int64_t baseline_loops = 0;
+  int64_t candidate_loops = 0;
+  std::vector<SessionRow> rows;
+
+  int Count(ComparisonResult::Outcome outcome) const;
+};
+
+// How often the worker's own procedure says what is true: the synthetic program in
+// two processes, as candidate and baseline are in production, with candidates that
+// are slower by known ratios.
+class CompareBench {
+ public:
+  struct Options {
+    std::vector<double> lengths = {5e-6, 100e-6, 5e-3};
+    std::vector<double> slowdowns = {1.00, 1.03, 1.05, 1.10};
+    // Sessions of every case.
+    int runs = 100;
+    uint64_t seed = 1;
+    std::string text;
+    std::string binary;
+    // Called after every session with how many are done and how many there are.
+    std::function<void(int done, int total)> progress = [](int, int) {};
+  };
+
+  // Borrows both. REQUIRES: both are open.
+  CompareBench(SyntheticRunner& candidate, SyntheticRunner& baseline, Options options);
+
+  // Finds the loops of every case, then runs the sessions of all cases in one random
+  // order, so that whatever changes on the device meets all of them.
+  absl::StatusOr<std::vector<CompareCase>> Run();
+
+ private:
+  absl::StatusOr<std::vector<CompareCase>> MakeCases();
+  absl::StatusOr<double> Measure(int64_t loops);
+  absl::StatusOr<SessionRow> RunSession(const CompareCase& one);
+
+  SyntheticRunner& candidate_;
+  SyntheticRunner& baseline_;
+  const Options options_;
+};
+
+}  // namespace mtmc::worker

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/bench/synthetic_runner.h"
+
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/file.h"
+#include "common/base/status_macros.h"
+#include "worker/bench/synthetic_program.h"
+#include "worker/runner/shared_file.h"
+
+namespace mtmc::worker {
+namespace {
+
+constexpr absl::Duration kTimeout = absl::Minutes(2);
+constexpr absl::Duration kPollInterval = absl::Milliseconds(20);
+
+// Sets of inputs, as many as the verifier keeps for a small problem.
+constexpr int kSets = 3;
+constexpr double kCheckedRatio = 0.2;
+
+}  // namespace
+
+SyntheticRunner::SyntheticRunner(const Options& options)
+    : options_(options),
+      client_({.program = options.program, .scratch = options.scratch, .tools = options.tools}),
+      inputs_(absl::StrCat(options.scratch, "/inputs.bin")) {}
+
+absl::StatusOr<v1::RunnerResponse> SyntheticRunner::Call(const v1::RunnerRequest& request) {
+  auto reply = client_.Call(request, kTimeout);
+  if (!reply.is_answered()) return absl::UnavailableError(reply.detail);
+  if (reply.response.has_failure()) {
+    return absl::InternalError(reply.response.failure().message());
+  }
+  return std::move(reply.response);
+}
+
+absl::StatusOr<v1::DeviceFacts> SyntheticRunner::Open(const DeviceChoice& device) {
+  v1::RunnerRequest request;
+  request.mutable_open()->set_backend(device.backend);
+  request.mutable_open()->set_device_index(device.index);
+  MTMC_ASSIGN_OR_RETURN(const v1::RunnerResponse response, Call(request));
+  MTMC_RETURN_IF_ERROR(WriteInputs());
+  // A process that opens a device beside the measurement would disturb it.
+  const absl::Time deadline = absl::Now() + kTimeout;
+  while (!client_.has_spare() && absl::Now() < deadline) absl::SleepFor(kPollInterval);
+  return response.opened().device();
+}
+
+absl::Status SyntheticRunner::WriteInputs() {
+  MTMC_ASSIGN_OR_RETURN(
+      const SharedMapping mapping,
+      SharedMapping::Create(inputs_, kSets * kSyntheticElements * int64_t{sizeof(float)}));
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> draw(-1, 1);
+  std::vector<float> values(static_cast<size_t>(kSets * kSyntheticElements));
+  for (float& value : values) value = draw(random);
+  std::memcpy(mapping.bytes().data(), values.data(), mapping.bytes().size());
+  return absl::OkStatus();
+}
+
+absl::Status SyntheticRunner::Load(const std::string& text, const std::string& binary,
+                                   int64_t loops) {
+  v1::RunnerRequest request;
+  v1::RunnerRequest::Load& load = *request.mutable_load();
+  load.set_program(text);
+  load.set_binary(binary);
+  (*load.mutable_parameters())[kLoopsParameter] = loops;
+  MTMC_RETURN_IF_ERROR(Call(request).status());
+  kept_.clear();
+  for (int set = 0; set < (options_.is_checked ? kSets : 1); ++set) {
+    v1::RunnerRequest execute;
+    execute.mutable_execute()->set_poison(0xA5);
+    v1::SharedTensor& tensor = *execute.mutable_execute()->add_inputs();
+    tensor.set_name("x");
+    tensor.mutable_file()->set_path(inputs_);
+    tensor.mutable_file()->set_offset(set * kSyntheticElements * int64_t{sizeof(float)});
+    if (options_.is_checked) {
+      execute.mutable_execute()->set_keep_as(set + 1);
+      kept_.push_back(set + 1);
+    }
+    MTMC_RETURN_IF_ERROR(Call(execute).status());
+  }
+  sampler_ = std::make_unique<RunnerSampler>(
+      client_,
+      RunnerSampler::Options{.checked_ratio = options_.is_checked ? kCheckedRatio : 0,
+                             .deadline = absl::Now() + kTimeout});
+  return absl::OkStatus();
+}
+
+Sampler SyntheticRunner::MakeSampler() {
+  return [this](int count, int warmups) -> absl::StatusOr<SampleBlock> {
+    MTMC_ASSIGN_OR_RETURN(CheckedBlock block, sampler_->Take(count, warmups, kept_));
+    return std::move(block.samples);
+  };
+}
+
+}  // namespace mtmc::worker
