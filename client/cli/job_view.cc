@@ -29,6 +29,10 @@ std::string BaselineName(v1::Baseline baseline) {
       return "eager TF32";
     case v1::BASELINE_COMPILE:
       return "torch.compile";
+    case v1::BASELINE_COMPILE_MAX_AUTOTUNE:
+      return "torch.compile max-autotune";
+    case v1::BASELINE_EAGER_AUTOCAST:
+      return "eager autocast";
     default:
       return "baseline";
   }

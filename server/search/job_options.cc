@@ -126,13 +126,36 @@ void CheckTimeout(const char* field, bool is_set, const google::protobuf::Durati
                 "must be positive or unset");
 }
 
-void ResolveEvaluation(v1::EvaluationOptions& options, Checker& check) {
+// A candidate that computes with less precision is shown against PyTorch doing the
+// same, too.
+v1::Baseline LikeBaseline(v1::Precision precision) {
+  switch (precision) {
+    case v1::PRECISION_TF32:
+      return v1::BASELINE_EAGER_TF32;
+    case v1::PRECISION_HALF:
+      return v1::BASELINE_EAGER_AUTOCAST;
+    default:
+      return v1::BASELINE_EAGER;
+  }
+}
+
+void ResolveBaselines(v1::Precision precision, v1::EvaluationOptions& options) {
   if (options.baselines().empty()) options.add_baselines(v1::BASELINE_EAGER);
+  const v1::Baseline like = LikeBaseline(precision);
+  const auto& baselines = options.baselines();
+  const bool has_like = std::find(baselines.begin(), baselines.end(), like) != baselines.end();
+  if (like != v1::BASELINE_EAGER && !has_like) options.add_baselines(like);
+}
+
+void ResolveEvaluation(v1::Precision precision, v1::EvaluationOptions& options, Checker& check) {
+  ResolveBaselines(precision, options);
   for (const int baseline : options.baselines()) {
     check.Require(v1::Baseline_IsValid(baseline) && baseline != v1::BASELINE_UNSPECIFIED,
                   "job.evaluation.baselines",
                   absl::StrCat("has ", baseline, ", which is no baseline"));
   }
+  check.Require(v1::Isolation_IsValid(options.min_isolation()), "job.evaluation.min_isolation",
+                absl::StrCat("is ", options.min_isolation(), ", which is no level"));
   CheckTimeout("job.evaluation.build_timeout", options.has_build_timeout(), options.build_timeout(),
                check);
   CheckTimeout("job.evaluation.verify_timeout", options.has_verify_timeout(),
@@ -162,10 +185,17 @@ absl::StatusOr<v1::Job> ResolveJob(const v1::Job& job) {
   *resolved.mutable_worker_selector() = job.worker_selector();
   resolved.set_dialect(job.dialect());
   Checker check;
+  if (job.has_start_program()) {
+    *resolved.mutable_start_program() = job.start_program();
+    check.Require(base::Digest{job.start_program().sha256()}.is_valid(), "job.start_program",
+                  "must be the digest of an uploaded program, or unset");
+  }
+  check.Require(job.has_start_program() || job.search().strategy() != "evaluate",
+                "job.start_program", "must be set for the strategy evaluate");
   ResolveProblem(*resolved.mutable_problem(), check);
   ResolveSearch(*resolved.mutable_search(), check);
   ResolveBudget(*resolved.mutable_budget(), check);
-  ResolveEvaluation(*resolved.mutable_evaluation(), check);
+  ResolveEvaluation(resolved.problem().precision(), *resolved.mutable_evaluation(), check);
   check.Require(v1::Dialect_IsValid(job.dialect()) && job.dialect() != v1::DIALECT_TRITON,
                 "job.dialect", "must be unset, DIALECT_OPENCL or DIALECT_CUDA");
   const absl::Status status = check.ToStatus();

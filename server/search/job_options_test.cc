@@ -51,6 +51,45 @@ TEST_CASE("ResolveJob writes every default into the job", "[search]") {
   CHECK(job->evaluation().baselines(0) == v1::BASELINE_EAGER);
 }
 
+TEST_CASE("ResolveJob keeps the program that the user has written", "[search]") {
+  v1::Job job = MakeJob();
+  job.mutable_search()->set_strategy("evaluate");
+  job.mutable_start_program()->set_sha256(std::string(64, 'b'));
+
+  const auto resolved = ResolveJob(job);
+
+  REQUIRE_THAT(resolved.status(), IsOk());
+  CHECK(resolved->start_program().sha256() == job.start_program().sha256());
+}
+
+TEST_CASE("ResolveJob refuses to evaluate no program, or one that is no digest", "[search]") {
+  v1::Job job = MakeJob();
+  job.mutable_search()->set_strategy("evaluate");
+
+  CHECK(Violations(job) == std::set<std::string>{"job.start_program"});
+
+  job.mutable_start_program()->set_sha256("beef");
+
+  CHECK(Violations(job) == std::set<std::string>{"job.start_program"});
+}
+
+TEST_CASE("ResolveJob adds the baseline of like precision", "[search]") {
+  v1::Job job = MakeJob();
+  job.mutable_problem()->set_precision(v1::PRECISION_TF32);
+  v1::Job half = MakeJob();
+  half.mutable_problem()->set_precision(v1::PRECISION_HALF);
+  half.mutable_evaluation()->add_baselines(v1::BASELINE_EAGER_AUTOCAST);
+
+  const auto resolved = ResolveJob(job);
+  const auto resolved_half = ResolveJob(half);
+
+  REQUIRE_THAT(resolved.status(), IsOk());
+  REQUIRE(resolved->evaluation().baselines_size() == 2);
+  CHECK(resolved->evaluation().baselines(1) == v1::BASELINE_EAGER_TF32);
+  REQUIRE_THAT(resolved_half.status(), IsOk());
+  CHECK(resolved_half->evaluation().baselines_size() == 1);
+}
+
 TEST_CASE("ResolveJob keeps what was asked for", "[search]") {
   v1::Job job = MakeJob();
   job.mutable_search()->set_allow_library(false);

@@ -3,7 +3,9 @@
 
 Each sample is one forward pass without gradients, between two CUDA events or
 two readings of the host clock. A cold sample runs after a buffer larger than the
-last cache has been rewritten, outside the timed part.
+last cache has been rewritten, outside the timed part. On CUDA the host launches
+while that is under way, as for a candidate and as KernelBench does, so that the
+time of a launch counts only where it is longer.
 """
 
 import time
@@ -11,6 +13,7 @@ import time
 import torch
 
 from .failure import ProblemFailure, summary
+from .gpu_clock import GpuClock
 from .precision import Arithmetic, arithmetic
 
 _ARITHMETIC = {
@@ -45,9 +48,10 @@ class Baselines:
         # Compiled models by mode.
         self._compiled = {}
         self._flush_buffer = None
+        self._clock = GpuClock(device) if device.type == "cuda" else None
 
     def sample(self, baseline, inputs, samples, is_cold, warmups):
-        """Seconds of each of `samples` forward passes on `inputs`.
+        """Seconds of each of `samples` forward passes on `inputs`, and the clock in hertz.
 
         Raises ProblemFailure BASELINE_FAILED when it cannot be run. Mutated
         buffers have their initial values again afterwards.
@@ -61,7 +65,8 @@ class Baselines:
             with self._execution.preserved_state(), arithmetic(kind, self._device), torch.no_grad():
                 for _ in range(warmups):
                     model(*inputs)
-                return [timed(model, inputs, is_cold) for _ in range(samples)]
+                seconds = [timed(model, inputs, is_cold) for _ in range(samples)]
+                return seconds, self._clock.hertz() if self._clock else 0.0
         except KeyboardInterrupt:
             raise
         except BaseException as error:
@@ -92,9 +97,9 @@ class Baselines:
     def _timed_cuda(self, model, inputs, is_cold):
         start = torch.cuda.Event(enable_timing=True)
         end = torch.cuda.Event(enable_timing=True)
+        torch.cuda.synchronize(self._device)
         if is_cold:
             self._flush()
-        torch.cuda.synchronize(self._device)
         start.record()
         model(*inputs)
         end.record()

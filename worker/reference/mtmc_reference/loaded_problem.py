@@ -146,7 +146,7 @@ class LoadedProblem:
         self._prepared.forget(handle)
 
     def time_baseline(self, baseline, **options):
-        """Seconds of each sample on the inputs prepared last."""
+        """Seconds of each sample on the inputs prepared last, and the clock in hertz."""
         self._require_prepared(0)
         return self._baselines.sample(baseline, self._prepared.last_inputs(), **options)
 

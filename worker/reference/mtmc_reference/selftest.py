@@ -129,9 +129,9 @@ def _run(device, scratch, include_compile):
     reference = _Child(["mtmc_reference", "--scratch", scratch])
     arguments = ["--child", "--device", device, "--scratch", scratch]
     runner = _Child(["mtmc_reference.selftest", *arguments])
-    baselines = ["BASELINE_EAGER", "BASELINE_EAGER_TF32"]
+    baselines = ["BASELINE_EAGER", "BASELINE_EAGER_TF32", "BASELINE_EAGER_AUTOCAST"]
     if include_compile:
-        baselines.append("BASELINE_COMPILE")
+        baselines += ["BASELINE_COMPILE", "BASELINE_COMPILE_MAX_AUTOTUNE"]
     for name, (source, formula) in _PROBLEMS.items():
         path = os.path.join(scratch, f"{name}.py")
         with open(path, "w", encoding="utf-8") as file:

@@ -63,13 +63,13 @@ class Session:
 
     def time_baseline(self, request):
         """ReferenceRequest.TimeBaseline to ReferenceResponse.Timed."""
-        samples = self._require_loaded().time_baseline(
+        seconds, clock_hertz = self._require_loaded().time_baseline(
             request.get("baseline", "BASELINE_EAGER"),
             samples=int(request.get("samples", 1)),
             is_cold=bool(request.get("isCold", False)),
             warmups=int(request.get("warmups", 0)),
         )
-        return {"samplesSeconds": samples}
+        return {"samplesSeconds": seconds, "clockHertz": clock_hertz}
 
     def _require_loaded(self):
         if self._loaded is None:
