@@ -9,6 +9,7 @@ import json
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 
 # What the words of a `.kernel` text become.
@@ -100,11 +101,31 @@ def evaluate(bin_folder, device, cases, timeout):
         manifest.write_text("\n".join(lines) + "\n")
         command = [pathlib.Path(bin_folder) / "mtmc-evaluate", "--manifest", manifest]
         command += ["--json", verdicts, "--device", device]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+        error = _run(command, timeout, folder / "log.txt")
         if not verdicts.exists():
-            raise RuntimeError(f"mtmc-evaluate ended with {done.returncode}: {done.stderr[-2000:]}")
+            raise RuntimeError(f"mtmc-evaluate {error}")
+        if error:
+            print(f"mtmc-evaluate {error}", file=sys.stderr)
         results = [json.loads(line) for line in verdicts.read_text().splitlines()]
     return {result["name"]: result for result in results}
+
+
+def _run(command, timeout, log_path):
+    """Why `command` did not end well; empty when it did."""
+    with open(log_path, "w", encoding="utf-8") as log:
+        with subprocess.Popen(command, stdout=log, stderr=log) as process:
+            try:
+                code = process.wait(timeout)
+                ending = f"ended with {code}" if code else ""
+            except subprocess.TimeoutExpired:
+                # It ends its own children on a polite signal.
+                process.terminate()
+                try:
+                    process.wait(20)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                ending = f"did not end within {timeout} s"
+    return f"{ending}: {log_path.read_text()[-2000:]}" if ending else ""
 
 
 def _manifest_entry(case, folder, number):

@@ -1,9 +1,9 @@
 // Says at once that what follows may start, and works on.
 //@ mtmc 1 cuda
-//@ input x f32[16,32768]
+//@ input x f32[16,COLUMNS]
 //@ buffer h f32[16]
 //@ output y f32[16]
-//@ launch row_sine grid=16 block=64 args=(x, h, 32768)
+//@ launch row_sine grid=16 block=64 args=(x, h, COLUMNS)
 //@ launch finish grid=1 block=16 args=(h, y)
 extern "C" __global__ void row_sine(const float* x, float* h, int columns) {
   __shared__ float partial[64];

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Evaluates honest programs on one device: none may be turned away.
+
+    python run.py --bin build/release/bin --device opencl:0 --json honest.json
+
+The programs are those that the built-in coder prints for the problems of
+problems.py and of examples/problems, several actions deep, and those in
+`programs`. Prints one line for each that was rejected, and the counts.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+_FOLDER = pathlib.Path(__file__).parent
+sys.path.insert(0, str(_FOLDER.parent / "adversary"))
+
+import engine as engines  # noqa: E402  (the path is set above)
+import harness  # noqa: E402
+import problems  # noqa: E402
+
+_EXAMPLES = _FOLDER.parents[1] / "examples/problems"
+
+# Seed of the walks, so that a failure can be repeated.
+_SEED = 4
+
+# Hand-written programs and their problems.
+_HAND_WRITTEN = {
+    "atomic_sum": "sum_all",
+    "atomic_sum_native": "sum_all",
+    "reverse_sum": "sum_all",
+    "tiled_transpose": "transpose",
+    "online_softmax": "softmax",
+    "welford_variance": "variance",
+    "library_and_kernel": "linear_relu",
+    "library_only": "linear_relu",
+    "captured_steps": "rms_norm",
+    "compensated_scan": "long_scan",
+    "constant_table": "clamp_where",
+    "helper_and_macro": "mish",
+    "shuffle_sum": "sum_middle",
+    "cooperative_norm": "norm",
+}
+
+_WORDS = {
+    "opencl": {"COMPARE_AND_SWAP": "atomic_cmpxchg"},
+    "cuda": {"COMPARE_AND_SWAP": "atomicCAS"},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Source:
+    """A problem that is at hand as a file."""
+
+    path: pathlib.Path
+    precision: str = "kernelbench"
+    randomize: bool = False
+
+
+def _sources(folder, device, is_ci):
+    found = []
+    for problem in problems.PROBLEMS:
+        is_here = device.startswith("cuda") or not problem.is_for_gpu
+        if is_here and (problem.in_ci or not is_ci):
+            path = folder / f"{problem.name}.py"
+            path.write_text(problem.source)
+            found.append(_Source(path, problem.precision, problem.randomize))
+    if not is_ci:
+        found += [_Source(path) for path in sorted(_EXAMPLES.glob("*.py"))]
+    return found
+
+
+def _graphs(bin_folder, folder, sources):
+    package = pathlib.Path(bin_folder).resolve().parent / "share/mtmc/python"
+    python = os.environ.get("MTMC_PYTHON") or sys.executable
+    done = subprocess.run(
+        [python, _FOLDER / "trace_graphs.py", folder, *(source.path for source in sources)],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(package)},
+    )
+    if done.stderr.strip():
+        print(done.stderr.strip(), file=sys.stderr)
+    return {source: folder / f"{source.path.stem}.json" for source in sources}
+
+
+def _case(source, variant, text, dialect):
+    return harness.Case(
+        name=f"{source.path.stem}.{variant}",
+        problem=source.path,
+        text=text,
+        dialect=dialect,
+        options={**harness.FAST, "max_variants": 3},
+        allowed_calls=engines.calls_of(text),
+        precision=source.precision,
+        randomize=source.randomize,
+    )
+
+
+def cases_of(bin_folder, device, folder, is_ci, walks):
+    """Every honest program that `device` can run, problems together."""
+    dialect = harness.dialect_of(device)
+    sources = _sources(folder, device, is_ci)
+    graphs = {s: g for s, g in _graphs(bin_folder, folder, sources).items() if g.exists()}
+    by_graph = {graph: source for source, graph in graphs.items()}
+    coder = engines.Engine(bin_folder, dialect)
+    printed = engines.all_programs(coder, list(by_graph), walks, depth=4, seed=_SEED)
+    cases = [_case(by_graph[graph], variant, text, dialect) for graph, variant, text in printed]
+    by_name = {source.path.stem: source for source in sources}
+    for name, problem in _HAND_WRITTEN.items():
+        path = next(_FOLDER.glob(f"programs/{name}.*"))
+        if problem in by_name and (path.suffix == ".kernel" or dialect == "cuda"):
+            text = harness.translate(path, dialect, _WORDS[dialect])
+            cases.append(_case(by_name[problem], name, text, dialect))
+    return sorted(cases, key=lambda case: str(case.problem))
+
+
+def run(bin_folder, device, is_ci, walks, timeout):
+    """(summary, every program's outcome by name)."""
+    with tempfile.TemporaryDirectory(prefix="mtmc-honest-") as folder:
+        cases = cases_of(bin_folder, device, pathlib.Path(folder), is_ci, walks)
+        results = harness.evaluate(bin_folder, device, cases, timeout)
+    outcomes = {}
+    for case in cases:
+        result = results.get(case.name)
+        outcomes[case.name] = {
+            "outcome": harness.describe(result),
+            "rejected": result is None or not harness.is_accepted(result),
+            "wall_seconds": (result or {}).get("wall_seconds"),
+        }
+    summary = {
+        "device": device,
+        "honest_programs": len(outcomes),
+        "honest_rejected": sum(outcome["rejected"] for outcome in outcomes.values()),
+    }
+    return summary, outcomes
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bin", required=True, help="folder of the programs")
+    parser.add_argument("--device", default="opencl:0", help="opencl:N or cuda:N")
+    parser.add_argument("--json", help="file for every program's outcome")
+    parser.add_argument("--ci", action="store_true", help="only the subset of problems for CI")
+    parser.add_argument("--walks", type=int, default=2, help="walks of the coder a problem")
+    parser.add_argument("--timeout", type=float, default=3000, help="seconds for all")
+    flags = parser.parse_args()
+    summary, outcomes = run(flags.bin, flags.device, flags.ci, flags.walks, flags.timeout)
+    for name, outcome in outcomes.items():
+        if outcome["rejected"]:
+            print(f"REJECTED {name}: {outcome['outcome']}")
+    print(json.dumps(summary))
+    if flags.json:
+        pathlib.Path(flags.json).write_text(
+            json.dumps({"summary": summary, "programs": outcomes}, indent=1) + "\n"
+        )
+    return 1 if summary["honest_rejected"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
