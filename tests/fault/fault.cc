@@ -38,7 +38,7 @@ constexpr std::array<std::pair<Act, std::string_view>, 13> kNames = {{
 constexpr int kChannel = 3;
 
 // Many times what a pipe holds.
-constexpr int kFloodLines = 20'000;
+constexpr int kFloodLines = 5'000;
 
 // Enough to see that all are gone, few enough for a shared machine.
 constexpr int kForks = 30;

@@ -93,6 +93,10 @@ absl::StatusOr<std::unique_ptr<Canary>> Canary::Create(Device& device, Compiler&
                                                        ReadEvents read_events) {
   std::unique_ptr<Canary> canary(new Canary(device, std::move(read_events)));
   MTMC_RETURN_IF_ERROR(canary->Build(compiler));
+  // The first launch loads the kernel, or even compiles it, which a call that waits
+  // for a canary must not pay for.
+  const std::string fault = canary->Compute();
+  if (!fault.empty()) return absl::InternalError(absl::StrCat("the canary fails: ", fault));
   return canary;
 }
 

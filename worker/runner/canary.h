@@ -35,8 +35,8 @@ class Canary {
     std::vector<std::string> events;
   };
 
-  // Borrows the device, which must outlive it. INTERNAL when the kernel cannot be
-  // built or loaded.
+  // Borrows the device, which must outlive it. Runs the kernel once; INTERNAL when
+  // that goes wrong.
   static absl::StatusOr<std::unique_ptr<Canary>> Create(Device& device, Compiler& compiler,
                                                         ReadEvents read_events);
 
