@@ -110,12 +110,9 @@ absl::StatusOr<v1::CreateJobResponse> Coordinator::CreateJob(const v1::CreateJob
     return response;
   }
   MTMC_ASSIGN_OR_RETURN(v1::Job job, search::ResolveJob(request.job()));
-  MTMC_ASSIGN_OR_RETURN(const bool has_source, parts_.artifacts.Contains(job.problem().source()));
-  if (!has_source) {
-    return rpc::MakeError(absl::StatusCode::kFailedPrecondition, "ARTIFACT_NOT_FOUND",
-                          absl::StrCat("the source ", job.problem().source().sha256(),
-                                       " was not uploaded; upload it and create the job again"),
-                          {{"sha256", job.problem().source().sha256()}});
+  MTMC_RETURN_IF_ERROR(CheckUploaded("source", job.problem().source()));
+  if (job.has_start_program()) {
+    MTMC_RETURN_IF_ERROR(CheckUploaded("start program", job.start_program()));
   }
   const std::string id = request.job_id().empty() ? base::MakeResourceId("job") : request.job_id();
   job.set_name(absl::StrCat(request.parent(), "/jobs/", id));
@@ -141,6 +138,15 @@ absl::StatusOr<v1::CreateJobResponse> Coordinator::CreateJob(const v1::CreateJob
   }
   *response.mutable_job() = std::move(job);
   return response;
+}
+
+absl::Status Coordinator::CheckUploaded(const std::string& what, const v1::Digest& digest) {
+  MTMC_ASSIGN_OR_RETURN(const bool is_there, parts_.artifacts.Contains(digest));
+  if (is_there) return absl::OkStatus();
+  return rpc::MakeError(absl::StatusCode::kFailedPrecondition, "ARTIFACT_NOT_FOUND",
+                        absl::StrCat("the ", what, " ", digest.sha256(),
+                                     " was not uploaded; upload it and create the job again"),
+                        {{"sha256", digest.sha256()}});
 }
 
 absl::StatusOr<std::vector<v1::Job>> Coordinator::FindByRequest(

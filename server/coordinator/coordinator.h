@@ -99,6 +99,8 @@ class Coordinator final : private search::SearchObserver {
   void StartSearch(const std::string& job);
   void Tick();
   absl::StatusOr<std::vector<v1::Job>> FindByRequest(const v1::CreateJobRequest& request);
+  // ARTIFACT_NOT_FOUND names `what` if the blob is not in the store.
+  absl::Status CheckUploaded(const std::string& what, const v1::Digest& digest);
 
   void OnEvents(const std::string& job) override;
   void OnDecision(const v1::Decision& decision, v1::Action::Type type) override;
