@@ -38,9 +38,11 @@ void Confirm(const MeasuredSession& second, v1::Evaluation& evaluation) {
   *evaluation.mutable_confirmation() = second.measurement;
   *evaluation.mutable_confirmed() = second.comparisons.front();
   v1::Comparison& first = *evaluation.mutable_comparisons(0);
-  const bool was_faster = first.outcome() == v1::Comparison::OUTCOME_FASTER;
-  const bool is_faster = evaluation.confirmed().outcome() == v1::Comparison::OUTCOME_FASTER;
-  if ((was_faster && !is_faster) || LieApart(first, evaluation.confirmed())) {
+  const v1::Comparison::Outcome second_outcome = evaluation.confirmed().outcome();
+  const bool is_refuted = first.outcome() == v1::Comparison::OUTCOME_FASTER &&
+                          (second_outcome == v1::Comparison::OUTCOME_SAME ||
+                           second_outcome == v1::Comparison::OUTCOME_SLOWER);
+  if (is_refuted || LieApart(first, evaluation.confirmed())) {
     first.set_outcome(v1::Comparison::OUTCOME_AMBIGUOUS);
   }
 }

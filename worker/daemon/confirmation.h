@@ -13,8 +13,8 @@ namespace mtmc::worker {
 bool NeedsConfirmation(const v1::EvaluationOptions& options, const MeasuredSession& session);
 
 // Writes the second session beside the first. The first comparison becomes
-// AMBIGUOUS when the sessions disagree: when the second one does not say FASTER, or
-// when their intervals lie apart by more than the noise floor.
+// AMBIGUOUS when the sessions disagree: FASTER in the first and SAME or SLOWER in the
+// second, or intervals that lie apart by more than the noise floor.
 void Confirm(const MeasuredSession& second, v1::Evaluation& evaluation);
 
 // CUPTI's times of single kernels against the events around the whole plan: what the

@@ -2,14 +2,7 @@
 #include "worker/daemon/doctor.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <linux/landlock.h>
-#include <linux/seccomp.h>
-#include <sched.h>
-#include <sys/prctl.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -21,7 +14,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/file.h"
+#include "common/config/paths.h"
+#include "worker/daemon/child_trial.h"
 #include "worker/opencl/device_names.h"
+#include "worker/sandbox/isolation.h"
 
 namespace mtmc::worker {
 namespace {
@@ -91,40 +87,42 @@ HostCheck CheckCounters() {
           "CAP_SYS_ADMIN"};
 }
 
-// Whether a child may unshare `flag`; tried, because kernels and container
-// runtimes forbid it in many ways.
-bool CanUnshare(int flags) {
-  const pid_t child = ::fork();
-  if (child < 0) return false;
-  if (child == 0) ::_exit(::unshare(flags) == 0 ? 0 : 1);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+// How to get a mechanism that the host forbids.
+std::string RemedyOf(Mechanism mechanism) {
+  switch (mechanism) {
+    case Mechanism::kUserNamespace:
+    case Mechanism::kMountNamespace:
+    case Mechanism::kNetworkNamespace:
+    case Mechanism::kIpcNamespace:
+      return "allow user namespaces (sysctl user.max_user_namespaces, "
+             "kernel.apparmor_restrict_unprivileged_userns=0), or give the container "
+             "CAP_SYS_ADMIN and a seccomp profile that allows unshare and mount";
+    case Mechanism::kPidNamespace:
+      return "as for the other namespaces; in a container /proc must not be covered either "
+             "(docker run --security-opt systempaths=unconfined)";
+    case Mechanism::kLandlock:
+      return "use a kernel with CONFIG_SECURITY_LANDLOCK and landlock in its lsm= list";
+    case Mechanism::kSeccomp:
+      return "use a kernel with CONFIG_SECCOMP_FILTER";
+    default:
+      return "the container's security profile forbids it";
+  }
 }
 
-HostCheck CheckNamespace(const std::string& name, int flag) {
-  // As an ordinary user every other namespace needs a user namespace around it.
-  const int flags = ::geteuid() == 0 ? flag : flag | CLONE_NEWUSER;
-  if (CanUnshare(flags)) return {absl::StrCat("namespace.", name), State::kPresent, "allowed", ""};
-  return {absl::StrCat("namespace.", name), State::kDegraded, "the host forbids it",
-          "allow unprivileged user namespaces (kernel.unprivileged_userns_clone=1), or relax the "
-          "container's seccomp profile"};
+HostCheck CheckMechanism(Mechanism mechanism, const Isolation& isolation) {
+  std::string name(NameOf(mechanism));
+  if (isolation.mechanisms.contains(mechanism)) {
+    return {std::move(name), State::kPresent, "allowed, tried", ""};
+  }
+  const std::string& why = isolation.missing.at(name);
+  return {std::move(name), State::kDegraded, why, RemedyOf(mechanism)};
 }
 
-HostCheck CheckSeccomp() {
-  const unsigned action = SECCOMP_RET_KILL_PROCESS;
-  const bool is_there = ::syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
-  return {"seccomp", is_there ? State::kPresent : State::kDegraded,
-          is_there ? "filters available" : "filters not available",
-          is_there ? "" : "use a kernel with CONFIG_SECCOMP_FILTER"};
-}
-
-HostCheck CheckLandlock() {
-  const long version =
-      ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
-  if (version > 0) return {"landlock", State::kPresent, absl::StrCat("ABI ", version), ""};
-  return {"landlock", State::kDegraded, "not available",
-          "use a kernel with CONFIG_SECURITY_LANDLOCK in its lsm= list"};
+HostCheck CheckLevel(const Isolation& isolation) {
+  const IsolationLevel level = isolation.level();
+  const bool is_best = level == IsolationLevel::kConfined;
+  return {"isolation", is_best ? State::kPresent : State::kDegraded, std::string(NameOf(level)),
+          is_best ? "" : "see the lines below; docs/security.md says what each level keeps out"};
 }
 
 HostCheck CheckSharedMemory() {
@@ -168,12 +166,15 @@ std::vector<HostCheck> ExamineHost(const absl::StatusOr<config::PythonEnvironmen
                                 "build with MTMC_WITH_TORCH=ON; without it 'call' is refused"));
   checks.push_back(CheckCounters());
   checks.push_back(CheckSharedMemory());
-  checks.push_back(CheckNamespace("user", CLONE_NEWUSER));
-  checks.push_back(CheckNamespace("pid", CLONE_NEWPID));
-  checks.push_back(CheckNamespace("network", CLONE_NEWNET));
-  checks.push_back(CheckNamespace("mount", CLONE_NEWNS));
-  checks.push_back(CheckSeccomp());
-  checks.push_back(CheckLandlock());
+  const std::string launcher = (config::ProgramDir() / "mtmc-sandbox").string();
+  const Isolation isolation =
+      DecideIsolation(launcher, ProbeHost(launcher), IsolationLevel::kConfined);
+  checks.push_back(CheckLevel(isolation));
+  for (const Mechanism mechanism : kAllMechanisms) {
+    checks.push_back(CheckMechanism(mechanism, isolation));
+  }
+  if (!python.ok()) return checks;
+  for (HostCheck& check : TryChildren(environment, isolation)) checks.push_back(std::move(check));
   return checks;
 }
 

@@ -117,12 +117,22 @@ absl::StatusOr<v1::EvaluationRequest> RequestOf(const ManifestEntry& entry, bool
   return request;
 }
 
-std::string LineOf(const std::string& name, const v1::LeaseResult& result, absl::Duration wall) {
+nlohmann::ordered_json ToJson(const CallLog::Totals& calls) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const auto& [name, total] : calls) {
+    json[name] = {{"calls", total.calls}, {"ms", absl::ToDoubleMilliseconds(total.time)}};
+  }
+  return json;
+}
+
+std::string LineOf(const std::string& name, const v1::LeaseResult& result, absl::Duration wall,
+                   const CallLog::Totals& calls) {
   google::protobuf::util::JsonPrintOptions print;
   print.preserve_proto_field_names = true;
   std::string text;
   (void)google::protobuf::util::MessageToJsonString(result, &text, print);
-  nlohmann::ordered_json line = {{"name", name}, {"wall_seconds", absl::ToDoubleSeconds(wall)}};
+  nlohmann::ordered_json line = {
+      {"name", name}, {"wall_seconds", absl::ToDoubleSeconds(wall)}, {"calls", ToJson(calls)}};
   line.update(nlohmann::ordered_json::parse(text));
   return line.dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace);
 }
@@ -183,8 +193,9 @@ absl::StatusOr<int> EvaluateAll(const Flags& flags, const std::string& scratch,
     prefetcher.Await(std::to_string(i), is_cancelled);
     const v1::LeaseResult result = bench.evaluator().Evaluate(requests[i], [](v1::Stage) {});
     const absl::Duration wall = absl::Now() - start;
-    summary.Add(result, wall);
-    out << LineOf(entries[i].name, result, wall) << std::endl;
+    const CallLog::Totals calls = bench.calls().Take();
+    summary.Add(result, wall, calls);
+    out << LineOf(entries[i].name, result, wall, calls) << std::endl;
   }
   std::cout << summary.ToJson(absl::Now() - begin) << "\n";
   if (!out.good()) return absl::ResourceExhaustedError(absl::StrCat("cannot write ", flags.json));

@@ -29,13 +29,14 @@ void SetTime(absl::Time time, google::protobuf::Timestamp& field) {
 
 }  // namespace
 
-EvaluationRun::EvaluationRun(const EvaluationContext& context,
-                             const v1::EvaluationRequest& request, const Progress& progress)
+EvaluationRun::EvaluationRun(const EvaluationContext& context, const v1::EvaluationRequest& request,
+                             const Progress& progress)
     : context_(context),
       request_(request),
       options_(request.options()),
       progress_(progress),
-      verifier_(context.parties.runner, context.parties.reference) {
+      runner_(context.parties.runner),
+      verifier_(runner_, context.parties.reference) {
   evaluation().set_fingerprint(request.fingerprint());
   evaluation().set_worker(context.options.worker);
   evaluation().set_session(context.options.session);
@@ -46,6 +47,7 @@ EvaluationRun::EvaluationRun(const EvaluationContext& context,
 v1::LeaseResult EvaluationRun::Execute() {
   MaybeEnd end = RunStages();
   Unload();
+  evaluation().set_kernel_seconds(evaluation().kernel_seconds() + runner_.seconds());
   if (end) Finish(*std::move(end));
   return std::move(result_);
 }
@@ -61,10 +63,10 @@ MaybeEnd EvaluationRun::RunStages() {
 }
 
 MaybeEnd EvaluationRun::TooLittleIsolation() const {
-  return WorkerTrouble("ISOLATION_TOO_LOW",
-                       absl::StrCat("the job asks for ", v1::Isolation_Name(options_.min_isolation()),
-                                    ", this worker has ",
-                                    v1::Isolation_Name(context_.options.isolation_level)));
+  return WorkerTrouble(
+      "ISOLATION_TOO_LOW",
+      absl::StrCat("the job asks for ", v1::Isolation_Name(options_.min_isolation()),
+                   ", this worker has ", v1::Isolation_Name(context_.options.isolation_level)));
 }
 
 MaybeEnd EvaluationRun::InStage(v1::Stage stage, MaybeEnd (EvaluationRun::*body)()) {
@@ -90,8 +92,8 @@ void EvaluationRun::Finish(StageEnd end) {
   } else {
     auto& failure = std::get<v1::Failure>(end);
     if (failure.kind() == v1::Failure::KIND_UNSPECIFIED) {
-      return Finish(WorkerTrouble(
-          "CHILD_KILLED", absl::StrCat(failure.message(), ": ", failure.diagnostics())));
+      return Finish(WorkerTrouble("CHILD_KILLED",
+                                  absl::StrCat(failure.message(), ": ", failure.diagnostics())));
     }
     *evaluation().mutable_failure() = std::move(failure);
     evaluation().clear_measurement();
@@ -146,8 +148,8 @@ MaybeEnd EvaluationRun::LoadReference() {
 // Puts one variant on the device.
 MaybeEnd EvaluationRun::LoadVariant(const BuiltVariant& variant, absl::Duration timeout) {
   const auto& calls = request_.allowed_calls();
-  const auto reply = context_.parties.runner.Call(
-      LoadRequestOf(variant, text_, {calls.begin(), calls.end()}), timeout);
+  const auto reply =
+      runner_.Call(LoadRequestOf(variant, text_, {calls.begin(), calls.end()}), timeout);
   if (auto failure = FailureOf(reply, stage_)) return *std::move(failure);
   return std::nullopt;
 }
@@ -160,8 +162,7 @@ MaybeEnd EvaluationRun::VerifyVariant(const BuiltVariant& variant) {
   loaded_variant_ = static_cast<size_t>(&variant - variants_.data());
   *evaluation().mutable_tuned() = variant.variant.parameters();
   const int seeds = options_.hidden_seeds() > 0 ? options_.hidden_seeds() : kDefaultHiddenSeeds;
-  const Verification verification =
-      verifier_.Verify({.hidden_seeds = seeds, .timeout = timeout});
+  const Verification verification = verifier_.Verify({.hidden_seeds = seeds, .timeout = timeout});
   *evaluation().mutable_checks() = verification.checks;
   return Accept(verification);
 }
@@ -185,7 +186,7 @@ MaybeEnd EvaluationRun::Accept(const Verification& verification) {
 MaybeEnd EvaluationRun::Tune() {
   if (variants_.size() < 2) return std::nullopt;
   const auto& calls = request_.allowed_calls();
-  Sweep sweep(context_.parties.runner, verifier_,
+  Sweep sweep(runner_, verifier_,
               {.text = text_,
                .allowed_calls = {calls.begin(), calls.end()},
                .is_cold = !options_.hot_cache(),
@@ -193,6 +194,7 @@ MaybeEnd EvaluationRun::Tune() {
   auto swept = sweep.Run(variants_);
   if (auto* end = std::get_if<StageEnd>(&swept)) return std::move(*end);
   const auto& outcome = std::get<Sweep::Outcome>(swept);
+  evaluation().set_kernel_seconds(evaluation().kernel_seconds() + outcome.kernel_seconds);
   evaluation().mutable_variants()->Assign(outcome.variants.begin(), outcome.variants.end());
   return VerifyVariant(variants_[outcome.best]);
 }
@@ -228,9 +230,8 @@ MaybeEnd EvaluationRun::MeasureAgain() {
 
 MaybeEnd EvaluationRun::TakeSession(MeasuredSession& session) {
   const absl::Duration timeout = TimeoutOr(options_.measure_timeout(), kMeasureTimeout);
-  auto taken = MeasureSession(
-      {context_.parties.runner, context_.parties.reference, verifier_}, context_.clock, options_,
-      timeout, *evaluation().mutable_checks());
+  auto taken = MeasureSession({runner_, context_.parties.reference, verifier_}, context_.clock,
+                              options_, timeout, *evaluation().mutable_checks());
   if (auto* failure = std::get_if<v1::Failure>(&taken)) return Convict(std::move(*failure));
   if (const auto* trouble = std::get_if<ReferenceTrouble>(&taken)) return WorkerTrouble(*trouble);
   session = std::move(std::get<MeasuredSession>(taken));
@@ -254,7 +255,7 @@ MaybeEnd EvaluationRun::Profile() {
   request.mutable_profile()->set_with_counters(
       !options_.omit_counters() &&
       context_.counter_rule.Wants(request_.problem().source().sha256(), seconds));
-  auto reply = context_.parties.runner.Call(request, kProfileTimeout);
+  auto reply = runner_.Call(request, kProfileTimeout);
   if (reply.is_answered() && reply.response.has_profile()) {
     *evaluation().mutable_profile() = std::move(*reply.response.mutable_profile());
   }
@@ -269,7 +270,7 @@ MaybeEnd EvaluationRun::Profile() {
 void EvaluationRun::Unload() {
   v1::RunnerRequest request;
   request.mutable_unload();
-  context_.parties.runner.Call(request, kProfileTimeout);
+  runner_.Call(request, kProfileTimeout);
 }
 
 }  // namespace mtmc::worker

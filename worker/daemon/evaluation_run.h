@@ -9,6 +9,7 @@
 #include "mtmc/v1/problem.pb.h"
 #include "mtmc/v1/worker.pb.h"
 #include "worker/daemon/evaluation_context.h"
+#include "worker/daemon/execution_meter.h"
 #include "worker/daemon/program_build.h"
 #include "worker/daemon/session.h"
 #include "worker/daemon/stage_end.h"
@@ -58,6 +59,7 @@ class EvaluationRun {
   const v1::EvaluationRequest& request_;
   const v1::EvaluationOptions& options_;
   const Progress& progress_;
+  ExecutionMeter runner_;
   Verifier verifier_;
   v1::Stage stage_ = v1::STAGE_UNSPECIFIED;
   std::string text_;

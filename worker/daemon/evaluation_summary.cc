@@ -30,7 +30,8 @@ Json Percentiles(const std::vector<double>& seconds) {
 
 }  // namespace
 
-void EvaluationSummary::Add(const v1::LeaseResult& result, absl::Duration wall) {
+void EvaluationSummary::Add(const v1::LeaseResult& result, absl::Duration wall,
+                            const CallLog::Totals& calls) {
   if (result.has_worker_failure()) {
     ++num_worker_failures_;
     return;
@@ -45,6 +46,9 @@ void EvaluationSummary::Add(const v1::LeaseResult& result, absl::Duration wall) 
   overhead_seconds_.push_back(seconds - evaluation.kernel_seconds());
   for (const v1::StageSpan& span : evaluation.spans()) {
     stage_seconds_[StageLabel(span.stage())].push_back(SecondsOf(span));
+  }
+  for (const auto& [name, total] : calls) {
+    call_seconds_[name].push_back(absl::ToDoubleSeconds(total.time));
   }
 }
 
@@ -62,6 +66,7 @@ std::string EvaluationSummary::ToJson(absl::Duration wall) const {
   json["wall_ms"] = Percentiles(wall_seconds_);
   json["overhead_ms"] = Percentiles(overhead_seconds_);
   for (const auto& [stage, values] : stage_seconds_) json["stage_ms"][stage] = Percentiles(values);
+  for (const auto& [call, values] : call_seconds_) json["calls_ms"][call] = Percentiles(values);
   return json.dump(2);
 }
 

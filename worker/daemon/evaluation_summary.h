@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "mtmc/v1/worker.pb.h"
+#include "worker/daemon/call_log.h"
 
 namespace mtmc::worker {
 
@@ -14,8 +15,9 @@ namespace mtmc::worker {
 // and baselines, and the rest, which is overhead, stage by stage.
 class EvaluationSummary {
  public:
-  // `wall` is what a caller waited for this result.
-  void Add(const v1::LeaseResult& result, absl::Duration wall);
+  // `wall` is what a caller waited for this result, `calls` what the children
+  // were asked for it.
+  void Add(const v1::LeaseResult& result, absl::Duration wall, const CallLog::Totals& calls);
 
   // Evaluations without a worker failure.
   int num_evaluated() const { return num_evaluated_; }
@@ -36,6 +38,7 @@ class EvaluationSummary {
   std::vector<double> wall_seconds_;
   std::vector<double> overhead_seconds_;
   std::map<std::string, std::vector<double>> stage_seconds_;
+  std::map<std::string, std::vector<double>> call_seconds_;
 };
 
 }  // namespace mtmc::worker

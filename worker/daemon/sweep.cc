@@ -2,8 +2,10 @@
 #include "worker/daemon/sweep.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -12,9 +14,16 @@
 namespace mtmc::worker {
 namespace {
 
-// Samples of one variant in a sweep: the median of five separates variants that
-// differ by a few percent, which is all that screening must do.
-constexpr int kScreenSamples = 5;
+// The median of three tells which variants are worth the second heat.
+constexpr int kScreenSamples = 3;
+
+// Enough to separate finalists that differ by a few percent.
+constexpr int kFinalSamples = 11;
+constexpr size_t kFinalists = 3;
+
+// A first execution, with a cold instruction cache, can be half as slow again as
+// the median that follows; one above this has no chance.
+constexpr double kHopelessRatio = 2;
 
 // Nobody's fault: the process is gone or the device fails its canary.
 bool IsBlameless(const v1::Failure& failure) {
@@ -38,50 +47,114 @@ Sweep::Sweep(RunnerParty& runner, Verifier& verifier, Options options)
     : runner_(runner), verifier_(verifier), options_(std::move(options)) {}
 
 std::variant<Sweep::Outcome, StageEnd> Sweep::Run(const std::vector<BuiltVariant>& variants) {
-  std::vector<v1::Variant> screened;
-  for (const BuiltVariant& built : variants) screened.push_back(built.variant);
-  for (size_t i = 0; i < variants.size() && absl::Now() < options_.deadline; ++i) {
-    if (MaybeEnd end = Screen(variants[i], i == 0, screened[i])) return *std::move(end);
+  for (const BuiltVariant& built : variants) {
+    entries_.push_back({.built = built, .variant = built.variant});
   }
-  std::vector<size_t> ranking(variants.size());
+  best_seconds_ = std::numeric_limits<double>::infinity();
+  if (MaybeEnd end = RunFirstHeat()) return *std::move(end);
+  if (MaybeEnd end = RunFinal()) return *std::move(end);
+  const Entry& best = entries_[Ranking().front()];
+  if (!best.variant.has_median_seconds()) return entries_.front().variant.failure();
+  return Finish();
+}
+
+absl::Duration Sweep::TimeLeft() const { return options_.deadline - absl::Now(); }
+
+MaybeEnd Sweep::RunFirstHeat() {
+  for (Entry& entry : entries_) {
+    if (TimeLeft() <= absl::ZeroDuration()) break;
+    if (MaybeEnd end = Screen(entry)) return end;
+  }
+  return std::nullopt;
+}
+
+MaybeEnd Sweep::RunFinal() {
+  for (size_t count = 0; count < kFinalists && TimeLeft() > absl::ZeroDuration();) {
+    const std::vector<size_t> ranking = Ranking();
+    const auto next = std::find_if(ranking.begin(), ranking.end(), [&](size_t index) {
+      return !entries_[index].is_final && entries_[index].variant.has_median_seconds();
+    });
+    if (next == ranking.end()) break;
+    Entry& entry = entries_[*next];
+    entry.is_final = true;
+    if (MaybeEnd end = Verify(entry)) return end;
+    if (entry.variant.has_failure()) continue;
+    if (MaybeEnd end = Time(entry, kFinalSamples)) return end;
+    ++count;
+  }
+  return std::nullopt;
+}
+
+// Finalists come first: the times of the first heat are not as good as theirs,
+// and have not been earned with right results.
+std::vector<size_t> Sweep::Ranking() const {
+  std::vector<size_t> ranking(entries_.size());
   std::iota(ranking.begin(), ranking.end(), 0);
-  std::stable_sort(ranking.begin(), ranking.end(), [&](size_t a, size_t b) {
-    if (screened[a].has_median_seconds() != screened[b].has_median_seconds()) {
-      return screened[a].has_median_seconds();
-    }
-    return screened[a].median_seconds() < screened[b].median_seconds();
-  });
-  if (!screened[ranking.front()].has_median_seconds()) return screened.front().failure();
+  auto rank = [&](size_t index) {
+    const Entry& entry = entries_[index];
+    const bool has_time = entry.variant.has_median_seconds();
+    return std::make_tuple(!has_time, !entry.is_final, entry.variant.median_seconds());
+  };
+  std::stable_sort(ranking.begin(), ranking.end(),
+                   [&](size_t a, size_t b) { return rank(a) < rank(b); });
+  return ranking;
+}
+
+Sweep::Outcome Sweep::Finish() {
+  const std::vector<size_t> ranking = Ranking();
   Outcome outcome{.best = ranking.front(), .kernel_seconds = kernel_seconds_};
-  for (const size_t index : ranking) outcome.variants.push_back(std::move(screened[index]));
+  for (const size_t index : ranking) {
+    outcome.variants.push_back(std::move(entries_[index].variant));
+  }
   return outcome;
 }
 
-// Absent unless the evaluation is over; a variant's own failure is written into it.
-MaybeEnd Sweep::Screen(const BuiltVariant& built, bool is_loaded, v1::Variant& variant) {
-  const absl::Duration timeout = options_.deadline - absl::Now();
-  std::optional<v1::Failure> failure;
-  if (!is_loaded) {
-    const auto load = LoadRequestOf(built, options_.text, options_.allowed_calls);
-    failure = FailureOf(runner_.Call(load, timeout), v1::STAGE_TUNE);
-    if (!failure) failure = verifier_.VerifyAgain(timeout).failure;
-    if (const auto& trouble = verifier_.trouble()) return WorkerTrouble(*trouble);
+MaybeEnd Sweep::Screen(Entry& entry) {
+  const auto load = LoadRequestOf(entry.built, options_.text, options_.allowed_calls);
+  if (auto failure = FailureOf(runner_.Call(load, TimeLeft()), v1::STAGE_TUNE)) {
+    return TakeDown(*std::move(failure), entry);
   }
+  auto executed = verifier_.ExecuteAgain(TimeLeft());
+  if (auto* failure = std::get_if<v1::Failure>(&executed)) {
+    return TakeDown(std::move(*failure), entry);
+  }
+  const double seconds = std::get<double>(executed);
+  if (seconds > kHopelessRatio * best_seconds_) {
+    entry.variant.set_median_seconds(seconds);
+    return std::nullopt;
+  }
+  return Time(entry, kScreenSamples);
+}
+
+MaybeEnd Sweep::Verify(Entry& entry) {
+  const auto load = LoadRequestOf(entry.built, options_.text, options_.allowed_calls);
+  std::optional<v1::Failure> failure = FailureOf(runner_.Call(load, TimeLeft()), v1::STAGE_TUNE);
+  if (!failure) failure = verifier_.VerifyAgain(TimeLeft()).failure;
+  if (const auto& trouble = verifier_.trouble()) return WorkerTrouble(*trouble);
+  if (failure) return TakeDown(*std::move(failure), entry);
+  return std::nullopt;
+}
+
+MaybeEnd Sweep::Time(Entry& entry, int samples) {
   v1::RunnerRequest time;
-  time.mutable_time()->set_samples(kScreenSamples);
-  time.mutable_time()->set_warmups(1);
+  time.mutable_time()->set_samples(samples);
   time.mutable_time()->set_is_cold(options_.is_cold);
-  if (!failure) {
-    const auto reply = runner_.Call(time, timeout);
-    failure = FailureOf(reply, v1::STAGE_TUNE);
-    const auto& samples = reply.response.timed().samples_seconds();
-    if (!failure && !samples.empty()) {
-      variant.set_median_seconds(Median({samples.data(), static_cast<size_t>(samples.size())}));
-      kernel_seconds_ += std::accumulate(samples.begin(), samples.end(), 0.0);
-    }
-  }
-  if (failure && IsBlameless(*failure)) return *std::move(failure);
-  if (failure) *variant.mutable_failure() = *std::move(failure);
+  const auto reply = runner_.Call(time, TimeLeft());
+  if (auto failure = FailureOf(reply, v1::STAGE_TUNE)) return TakeDown(*std::move(failure), entry);
+  const auto& taken = reply.response.timed().samples_seconds();
+  // All samples may have been dropped, on a device that changes its clock.
+  if (taken.empty()) return std::nullopt;
+  const double seconds = Median({taken.data(), static_cast<size_t>(taken.size())});
+  entry.variant.set_median_seconds(seconds);
+  best_seconds_ = std::min(best_seconds_, seconds);
+  kernel_seconds_ += std::accumulate(taken.begin(), taken.end(), 0.0);
+  return std::nullopt;
+}
+
+MaybeEnd Sweep::TakeDown(v1::Failure failure, Entry& entry) {
+  if (IsBlameless(failure)) return failure;
+  entry.variant.clear_median_seconds();
+  *entry.variant.mutable_failure() = std::move(failure);
   return std::nullopt;
 }
 

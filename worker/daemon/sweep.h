@@ -16,7 +16,13 @@
 namespace mtmc::worker {
 
 // Finds the fastest of a program's variants on the inputs that were verified
-// last. Each variant must give right results before it is timed.
+// last, as a race in two heats:
+//
+//   every variant   one execution, and samples unless it is far behind the best
+//   the best few    right results first, then more samples
+//
+// A variant that is wrong and fast wins the first heat and no more: the next in
+// rank takes its place.
 class Sweep {
  public:
   struct Options {
@@ -29,7 +35,7 @@ class Sweep {
   };
 
   struct Outcome {
-    // Best first, failed ones last.
+    // Best first, failed ones last, each with its last time.
     std::vector<v1::Variant> variants;
     // Of the fastest, among those given to Run.
     size_t best = 0;
@@ -40,15 +46,34 @@ class Sweep {
   // Borrows both. The verifier must have executed a workload.
   Sweep(RunnerParty& runner, Verifier& verifier, Options options);
 
-  // `variants` is not empty, and its first one is loaded and verified.
+  // `variants` is not empty.
   std::variant<Outcome, StageEnd> Run(const std::vector<BuiltVariant>& variants);
 
  private:
-  MaybeEnd Screen(const BuiltVariant& built, bool is_loaded, v1::Variant& variant);
+  struct Entry {
+    const BuiltVariant& built;
+    v1::Variant variant;
+    bool is_final = false;
+  };
+
+  // Each is absent unless the evaluation is over; a variant's own failure is
+  // written into it.
+  MaybeEnd RunFirstHeat();
+  MaybeEnd RunFinal();
+  MaybeEnd Screen(Entry& entry);
+  MaybeEnd Verify(Entry& entry);
+  MaybeEnd Time(Entry& entry, int samples);
+  MaybeEnd TakeDown(v1::Failure failure, Entry& entry);
+
+  absl::Duration TimeLeft() const;
+  std::vector<size_t> Ranking() const;
+  Outcome Finish();
 
   RunnerParty& runner_;
   Verifier& verifier_;
   const Options options_;
+  std::vector<Entry> entries_;
+  double best_seconds_ = 0;
   double kernel_seconds_ = 0;
 };
 

@@ -29,6 +29,10 @@ void WorkMetrics::RecordEvaluation(const v1::LeaseResult& result) {
       .MakeCounter("mtmc_evaluations_total", "Candidates evaluated, by outcome.",
                    {{"outcome", OutcomeLabel(result)}})
       .Increment();
+  registry_
+      .MakeCounter("mtmc_device_busy_seconds_total",
+                   "Seconds that the device worked for candidates and baselines.", {})
+      .Increment(result.evaluation().kernel_seconds());
   for (const v1::StageSpan& span : result.evaluation().spans()) {
     registry_
         .MakeHistogram("mtmc_evaluation_phase_seconds", "Time of each stage of an evaluation.",

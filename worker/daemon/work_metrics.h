@@ -9,8 +9,8 @@
 namespace mtmc::worker {
 
 // What a worker counts: `mtmc_evaluations_total{outcome}`,
-// `mtmc_inspections_total{outcome}`, `mtmc_evaluation_phase_seconds{phase}` and
-// `mtmc_device_quarantined`.
+// `mtmc_inspections_total{outcome}`, `mtmc_evaluation_phase_seconds{phase}`,
+// `mtmc_device_busy_seconds_total` and `mtmc_device_quarantined`.
 // Thread-safe.
 class WorkMetrics {
  public:

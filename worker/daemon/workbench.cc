@@ -13,6 +13,8 @@
 #include "common/base/status_macros.h"
 #include "common/config/paths.h"
 #include "common/config/version.h"
+#include "mtmc/v1/builder.pb.h"
+#include "mtmc/v1/reference.pb.h"
 #include "worker/builder/resident_memory.h"
 #include "worker/daemon/child_rights.h"
 
@@ -80,7 +82,10 @@ Workbench::Workbench(Options options)
                .tools = ToolPaths::From(options_.python),
                .confinement = &runner_confinement_,
                .max_resident_bytes = HostMemoryBytes() / 4 * 3,
-               .is_cancelled = options_.is_cancelled}) {
+               .is_cancelled = options_.is_cancelled}),
+      logged_builder_(builder_, "builder", calls_),
+      logged_runner_(runner_, "runner", calls_),
+      logged_reference_(reference_, "reference", calls_) {
   ChildRights rights = MakeChildRights(options_.python,
                                        {.artifacts = absl::StrCat(options_.scratch, "/artifacts"),
                                         .reference = absl::StrCat(shared_.path(), "/reference"),
@@ -134,7 +139,8 @@ absl::Status Workbench::OpenDevice() {
     return absl::UnavailableError(reply.response.failure().message());
   }
   opened_ = std::move(*reply.response.mutable_opened());
-  evaluator_ = std::make_unique<Evaluator>(Evaluator::Parties{builder_, runner_, reference_},
+  evaluator_ = std::make_unique<Evaluator>(Evaluator::Parties{logged_builder_, logged_runner_,
+                                                              logged_reference_},
                                            options_.fetch, clock_,
                                            Evaluator::Options{
                                                .device = opened_.device(),

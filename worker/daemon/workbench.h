@@ -13,6 +13,7 @@
 #include "mtmc/v1/runner.pb.h"
 #include "mtmc/v1/worker.pb.h"
 #include "worker/builder/builder_pool.h"
+#include "worker/daemon/call_log.h"
 #include "worker/daemon/device_choice.h"
 #include "worker/daemon/evaluator.h"
 #include "worker/daemon/shared_folder.h"
@@ -71,6 +72,9 @@ class Workbench {
   // The device as the runner reported it. REQUIRES: Open() was OK.
   const v1::RunnerResponse::Opened& opened() const { return opened_; }
 
+  // Calls of evaluator() to the children.
+  CallLog& calls() { return calls_; }
+
   // What keeps the children from the host.
   const Isolation& isolation() const { return isolation_; }
 
@@ -98,6 +102,11 @@ class Workbench {
   BuilderPool builders_;
   PooledBuilder builder_;
   RunnerClient runner_;
+  CallLog calls_;
+  // What the evaluator drives.
+  LoggedParty<v1::BuilderRequest, v1::BuilderResponse> logged_builder_;
+  LoggedParty<v1::RunnerRequest, v1::RunnerResponse> logged_runner_;
+  LoggedParty<v1::ReferenceRequest, v1::ReferenceResponse> logged_reference_;
   v1::RunnerResponse::Opened opened_;
   // Null before Open().
   std::unique_ptr<Evaluator> evaluator_;

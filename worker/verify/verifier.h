@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -83,6 +84,10 @@ class Verifier {
   // Executes on the inputs prepared last and compares, without drawing new ones: for the
   // variants of a sweep.
   Verification VerifyAgain(absl::Duration timeout);
+
+  // Executes on the inputs prepared last and looks at the time alone: seconds on
+  // the device, or what the candidate did wrong.
+  std::variant<double, v1::Failure> ExecuteAgain(absl::Duration timeout);
 
   // Compares what the last execution, timed or not, left in the outputs.
   // REQUIRES: it ran on the workload prepared last.
