@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/daemon/worker_process.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/log.h"
+#include "common/base/shutdown_signal.h"
+#include "common/config/paths.h"
+#include "common/daemon/endpoints.h"
+#include "common/daemon/exit_code.h"
+#include "worker/daemon/evaluator.h"
+#include "worker/daemon/lease_loop.h"
+
+namespace mtmc::worker {
+namespace {
+
+std::string HostName() {
+  std::array<char, 256> name = {};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+}  // namespace
+
+// A host's name may have capitals and dots, a resource id may not.
+std::string WorkerIdOf(const WorkerFlags& flags, const DeviceChoice& device) {
+  if (!flags.name.empty()) return flags.name;
+  std::string id = "w-";
+  for (const char c : HostName()) {
+    id.push_back(absl::ascii_isalnum(static_cast<unsigned char>(c))
+                     ? absl::ascii_tolower(static_cast<unsigned char>(c))
+                     : '-');
+  }
+  return absl::StrCat(id.substr(0, 48), "-", device.text());
+}
+
+std::string ScratchFolderOf(const WorkerFlags& flags, const DeviceChoice& device) {
+  if (!flags.scratch.empty()) return flags.scratch;
+  return (config::CacheDir() / "worker" / device.text()).string();
+}
+
+WorkerProcess::WorkerProcess(const WorkerFlags& flags, config::PythonEnvironment python,
+                             DeviceChoice device)
+    : flags_(flags),
+      scratch_(ScratchFolderOf(flags, device)),
+      registry_("mtmc-worker"),
+      metrics_(registry_),
+      coordinator_(ConnectToCoordinator(flags.coordinator)),
+      artifacts_(*coordinator_, absl::StrCat(scratch_, "/artifacts")),
+      bench_({.python = std::move(python),
+              .device = device,
+              .scratch = scratch_,
+              .worker = absl::StrCat("workers/", WorkerIdOf(flags, device)),
+              .fetch = [this](const v1::Digest& digest) { return artifacts_.Fetch(digest); },
+              .isolation = FindIsolationLevel(flags.isolation).value_or(IsolationLevel::kConfined),
+              .num_builders = flags.num_builders,
+              .is_cancelled = [this] { return IsCancelled(); }}) {}
+
+int WorkerProcess::Run(base::ShutdownSignal& shutdown) {
+  const absl::Status opened = bench_.Open();
+  if (!opened.ok()) return daemon::Fail("cannot open the device", opened);
+  v1::Worker worker;
+  bench_.Describe(worker);
+  worker.set_host(HostName());
+  LeaseLoop loop(
+      *coordinator_, clock_, worker,
+      [this](const v1::Lease& lease, const auto& progress) { return Work(lease, progress); },
+      [this] { return CheckHealth(); },
+      [this](const v1::Lease& lease, const auto& is_cancelled) {
+        bench_.Prepare(lease.evaluation(), is_cancelled);
+      });
+  loop_ = &loop;
+  const auto endpoints = daemon::Endpoints::Open(flags_.daemon, registry_, {});
+  if (!endpoints.ok()) return daemon::Fail("cannot serve", endpoints.status());
+  base::Log(base::LogLevel::kInfo, "serving",
+            {{"device", worker.device().product()}, {"coordinator", flags_.coordinator}});
+  const absl::Status ended = loop.Run(shutdown.token());
+  loop_ = nullptr;
+  return ended.ok() ? 0 : daemon::Fail("the coordinator refuses this worker", ended);
+}
+
+bool WorkerProcess::IsCancelled() const {
+  const LeaseLoop* loop = loop_.load();
+  return loop != nullptr && loop->is_cancelled();
+}
+
+v1::LeaseResult WorkerProcess::Work(const v1::Lease& lease, const Evaluator::Progress& progress) {
+  Evaluator& evaluator = bench_.evaluator();
+  v1::LeaseResult result = lease.has_inspection()
+                               ? evaluator.Inspect(lease.inspection(), progress)
+                               : evaluator.Evaluate(lease.evaluation(), progress);
+  metrics_.Record(result);
+  return result;
+}
+
+std::string WorkerProcess::CheckHealth() {
+  std::string reason = bench_.CheckHealth();
+  metrics_.RecordHealth(reason);
+  return reason;
+}
+
+}  // namespace mtmc::worker
