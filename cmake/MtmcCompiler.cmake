@@ -33,6 +33,8 @@ target_compile_options(mtmc_warnings INTERFACE
   $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overread>
   $<$<CXX_COMPILER_ID:GNU>:-Wno-dangling-pointer>
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
+  # Part of -Wconversion for clang, and not for GCC.
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-sign-conversion>
   $<$<BOOL:${MTMC_WERROR}>:-Werror>)
 
 if(MTMC_FUZZ)

@@ -14,7 +14,8 @@
 #     SRCS graph_test.cc graph_proto_test.cc
 #     DEPS mtmc::graph mtmc::testing
 #     LABELS unit                       # default; or integration, gpu, slow
-#     TIMEOUT 30                        # seconds per test case; default 30
+#     TIMEOUT 30                        # seconds per test case; default 30; ten
+#                                       # times as many with a sanitizer
 #     DATA testdata)                    # defines MTMC_TEST_DATA, an absolute path
 #
 #   mtmc_executable(
@@ -26,10 +27,10 @@
 #     NAME aten SRCS aten_plugin.cc DEPS mtmc::libtorch_cpu)
 #
 #   mtmc_fuzz(
-#     NAME program_parser               # binary mtmc_program_parser_fuzz
-#     SRCS parser_fuzz.cc               # defines LLVMFuzzerTestOneInput
-#     CORPUS testdata/corpus            # folder of seed inputs
-#     DEPS mtmc::program)
+#     NAME program                      # build/<preset>/fuzz/program
+#     SRCS program_fuzz.cc              # defines LLVMFuzzerTestOneInput
+#     CORPUS testdata/program_corpus    # folder of seed inputs
+#     DEPS mtmc::program)               # all of them: target fuzz_targets
 #
 # Rules that these functions enforce at configure time:
 # 1. Only aliases (`a::b`) are linked, so that a typo does not become `-lfoo`.
@@ -156,6 +157,10 @@ function(mtmc_test)
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 30)
   endif()
+  if(MTMC_SANITIZE)
+    # What the instrumented code needs more.
+    math(EXPR TEST_TIMEOUT "10 * ${TEST_TIMEOUT}")
+  endif()
   add_executable(${target} ${TEST_SRCS} ${MTMC_SANITIZER_SOURCES})
   target_link_libraries(${target} PRIVATE ${TEST_DEPS} mtmc::catch2 mtmc::warnings)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
@@ -189,23 +194,34 @@ function(mtmc_fuzz)
   _mtmc_parse(FUZZ mtmc_fuzz "" "NAME;CORPUS" "SRCS;DEPS" ${ARGN})
   set(target mtmc_${FUZZ_NAME}_fuzz)
   _mtmc_check_deps(${target} ${FUZZ_DEPS})
+  if(NOT FUZZ_CORPUS)
+    message(FATAL_ERROR "${target}: CORPUS names no folder of seed inputs")
+  endif()
+  set(corpus ${CMAKE_CURRENT_SOURCE_DIR}/${FUZZ_CORPUS})
   add_executable(${target} ${FUZZ_SRCS} ${MTMC_SANITIZER_SOURCES})
   target_link_libraries(${target} PRIVATE ${FUZZ_DEPS} mtmc::warnings)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   set_target_properties(${target} PROPERTIES
-    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests BUILD_RPATH "$ORIGIN/../lib")
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz OUTPUT_NAME ${FUZZ_NAME})
   if(MTMC_FUZZ)
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer)
     target_link_options(${target} PRIVATE -fsanitize=fuzzer)
-    set(run ${target} -runs=20000 -max_total_time=60)
+    # libFuzzer writes what it finds into the first folder.
+    set(found ${CMAKE_CURRENT_BINARY_DIR}/${target}_found)
+    file(MAKE_DIRECTORY ${found})
+    set(run ${target} -runs=20000 -max_total_time=60 -artifact_prefix=${found}/ ${found})
   else()
     target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/fuzz_driver.cc)
     set(run ${target} --mutations=2000)
   endif()
-  if(FUZZ_CORPUS)
-    list(APPEND run ${CMAKE_CURRENT_SOURCE_DIR}/${FUZZ_CORPUS})
-  endif()
-  add_test(NAME "fuzz: ${FUZZ_NAME}" COMMAND ${run})
+  add_test(NAME "fuzz: ${FUZZ_NAME}" COMMAND ${run} ${corpus})
   set_tests_properties("fuzz: ${FUZZ_NAME}" PROPERTIES TIMEOUT 120 LABELS unit)
+  if(NOT TARGET fuzz_targets)
+    add_custom_target(fuzz_targets)
+  endif()
+  add_dependencies(fuzz_targets ${target})
+  # scripts/fuzz finds binary and corpus by this name.
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
+  file(CREATE_LINK ${corpus} ${PROJECT_BINARY_DIR}/fuzz/${FUZZ_NAME}_corpus SYMBOLIC)
   _mtmc_mark(${target})
 endfunction()

@@ -4,6 +4,7 @@
 // converts back to itself.
 
 #include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/text_format.h>
 
 #include <cstddef>
@@ -28,11 +29,14 @@ class SilentCollector : public google::protobuf::io::ErrorCollector {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace mtmc;
   const std::string bytes(reinterpret_cast<const char*>(data), size);
+  static auto* const logged = google::protobuf::SetLogHandler(nullptr);
+  static_cast<void>(logged);
   v1::Graph proto;
   SilentCollector collector;
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&collector);
-  if (!parser.ParseFromString(bytes, &proto) && !proto.ParseFromString(bytes)) return 0;
+  // Text is seldom wire bytes, and is told from them faster than the contrary.
+  if (!proto.ParseFromString(bytes) && !parser.ParseFromString(bytes, &proto)) return 0;
   const auto graph = kernel::FromProto(proto);
   if (!graph.ok()) return 0;
   kernel::ListGraph(*graph);

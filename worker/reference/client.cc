@@ -24,6 +24,7 @@
 #include "google/protobuf/util/message_differencer.h"
 #include "mtmc/v1/reference.pb.h"
 #include "worker/builder/child_watch.h"
+#include "worker/reference/response_line.h"
 
 namespace mtmc::worker {
 namespace {
@@ -225,12 +226,14 @@ Reply<v1::ReferenceResponse> ReferenceClient::Exchange(const v1::ReferenceReques
   auto [ending, answer] = process_->Exchange(std::move(line), deadline, options_.is_cancelled);
   reply.ending = ending;
   if (ending == Ending::kAnswered) {
-    google::protobuf::util::JsonParseOptions parse;
-    parse.ignore_unknown_fields = false;
-    const auto status = google::protobuf::util::JsonStringToMessage(answer, &reply.response, parse);
-    if (status.ok() && reply.response.sequence() == sequence_) return reply;
+    auto response = ParseResponseLine(answer, sequence_);
+    if (response.ok()) {
+      reply.response = *std::move(response);
+      return reply;
+    }
     reply.ending = Ending::kDied;
-    reply.detail = absl::StrCat("answered what is not a response: ", status.message().as_string());
+    reply.detail =
+        absl::StrCat("answered what is not a response: ", response.status().message(), "\n");
   }
   reply.detail = absl::StrCat(reply.detail, process_->Bury());
   process_.reset();
