@@ -29,6 +29,12 @@ void ForEachDirective(std::string_view program, Visitor visit) {
 
 }  // namespace
 
+double RegionFacts::Metric(std::string_view name, double fallback) const {
+  if (metrics == nullptr) return fallback;
+  const auto found = metrics->find(name);
+  return found == metrics->end() ? fallback : found->second;
+}
+
 Facts::Facts(const SearchState& search_state) : search_state_(search_state) {
   ReadPlan();
   std::set<std::string> read_values;
@@ -154,7 +160,10 @@ RegionFacts Facts::Describe(const Action& action) const {
     facts.joined_bytes += 2.0 * static_cast<double>(op->result_bytes);
   }
   facts.share_ratio = ShareOf(action);
-  facts.blocks = BlocksOf(action);
+  if (const KernelTime* longest = FindLongest(action)) {
+    facts.blocks = longest->blocks;
+    if (!longest->metrics.empty()) facts.metrics = &longest->metrics;
+  }
   return facts;
 }
 
@@ -181,13 +190,13 @@ double Facts::ShareOf(const Action& action) const {
   return std::clamp(share, 0.0, 1.0);
 }
 
-int64_t Facts::BlocksOf(const Action& action) const {
+const KernelTime* Facts::FindLongest(const Action& action) const {
   const KernelTime* longest = nullptr;
   for (const KernelTime& time : search_state_.evaluation.kernels) {
     if (IsInside(action, time) && (longest == nullptr || time.seconds > longest->seconds))
       longest = &time;
   }
-  return longest == nullptr ? 0 : longest->blocks;
+  return longest;
 }
 
 }  // namespace mtmc::policy

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "policy/rules/op_kind.h"
 #include "policy/rules/search_state.h"
@@ -29,6 +30,11 @@ struct RegionFacts {
   double share_ratio = 0;
   // Blocks in the grid of the region's longest kernel; 0 if unknown.
   int64_t blocks = 0;
+  // Counters of that kernel; null where there are none.
+  const profile::Values* metrics = nullptr;
+
+  // A counter of that kernel, or `fallback`.
+  double Metric(std::string_view name, double fallback) const;
 };
 
 // What the rules read off a search state, derived once per query. Refers to
@@ -81,7 +87,8 @@ class Facts {
   // GROUP_pieces, GROUP_total and GROUP_2.
   bool IsInside(const Action& action, const KernelTime& time) const;
   double ShareOf(const Action& action) const;
-  int64_t BlocksOf(const Action& action) const;
+  // The region's longest; null when none was profiled.
+  const KernelTime* FindLongest(const Action& action) const;
 
   const SearchState& search_state_;
   std::map<std::string, const GraphOp*> op_by_name_;

@@ -204,6 +204,65 @@ double SimplifyFirst(const Facts&, const Action& action, const RegionFacts&) {
   return action.type == ActionType::kSimplify ? 4.0 : 0.0;
 }
 
+// Loads of four floats for each thread of a warp touch 16 sectors, of one float 4,
+// and scattered ones up to 32.
+constexpr double kWideSectors = 15.0;
+constexpr double kNarrowSectors = 5.0;
+constexpr double kScatteredSectors = 20.0;
+
+// At this part of its peak a part of the device is the limit.
+constexpr double kBusy = 0.6;
+
+// Memory: narrow loads can be widened, wide ones cannot, scattered ones want
+// another order, and memory that is at its peak wants fewer bytes, not other
+// accesses.
+double CountersOfMemory(const Facts&, const Action& action, const RegionFacts& region) {
+  if (region.metrics == nullptr) return 0;
+  const double sectors = region.Metric("load_sectors_per_request", kNarrowSectors);
+  const bool is_saturated = region.Metric("dram_throughput_ratio", 0) > 0.85;
+  const bool is_scattered =
+      sectors > kScatteredSectors || region.Metric("load_used_ratio", 1) < 0.5;
+  switch (action.type) {
+    case ActionType::kVectorize:
+      if (is_saturated || (sectors > kWideSectors && !is_scattered)) return -region.share_ratio;
+      return sectors < kNarrowSectors ? 0.5 * region.share_ratio : 0.0;
+    case ActionType::kReorder:
+      return is_scattered ? 1.5 * region.share_ratio : 0.0;
+    case ActionType::kTile:
+      return is_scattered ? region.share_ratio : 0.0;
+    default:
+      return 0;
+  }
+}
+
+// Arithmetic and latency: idle multiprocessors want more blocks, waiting warps
+// want copies ahead, a busy FP32 pipe wants tensor cores, spills and conflicts
+// want other tiles.
+double CountersOfCompute(const Facts&, const Action& action, const RegionFacts& region) {
+  if (region.metrics == nullptr) return 0;
+  const double share = region.share_ratio;
+  switch (action.type) {
+    case ActionType::kSplit:
+      return region.Metric("sm_active_ratio", 1) < kBusy ? share : 0.0;
+    case ActionType::kPipeline: {
+      const bool waits = region.Metric("stall_long_scoreboard_ratio", 0) > 0.4;
+      const bool is_free = region.Metric("dram_throughput_ratio", 0) < kBusy;
+      return waits && is_free ? share : 0.0;
+    }
+    case ActionType::kTensorize:
+      return region.Metric("fma_pipe_ratio", 0) > kBusy ? share : 0.0;
+    case ActionType::kTile:
+    case ActionType::kTune: {
+      const double spilled = region.Metric("local_bytes", 0);
+      const bool spills = spilled > 0.05 * region.Metric("dram_bytes", 0) && spilled > 0;
+      const bool conflicts = region.Metric("shared_conflict_ratio", 0) > 0.25;
+      return (spills ? 0.75 * share : 0.0) + (conflicts ? 0.5 * share : 0.0);
+    }
+    default:
+      return 0;
+  }
+}
+
 // A captured graph removes the launch gaps: many or short dispatches gain, one
 // long kernel does not. It also freezes the plan, so structure comes first.
 double CaptureShortKernels(const Facts& facts, const Action& action, const RegionFacts&) {
@@ -265,6 +324,10 @@ constexpr auto kRules = std::to_array<Rule>({
     {"reorder_windows", "layout decides how often a neighbourhood is read", ReorderWindows},
     {"fill_the_device", "split, pipeline and tensorize where the device is not full",
      FillTheDevice},
+    {"counters_of_memory", "how loads fall decides what widening or reordering can win",
+     CountersOfMemory},
+    {"counters_of_compute", "idle units, waiting warps, spills and conflicts name their remedy",
+     CountersOfCompute},
     {"simplify_first", "removed work beats fast work", SimplifyFirst},
     {"capture_short_kernels", "a captured graph removes launch gaps", CaptureShortKernels},
     {"tune_late", "a sweep replaces many moves, once the structure is settled", TuneLate},

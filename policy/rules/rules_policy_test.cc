@@ -305,5 +305,44 @@ TEST_CASE("Facts estimates the roofline without a profile", "[policy]") {
   CHECK(facts.dispatches() == 4);
 }
 
+TEST_CASE("RulesPolicy lets counters speak for and against accesses", "[policy]") {
+  const Action vectorize = Act(ActionType::kVectorize, "vectorize gelu", {"gelu"}, {"gelu"});
+  const Action reorder = Act(ActionType::kReorder, "reorder gelu", {"gelu"}, {"gelu"});
+  SearchState state = LinearChain();
+  state.evaluation.kernels = {{.kernel = "gelu", .seconds = 0.2, .share_ratio = 1}};
+  const double vectorize_before = ScoreOf(state, vectorize);
+  const double reorder_before = ScoreOf(state, reorder);
+  profile::Values& metrics = state.evaluation.kernels[0].metrics;
+
+  metrics = {{"load_sectors_per_request", 4}};
+  CHECK(ScoreOf(state, vectorize) > vectorize_before);
+  metrics = {{"load_sectors_per_request", 16}};
+  CHECK(ScoreOf(state, vectorize) < vectorize_before);
+  metrics = {{"load_sectors_per_request", 4}, {"dram_throughput_ratio", 0.9}};
+  CHECK(ScoreOf(state, vectorize) < vectorize_before);
+  metrics = {{"load_sectors_per_request", 32}, {"load_used_ratio", 0.125}};
+  CHECK(ScoreOf(state, reorder) > reorder_before);
+}
+
+TEST_CASE("RulesPolicy fills what the counters show idle", "[policy]") {
+  const Action split = Act(ActionType::kSplit, "split mul", {"mul"}, {"mul"});
+  const Action pipeline = Act(ActionType::kPipeline, "pipeline mul", {"mul"}, {"mul"});
+  const Action tune = Act(ActionType::kTune, "tune mul", {"mul"}, {"mul"});
+  SearchState state = LinearChain();
+  state.evaluation.kernels = {{.kernel = "mul", .seconds = 0.2, .share_ratio = 1}};
+  const double split_before = ScoreOf(state, split);
+  const double pipeline_before = ScoreOf(state, pipeline);
+  const double tune_before = ScoreOf(state, tune);
+
+  state.evaluation.kernels[0].metrics = {{"sm_active_ratio", 0.3},
+                                         {"stall_long_scoreboard_ratio", 0.7},
+                                         {"local_bytes", 2e6},
+                                         {"dram_bytes", 4e6}};
+
+  CHECK(ScoreOf(state, split) > split_before);
+  CHECK(ScoreOf(state, pipeline) > pipeline_before);
+  CHECK(ScoreOf(state, tune) > tune_before);
+}
+
 }  // namespace
 }  // namespace mtmc::policy

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "common/profile/metric_table.h"
+
 namespace mtmc::policy {
 
 // Kind of optimization, as in `mtmc.v1.Action.Type`.
@@ -74,6 +76,8 @@ struct KernelTime {
   double share_ratio = 0;
   // Blocks in its grid; 0 if unknown.
   int64_t blocks = 0;
+  // Counters under the names of `common/profile`; empty where there are none.
+  profile::Values metrics = {};
 };
 
 // What the last evaluation of the program said. Every number may be absent:
@@ -85,6 +89,8 @@ struct EvaluationSummary {
   std::string limit;
   std::optional<double> speed_of_light_ratio;
   std::string profile_text;
+  // Counters of the whole plan; empty where there are none.
+  profile::Values metrics;
   std::vector<KernelTime> kernels;
   // Set when the program failed: the action type that repairs it, and why.
   std::optional<ActionType> repair;

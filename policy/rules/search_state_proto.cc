@@ -170,6 +170,7 @@ EvaluationSummary EvaluationFromProto(const v1::Evaluation& evaluation) {
   const v1::Profile& profile = evaluation.profile();
   summary.limit = profile.limit();
   summary.profile_text = profile.summary();
+  summary.metrics = {profile.metrics().begin(), profile.metrics().end()};
   if (profile.speed_of_light_ratio() > 0) {
     summary.speed_of_light_ratio = profile.speed_of_light_ratio();
   }
@@ -177,7 +178,8 @@ EvaluationSummary EvaluationFromProto(const v1::Evaluation& evaluation) {
     summary.kernels.push_back({.kernel = activity.kernel(),
                                .seconds = activity.seconds(),
                                .share_ratio = activity.share_ratio(),
-                               .blocks = activity.blocks()});
+                               .blocks = activity.blocks(),
+                               .metrics = {activity.metrics().begin(), activity.metrics().end()}});
   }
   return summary;
 }

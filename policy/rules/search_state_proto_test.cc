@@ -111,5 +111,21 @@ TEST_CASE("ToProto draws by the seed", "[policy]") {
   CHECK(response.probabilities_size() == 2);
 }
 
+TEST_CASE("FromProto keeps the counters of the plan and of each kernel", "[policy]") {
+  v1::ChooseActionRequest request = Request(kRequest);
+  v1::Profile& profile = *request.mutable_search_state()->mutable_evaluation()->mutable_profile();
+  (*profile.mutable_metrics())["dram_bytes"] = 7;
+  v1::KernelActivity& kernel = *profile.add_kernels();
+  kernel.set_kernel("gelu");
+  (*kernel.mutable_metrics())["dram_bytes"] = 5;
+
+  const absl::StatusOr<Query> query = FromProto(request);
+
+  REQUIRE(query.ok());
+  CHECK(query->search_state.evaluation.metrics.at("dram_bytes") == 7);
+  REQUIRE(query->search_state.evaluation.kernels.size() == 1);
+  CHECK(query->search_state.evaluation.kernels[0].metrics.at("dram_bytes") == 5);
+}
+
 }  // namespace
 }  // namespace mtmc::policy

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/profile/profile_text.h"
 
 namespace mtmc::policy {
 namespace {
@@ -15,8 +16,9 @@ namespace {
 constexpr size_t kShortestPrompt = 1500;
 // Longest line of a listing; longer ones are shapes of very many arguments.
 constexpr size_t kLineBytes = 240;
-// What is not a listing: headings, device, times. Below kShortestPrompt / 2.
-constexpr size_t kFixedBytes = 700;
+// What is not a listing: headings, device, times, counters. Leaves something of
+// kShortestPrompt.
+constexpr size_t kFixedBytes = 860;
 
 // At most `bytes` of `text`, cut where a character of UTF-8 begins.
 std::string_view Clip(std::string_view text, size_t bytes) {
@@ -111,6 +113,12 @@ std::string KernelLine(const EvaluationSummary& evaluation) {
                       "\n");
 }
 
+// What the hardware counted, where it could.
+std::string CountersLine(const EvaluationSummary& evaluation) {
+  const std::string line = profile::CounterLine(evaluation.metrics);
+  return line.empty() ? "" : absl::StrCat("Counters: ", std::string(Clip(line, 145)), "\n");
+}
+
 std::vector<std::string> ReferenceLines(const SearchState& search_state) {
   std::vector<std::string> lines;
   const auto add = [&](std::string_view kind) {
@@ -164,7 +172,7 @@ std::string MakePrompt(const SearchState& search_state, std::span<const Action> 
   absl::StrAppend(&prompt, "Reference:\n", Shorten(ReferenceLines(search_state), 2 * eighth));
   absl::StrAppend(&prompt, "Program:\n", Shorten(ProgramLines(search_state.program), 3 * eighth));
   absl::StrAppend(&prompt, EvaluationLines(search_state.evaluation),
-                  KernelLine(search_state.evaluation));
+                  KernelLine(search_state.evaluation), CountersLine(search_state.evaluation));
   absl::StrAppend(&prompt, "Steps so far:\n", Shorten(HistoryLines(search_state.history), eighth));
   absl::StrAppend(&prompt, "Steps left: ", search_state.remaining_steps, "\n");
   absl::StrAppend(&prompt, "Legal actions:\n", Shorten(ActionLines(actions), 2 * eighth));

@@ -29,6 +29,7 @@ inline constexpr size_t kPromptBytes = 12000;
 //   Time: 0.123 ms, speedup 1.25
 //   Limit: memory, 43% of the speed of light
 //   Kernels: gelu 81%, sum 19%
+//   Counters: dram 43 %, l2 20 %, ..., stalls: long scoreboard 60 %
 //   Steps so far:
 //   1. fuse gelu into gemm_0: faster, speedup 1.25
 //   Steps left: 5

@@ -41,6 +41,7 @@ SearchState State() {
   state.evaluation.limit = "memory";
   state.evaluation.speed_of_light_ratio = 0.43;
   state.evaluation.kernels = {{.kernel = "gelu", .seconds = 1e-4, .share_ratio = 0.81}};
+  state.evaluation.metrics = {{"dram_throughput_ratio", 0.43}, {"stall_wait_ratio", 0.2}};
   state.history = {{.action = "tile gelu", .outcome = "faster", .speedup = 1.25}};
   state.remaining_steps = 5;
   return state;
@@ -62,6 +63,7 @@ TEST_CASE("MakePrompt writes the documented form", "[policy]") {
         "Time: 0.123 ms, speedup 1.25\n"
         "Limit: memory, 43% of the speed of light\n"
         "Kernels: gelu 81%\n"
+        "Counters: dram 43 %, stalls: wait 20 %\n"
         "Steps so far:\n"
         "1. tile gelu: faster, speedup 1.25\n"
         "Steps left: 5\n"
@@ -89,6 +91,9 @@ TEST_CASE("MakePrompt stays within its length whatever it is given", "[policy]")
   state.evaluation.failure = std::string(70000, 'f');
   state.evaluation.limit = std::string(5000, 'l');
   state.evaluation.kernels.assign(50, {.kernel = std::string(900, 'k'), .share_ratio = 0.5});
+  for (const profile::Metric& metric : profile::MetricTable()) {
+    state.evaluation.metrics[std::string(metric.name)] = 0.987;
+  }
   const auto bytes = static_cast<size_t>(GENERATE(1500, 3000, 12000));
 
   const std::string prompt = MakePrompt(state, Actions(400), bytes);
