@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/profile/profile_text.h"
 #include "common/rpc/error.h"
 #include "kernel/graph/graph_proto.h"
 #include "kernel/graph/text.h"
@@ -146,13 +147,7 @@ std::string MeasuredText(const v1::Evaluation& evaluation) {
   for (const auto& [name, value] : evaluation.tuned()) {
     absl::StrAppend(&text, "best ", name, " = ", value, "\n");
   }
-  if (!evaluation.profile().summary().empty()) {
-    absl::StrAppend(&text, "profile: ", evaluation.profile().summary(), "\n");
-  }
-  for (const v1::KernelActivity& kernel : evaluation.profile().kernels()) {
-    absl::StrAppend(&text, "  ", kernel.kernel(), ": ",
-                    absl::StrFormat("%.0f%%", 100 * kernel.share_ratio()), " of the time\n");
-  }
+  absl::StrAppend(&text, profile::DescribeProfile(evaluation.profile()));
   return text;
 }
 
