@@ -1,0 +1,293 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How fast one device judges candidates, and what that costs beside its kernels.
+
+    scripts/benchmarking/throughput.py --bin build/release/bin --kernelbench KERNELBENCH --json OUT
+
+Parts, each a row of the results:
+
+    build       the compiler alone, over the engine's kernels for our examples
+    candidates  candidates per hour and overhead on KernelBench level 1 problems, with
+                several programs of the engine for each
+    kernelbench KernelBench's own evaluation of the same kernels, in a fresh process each
+    tune64      64 variants of a GEMM: built, screened, the best confirmed
+    two_gpu     evaluations per second of two devices over those of one
+
+Runs on any host with PyTorch and a build or an unpacked bundle of mtmc; `candidates` and
+`kernelbench` need KernelBench's problems, `kernelbench` its `src` as well.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / 'scripts'))
+
+from benchmarking import results  # noqa: E402
+from benchmarking.engine_programs import Engine, EngineError, to_load_inline, widen_sweep  # noqa: E402
+
+# KernelBench level 1, whose cost in its own harness is known (reference: 83 s each).
+PROBLEMS = (19, 21, 22, 26)
+# Two are enough: each takes more than a minute.
+KERNELBENCH_CANDIDATES = (19, 26)
+PARTS = ('build', 'candidates', 'tune64', 'two_gpu', 'kernelbench')
+GEMM = '''import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, A, B):
+        return torch.matmul(A, B)
+
+
+def get_inputs():
+    return [torch.rand(4096, 4096), torch.rand(4096, 4096)]
+
+
+def get_init_inputs():
+    return []
+'''
+TILE = 'tile matmul to 128x128 blocks with 8x8 micro-tiles'
+
+
+class Benchmark:
+    def __init__(self, options, work):
+        self._options = options
+        self._work = work
+        dialect = 'cuda' if options.device.startswith('cuda') else 'opencl'
+        self._suffix = '.cu' if dialect == 'cuda' else '.cl'
+        self._python = options.python or sys.executable
+        torch_device = options.device if dialect == 'cuda' else 'cpu'
+        self._engine = Engine(options.bin, self._python, torch_device, dialect)
+
+    # Parts: each returns its row.
+
+    def build(self):
+        """Every example once with an empty cache and nothing prefetched."""
+        entries = []
+        for problem in sorted((ROOT / 'examples/problems').glob('*.py')):
+            graph = self._trace(problem)
+            entries.append(self._entry(problem, self._engine.program(graph), problem.stem, FAST))
+        summary, _ = self._evaluate('build', entries, '--no-prefetch')
+        times = summary.get('calls_ms', {}).get('builder.build', {})
+        return {'cases': len(entries), 'p50_ms': times.get('p50'), 'p95_ms': times.get('p95'),
+                'held': times.get('p50', 1e9) <= 100}
+
+    def candidates(self):
+        entries = []
+        for number in PROBLEMS:
+            problem = self._kernelbench_problem(number)
+            graph = self._trace(problem)
+            for i, text in enumerate(self._engine.variations(graph, self._options.programs)):
+                entries.append(self._entry(problem, text, f'{problem.stem}-{i}', {}))
+        summary, lines = self._evaluate('candidates', entries)
+        correct = [line for line in lines if 'measurement' in line.get('evaluation', {})]
+        first = {}
+        for line in lines:
+            first.setdefault(line['name'].rsplit('-', 1)[0], line['wall_seconds'])
+        return {'cases': len(entries), 'correct': len(correct),
+                'seconds_per_candidate': summary['wall_seconds'] / max(1, len(lines)),
+                'candidates_per_hour': summary.get('evaluations_per_hour'),
+                'overhead_ms_p50': (summary.get('overhead_ms') or {}).get('p50'),
+                'overhead_ms_p95': (summary.get('overhead_ms') or {}).get('p95'),
+                'device_busy_ratio': summary.get('device_busy_ratio'),
+                'first_of_problem_s': results.median(first.values()),
+                'summary': summary,
+                'held': len(correct) == len(entries)}
+
+    def kernelbench(self):
+        """Cost of one candidate in KernelBench's own harness."""
+        seconds, failures = [], []
+        for number in KERNELBENCH_CANDIDATES:
+            problem = self._kernelbench_problem(number)
+            candidate = self._work / f'{problem.stem}_new.py'
+            candidate.write_text(to_load_inline(self._engine.program(self._trace(problem))))
+            # A fresh process with nothing built, as in its scripts.
+            extensions = self._work / f'extensions-{number}'
+            begin = time.monotonic()
+            done = subprocess.run(
+                [self._python, str(ROOT / 'scripts/benchmarking/kernelbench_eval.py'),
+                 str(self._options.kernelbench.resolve() / 'src'), str(problem), str(candidate)],
+                capture_output=True, text=True, timeout=300, check=False, cwd=self._work,
+                env={**os.environ, 'TORCH_EXTENSIONS_DIR': str(extensions)})
+            wall = time.monotonic() - begin
+            reply = json.loads(done.stdout) if done.stdout.strip() else {'failure': done.stderr[-800:]}
+            if reply.get('correct'):
+                seconds.append(wall)
+            else:
+                failures.append(reply.get('failure'))
+        row = {'cases': len(KERNELBENCH_CANDIDATES), 'held': not failures}
+        if seconds:
+            row['seconds_per_candidate'] = sum(seconds) / len(seconds)
+        if failures:
+            row['failure'] = str(failures[0])
+        return row
+
+    def tune64(self):
+        problem = self._work / 'gemm.py'
+        problem.write_text(GEMM)
+        graph = self._trace(problem)
+        actions = self._engine.actions(graph, ())
+        applied = [next(action for action in actions if action.startswith(TILE))]
+        applied.append(next(a for a in self._engine.actions(graph, applied) if a.startswith('tune ')))
+        text = widen_sweep(self._engine.program(graph, applied))
+        options = {'max_variants': 64, 'omit_profile': True}
+        # The second one finds the problem loaded, as in a search; its text differs, so
+        # that nothing is built yet.
+        entries = [self._entry(problem, self._engine.program(graph), 'warm', FAST),
+                   self._entry(problem, text, 'tune64', options)]
+        _, lines = self._evaluate('tune64', entries, '--no-prefetch')
+        line = next(line for line in lines if line['name'] == 'tune64')
+        evaluation = line.get('evaluation', {})
+        variants = evaluation.get('variants', [])
+        row = {'cases': len(variants), 'seconds': line['wall_seconds'],
+               'stage_s': stage_seconds(evaluation), 'calls': line.get('calls'),
+               'failed_variants': sum('failure' in variant for variant in variants),
+               'best': variants[0] if variants else None,
+               'held': len(variants) == 64 and 'measurement' in evaluation and line['wall_seconds'] <= 5}
+        if 'failure' in evaluation or 'evaluation' not in line:
+            row['failure'] = json.dumps(evaluation.get('failure') or line)[:500]
+        return row
+
+    def two_gpu(self):
+        devices = [name for name in pathlib.Path('/dev').glob('nvidia[0-9]*')]
+        if len(devices) < 2:
+            return None
+        entries = []
+        for problem in sorted((ROOT / 'examples/problems').glob('*.py')):
+            graph = self._trace(problem)
+            for i, text in enumerate(self._engine.variations(graph, 4)):
+                entries.append(self._entry(problem, text, f'{problem.stem}-{i}', {}))
+        alone, _ = self._evaluate('one', entries, device='cuda:0')
+        both = [self._start('two-0', entries, device='cuda:0'), self._start('two-1', entries, device='cuda:1')]
+        rates = [self._finish(run)[0]['evaluations_per_hour'] for run in both]
+        return {'cases': len(entries), 'one_per_second': alone['evaluations_per_hour'] / 3600,
+                'two_per_second': sum(rates) / 3600, 'ratio': sum(rates) / alone['evaluations_per_hour'],
+                'held': sum(rates) >= 1.9 * alone['evaluations_per_hour']}
+
+    # Their means.
+
+    def _kernelbench_problem(self, number):
+        folder = self._options.kernelbench / 'KernelBench/level1'
+        found = sorted(folder.glob(f'{number}_*.py'))
+        if not found:
+            raise EngineError(f'{folder} has no problem {number}')
+        return found[0].resolve()
+
+    def _trace(self, problem):
+        graph = self._work / f'{problem.stem}.json'
+        if not graph.exists():
+            self._engine.trace(problem, graph)
+        return graph
+
+    def _entry(self, problem, text, name, options):
+        program = self._work / f'{name}{self._suffix}'
+        program.write_text(text)
+        return {'name': name, 'problem': str(problem), 'program': str(program), 'options': options}
+
+    def _evaluate(self, name, entries, *flags, device=None):
+        return self._finish(self._start(name, entries, *flags, device=device))
+
+    def _start(self, name, entries, *flags, device=None):
+        folder = self._work / name
+        folder.mkdir(exist_ok=True)
+        manifest, verdicts = folder / 'manifest.jsonl', folder / 'verdicts.jsonl'
+        manifest.write_text(''.join(json.dumps(entry) + '\n' for entry in entries))
+        command = [str(self._options.bin / 'mtmc-evaluate'), '--manifest', str(manifest), '--json', str(verdicts),
+                   '--device', device or self._options.device, '--python', self._python,
+                   '--scratch', str(folder / 'scratch'), *flags]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return process, verdicts
+
+    def _finish(self, run):
+        process, verdicts = run
+        try:
+            out, error = process.communicate(timeout=self._options.part_timeout)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            out, error = process.communicate(timeout=30)
+        if not out.strip():
+            raise EngineError(f'mtmc-evaluate: {error[-1500:]}')
+        lines = [json.loads(line) for line in verdicts.read_text().splitlines()]
+        return json.loads(out), lines
+
+
+# Enough to get through every stage.
+FAST = {'min_samples': 5, 'max_noise_ratio': 0.5, 'hidden_seeds': 1, 'omit_profile': True,
+        'omit_confirmation': True}
+
+
+def stage_seconds(evaluation):
+    def seconds(time_text):
+        clock = time_text.rstrip('Z').split('T')[1]
+        hours, minutes, rest = clock.split(':')
+        return int(hours) * 3600 + int(minutes) * 60 + float(rest)
+
+    return {span['stage'].removeprefix('STAGE_').lower():
+            results.rounded(seconds(span['end_time']) - seconds(span['start_time']))
+            for span in evaluation.get('spans', [])}
+
+
+def summarize(rows):
+    by_check = {row['check']: row for row in rows}
+    ours = by_check.get('candidates', {})
+    theirs = by_check.get('kernelbench', {})
+    summary = {'build_ms_p50': by_check.get('build', {}).get('p50_ms'),
+               'overhead_ms_p50': ours.get('overhead_ms_p50'),
+               'candidates_per_hour': ours.get('candidates_per_hour'),
+               'device_busy_ratio': ours.get('device_busy_ratio'),
+               'tune64_s': by_check.get('tune64', {}).get('seconds'),
+               'two_gpu_ratio': by_check.get('two_gpu', {}).get('ratio')}
+    if ours.get('seconds_per_candidate') and theirs.get('seconds_per_candidate'):
+        summary['candidates_per_hour_ratio'] = theirs['seconds_per_candidate'] / ours['seconds_per_candidate']
+    return results.without_absent(summary)
+
+
+def run(options, work):
+    benchmark = Benchmark(options, work)
+    file = results.ResultFile(options.json, {'command': 'scripts/benchmarking/throughput.py'}, summarize,
+                              resumes=True)
+    for part in options.only.split(','):
+        begin = time.monotonic()
+        try:
+            row = getattr(benchmark, part)()
+        except (EngineError, OSError, subprocess.SubprocessError, ValueError, StopIteration) as error:
+            row = {'held': False, 'failure': f'{type(error).__name__}: {error}'[:1500]}
+        if row is None:
+            print(f'{part}: needs two devices')
+            continue
+        row = {'check': part, **row, 'part_s': time.monotonic() - begin}
+        file.put(row, ('check',))
+        print(json.dumps(results.without_absent(row)), flush=True)
+    print(json.dumps(summarize(file.rows), indent=2))
+    return 0 if all(row['held'] for row in file.rows) else 1
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--bin', required=True, type=pathlib.Path, help='folder of mtmc-evaluate and mtmc-engine')
+    parser.add_argument('--json', required=True, type=pathlib.Path, help='results file; rows of other parts are kept')
+    parser.add_argument('--kernelbench', type=pathlib.Path, help="KernelBench's checkout")
+    parser.add_argument('--only', default=','.join(PARTS), help='parts to run')
+    parser.add_argument('--device', default='cuda:0', help='cuda:N or opencl:N')
+    parser.add_argument('--programs', type=int, default=16, help='programs per problem in `candidates`')
+    parser.add_argument('--part-timeout', type=float, default=240, help='longest time of one mtmc-evaluate in seconds')
+    parser.add_argument('--python', default=os.environ.get('MTMC_PYTHON'), help='interpreter that has PyTorch')
+    options = parser.parse_args()
+    unknown = set(options.only.split(',')) - set(PARTS)
+    if unknown:
+        parser.error(f'unknown parts: {", ".join(sorted(unknown))}')
+    if options.kernelbench is None:
+        options.only = ','.join(part for part in options.only.split(',') if part not in ('candidates', 'kernelbench'))
+    options.bin = options.bin.resolve()
+    with tempfile.TemporaryDirectory(prefix='mtmc-throughput-') as folder:
+        return run(options, pathlib.Path(folder))
+
+
+if __name__ == '__main__':
+    sys.exit(main())
