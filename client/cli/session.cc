@@ -62,6 +62,7 @@ LocalStack::Options LocalStackOptions(const StackOptions& stack) {
   options.log_dir = options.data_dir / "logs";
   options.stack_file = StackFile();
   options.device = stack.device;
+  options.has_all_devices = stack.has_all_devices;
   options.python = stack.python;
   options.policy_model = stack.policy_model;
   return options;

@@ -22,6 +22,7 @@ struct CommonOptions {
 // Options of a local stack that a command may start.
 struct StackOptions {
   std::string device = "auto";
+  bool has_all_devices = false;
   std::string python;
   std::string data_dir;
   std::string policy_model;

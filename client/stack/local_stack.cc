@@ -162,9 +162,13 @@ absl::Status LocalStack::StartAll() {
       start({"mtmc-coordinator",
              {"--data-dir", options_.data_dir.string(), "--policy", policy, "--gateway", gateway},
              options_.listen}));
-  std::vector<std::string> worker = {"--coordinator", endpoint_,
-                                     "--device",      options_.device,
-                                     "--scratch",     (options_.data_dir / "scratch").string()};
+  std::vector<std::string> worker = {"--coordinator", endpoint_, "--scratch",
+                                     (options_.data_dir / "scratch").string()};
+  if (options_.has_all_devices) {
+    worker.push_back("--all-devices");
+  } else {
+    worker.insert(worker.end(), {"--device", options_.device});
+  }
   if (!options_.python.empty()) worker.insert(worker.end(), {"--python", options_.python});
   MTMC_RETURN_IF_ERROR(start({"mtmc-worker", worker, ""}).status());
   const nlohmann::json stack = {{"endpoint", endpoint_}, {"pid", ::getpid()}};

@@ -12,7 +12,7 @@
 namespace mtmc::client {
 
 // The daemons of one machine as child processes on loopback: policy service and
-// gateway first, then the coordinator that calls them, then one worker.
+// gateway first, then the coordinator that calls them, then the worker.
 //
 //   coordinator <- worker        data_dir/mtmc.db, data_dir/artifacts
 //     |     |
@@ -33,6 +33,8 @@ class LocalStack {
     std::string listen = "127.0.0.1:0";
     // `auto`, `opencl:0`, `cuda:0`.
     std::string device = "auto";
+    // A worker for each device instead; `device` is not used then.
+    bool has_all_devices = false;
     // Interpreter with PyTorch; empty probes the usual places.
     std::string python;
     // Folder of a language model for the policy; empty serves `rules` only.
