@@ -54,6 +54,8 @@ void AddJobOptions(CLI::App& app, JobOptions& job) {
   app.add_option("--baseline", job.baselines, "eager, eager_tf32, eager_autocast, compile, compile_max_autotune; the first one counts")
       ->capture_default_str();
   app.add_option("--worker", job.worker, "only this worker");
+  app.add_option("--min-isolation", job.min_isolation,
+                 "least isolation of the worker: process, restricted or confined");
   app.add_option("--trials", job.max_trials, "most trials; 0 is the coordinator's default")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--steps", job.max_steps, "most steps of one rollout; 0 is the default, 8")

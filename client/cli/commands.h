@@ -19,6 +19,8 @@ struct JobOptions {
   std::string policy = "rules";
   std::string coder = "builtin";
   std::string model;
+  // Least isolation of the worker; empty is whatever it has.
+  std::string min_isolation;
   std::string precision = "kernelbench";
   std::string dialect;
   std::vector<std::string> baselines = {"eager"};

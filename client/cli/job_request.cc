@@ -73,6 +73,13 @@ absl::StatusOr<v1::CreateJobRequest> MakeJobRequest(Api& api, const CommonOption
             v1::Baseline_Parse));
     job.mutable_evaluation()->add_baselines(baseline);
   }
+  if (!options.min_isolation.empty()) {
+    MTMC_ASSIGN_OR_RETURN(
+        const auto isolation,
+        ParseEnum<v1::Isolation>("ISOLATION_", options.min_isolation, "--min-isolation",
+                                 "process, restricted, confined", v1::Isolation_Parse));
+    job.mutable_evaluation()->set_min_isolation(isolation);
+  }
   if (!options.dialect.empty()) {
     MTMC_ASSIGN_OR_RETURN(const auto dialect,
                           ParseEnum<v1::Dialect>("DIALECT_", options.dialect, "--dialect",
