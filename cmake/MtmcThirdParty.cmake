@@ -47,7 +47,11 @@ function(_mtmc_static_target name)
     endif()
   endforeach()
   _mtmc_interface(${name} ${libraries} Threads::Threads)
-  target_link_options(mtmc_third_party_${name} INTERFACE "LINKER:--exclude-libs,ALL")
+  # Clang links its sanitizers as archives, and every library of the process must
+  # find their malloc.
+  if(NOT (MTMC_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang"))
+    target_link_options(mtmc_third_party_${name} INTERFACE "LINKER:--exclude-libs,ALL")
+  endif()
 endfunction()
 
 function(_mtmc_interface name)
