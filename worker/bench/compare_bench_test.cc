@@ -46,7 +46,7 @@ TEST_CASE("A program that takes eight times as long is never FASTER", "[bench]")
   CompareBench bench(candidate, baseline,
                      {.lengths = {2e-3},
                       .slowdowns = {8},
-                      .runs = 2,
+                      .runs = 1,
                       .text = text,
                       .binary = built.response.built(0).binary()});
   const auto cases = bench.Run();
@@ -55,7 +55,7 @@ TEST_CASE("A program that takes eight times as long is never FASTER", "[bench]")
   REQUIRE(cases->size() == 1);
   const CompareCase& one = cases->front();
   CHECK(one.candidate_loops > one.baseline_loops);
-  REQUIRE(one.rows.size() == 2);
+  REQUIRE(one.rows.size() == 1);
   // No more is certain on a processor that does other things too.
   CHECK(one.Count(Outcome::kFaster) == 0);
   CHECK(one.rows[0].result.interval.low <= one.rows[0].result.interval.high);

@@ -127,6 +127,85 @@ TEST_CASE("PlanRunner places inputs at a new address each time", "[opencl]") {
   CHECK(first != second);
 }
 
+TEST_CASE("PlanRunner times on kept inputs where the executed ones lie", "[opencl]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  const Floats ones(1000, 1.0F);
+  const Floats twos(1000, 2.0F);
+  auto runner = bench->Load(kScale, {{"FACTOR", 2}});
+  REQUIRE(runner.ok());
+  InputStore store(*bench->device, int64_t{1} << 20);
+  REQUIRE(*store.Keep(1, (*runner)->program(), {{"x", Bytes(ones)}}));
+  REQUIRE(*store.Keep(2, (*runner)->program(), {{"x", Bytes(twos)}}));
+  REQUIRE_FALSE((*runner)->Execute(*store.Find(1), 0xA5));
+  const void* address = std::get<const Buffer*>((*runner)->FindLaunch(0)->arguments[0])->address();
+  const uint64_t first = *(*runner)->Digest();
+
+  REQUIRE((*runner)->Time(/*is_cold=*/false, store.Find(2)).ok());
+  const Floats on_twos = FirstOutput(**runner);
+  REQUIRE((*runner)->Time(/*is_cold=*/false, store.Find(1)).ok());
+
+  CHECK(on_twos == Floats(1000, 5.0F));
+  CHECK(FirstOutput(**runner) == Floats(1000, 3.0F));
+  CHECK(*(*runner)->Digest() == first);
+  CHECK(std::get<const Buffer*>((*runner)->FindLaunch(0)->arguments[0])->address() == address);
+  CHECK_FALSE((*runner)->CheckMemory());
+}
+
+TEST_CASE("A timed execution starts from poison", "[opencl]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  // Writes half of its output, and what it found in the other half is not zero.
+  const std::string text = R"(//@ mtmc 1 opencl
+//@ input  x f32[64]
+//@ output y f32[64]
+//@ launch half_of grid=1 block=32 args=(x, y)
+__kernel void half_of(__global const float* x, __global float* y) {
+  y[get_global_id(0)] = x[0];
+}
+)";
+  auto runner = bench->Load(text);
+  REQUIRE(runner.ok());
+  REQUIRE_FALSE((*runner)->Execute({{"x", Bytes(Floats(64, 1.0F))}}, 0));
+  REQUIRE(FirstOutput(**runner)[40] == 0.0F);
+
+  REQUIRE((*runner)->Time(/*is_cold=*/false).ok());
+
+  CHECK(FirstOutput(**runner)[0] == 1.0F);
+  CHECK_FALSE(FirstOutput(**runner)[40] == 0.0F);
+}
+
+TEST_CASE("InputStore refuses what does not fit", "[opencl]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  const Floats x(1000, 1.0F);
+  const Floats z(1000, 3.0F);
+  auto runner = bench->Load(kScale, {{"FACTOR", 2}});
+  REQUIRE(runner.ok());
+  InputStore store(*bench->device, 9000);
+
+  CHECK(*store.Keep(1, (*runner)->program(), {{"x", Bytes(x)}}));
+  CHECK(*store.Keep(2, (*runner)->program(), {{"x", Bytes(z)}}));
+  CHECK_FALSE(*store.Keep(3, (*runner)->program(), {{"x", Bytes(Floats(1000, 4.0F))}}));
+
+  CHECK(store.Find(3) == nullptr);
+  CHECK(store.IsUnseen(1));
+  store.MarkSeen(1);
+  CHECK_FALSE(store.IsUnseen(1));
+}
+
+TEST_CASE("A program gives the same results under load", "[opencl]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  auto runner = bench->Load(kScale, {{"FACTOR", 2}});
+  REQUIRE(runner.ok());
+
+  REQUIRE_FALSE((*runner)->Execute({{"x", Bytes(Floats(1000, 1.0F))}}, 0, /*under_load=*/true));
+
+  CHECK(FirstOutput(**runner) == Floats(1000, 3.0F));
+  CHECK((*runner)->executed_seconds() == 0);
+}
+
 TEST_CASE("A write outside a buffer is found", "[opencl]") {
   auto bench = Bench::Find();
   if (!bench) return;

@@ -61,7 +61,8 @@ class Bench {
     return reply.response;
   }
 
-  Reply<v1::RunnerResponse> Execute(const Floats& x, absl::Duration timeout = absl::Seconds(30)) {
+  Reply<v1::RunnerResponse> Execute(const Floats& x, absl::Duration timeout = absl::Seconds(30),
+                                    int64_t keep_as = 0, bool keep_only = false) {
     const std::string path = folder_.path() / "inputs.bin";
     auto mapping = SharedMapping::Create(path, static_cast<int64_t>(x.size() * sizeof(float)));
     REQUIRE(mapping.ok());
@@ -71,6 +72,8 @@ class Bench {
     tensor.set_name("x");
     tensor.mutable_file()->set_path(path);
     request.mutable_execute()->set_poison(0xA5);
+    request.mutable_execute()->set_keep_as(keep_as);
+    request.mutable_execute()->set_keep_only(keep_only);
     return runner.Call(request, timeout);
   }
 
@@ -132,6 +135,37 @@ TEST_CASE("A program is built in one process and run in another", "[runner]") {
   CHECK(timed.response.timed().samples_seconds_size() == 5);
   REQUIRE(profiled.response.profile().kernels_size() == 1);
   CHECK(profiled.response.profile().kernels(0).kernel() == "f");
+}
+
+TEST_CASE("Inputs that were never executed come last, once", "[runner]") {
+  auto bench = Bench::Start();
+  if (!bench) return;
+  REQUIRE_FALSE(bench->Load(Program("y[i] = 2 * x[i];")).has_failure());
+  const auto first = bench->Execute(Floats(256, 1.0F), absl::Seconds(30), 1);
+  const auto second = bench->Execute(Floats(256, 2.0F), absl::Seconds(30), 2);
+  const auto unseen = bench->Execute(Floats(256, 3.0F), absl::Seconds(30), 3, /*keep_only=*/true);
+
+  v1::RunnerRequest time;
+  time.mutable_time()->set_samples(12);
+  time.mutable_time()->set_checked_ratio(1);
+  for (const int64_t id : {1, 2, 3, 4}) time.mutable_time()->add_kept(id);
+  const auto timed = bench->runner.Call(time, absl::Seconds(30));
+  v1::RunnerRequest publish;
+  publish.mutable_publish();
+  const auto published = bench->runner.Call(publish, absl::Seconds(30));
+
+  REQUIRE(first.response.outputs().kept() == 1);
+  REQUIRE(unseen.response.outputs().kept() == 3);
+  CHECK(unseen.response.outputs().outputs_size() == 0);
+  REQUIRE(timed.response.timed().checked_size() == 12);
+  for (int i = 0; i < 11; ++i) {
+    const auto& checked = timed.response.timed().checked(i);
+    const auto& expected = checked.kept() == 1 ? first : second;
+    CHECK((checked.kept() == 1 || checked.kept() == 2));
+    CHECK(checked.digest() == expected.response.outputs().digest());
+  }
+  CHECK(timed.response.timed().checked(11).kept() == 3);
+  CHECK(Read(published.response.outputs().outputs(0)) == Floats(256, 6.0F));
 }
 
 TEST_CASE("Published outputs are those of the timed runs", "[runner]") {

@@ -10,28 +10,10 @@
 
 #include "mtmc/v1/reference.pb.h"
 #include "mtmc/v1/runner.pb.h"
+#include "worker/verify/fake_party.h"
 
 namespace mtmc::worker {
 namespace {
-
-// A child whose answers a test writes down as a function.
-template <typename Request, typename Response>
-class FakeParty : public Party<Request, Response> {
- public:
-  using Answer = std::function<Reply<Response>(const Request&)>;
-
-  explicit FakeParty(Answer answer) : answer_(std::move(answer)) {}
-
-  Reply<Response> Call(const Request& request, absl::Duration) override {
-    requests.push_back(request);
-    return answer_(request);
-  }
-
-  std::vector<Request> requests;
-
- private:
-  const Answer answer_;
-};
 
 using FakeRunner = FakeParty<v1::RunnerRequest, v1::RunnerResponse>;
 using FakeReference = FakeParty<v1::ReferenceRequest, v1::ReferenceResponse>;

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/daemon/confirmation.h"
+
+#include <catch2/catch.hpp>
+
+namespace mtmc::worker {
+namespace {
+
+MeasuredSession Session(v1::Comparison::Outcome outcome, double low, double high) {
+  MeasuredSession session;
+  v1::Comparison& comparison = session.comparisons.emplace_back();
+  comparison.set_outcome(outcome);
+  comparison.set_speedup((low + high) / 2);
+  comparison.set_speedup_low(low);
+  comparison.set_speedup_high(high);
+  return session;
+}
+
+v1::Comparison::Outcome AfterBoth(const MeasuredSession& first, const MeasuredSession& second) {
+  v1::Evaluation evaluation;
+  *evaluation.add_comparisons() = first.comparisons.front();
+  Confirm(second, evaluation);
+  CHECK(evaluation.confirmed().speedup() == second.comparisons.front().speedup());
+  return evaluation.comparisons(0).outcome();
+}
+
+constexpr auto kFaster = v1::Comparison::OUTCOME_FASTER;
+constexpr auto kSame = v1::Comparison::OUTCOME_SAME;
+constexpr auto kAmbiguous = v1::Comparison::OUTCOME_AMBIGUOUS;
+
+TEST_CASE("Winners and surprises are measured again", "[daemon]") {
+  CHECK(NeedsConfirmation({}, Session(kFaster, 1.1, 1.2)));
+  CHECK(NeedsConfirmation({}, Session(kAmbiguous, 1, 9)));
+  CHECK_FALSE(NeedsConfirmation({}, Session(kSame, 0.99, 1.01)));
+  v1::EvaluationOptions options;
+  options.set_omit_confirmation(true);
+  CHECK_FALSE(NeedsConfirmation(options, Session(kFaster, 1.1, 1.2)));
+}
+
+TEST_CASE("A second session that agrees changes nothing", "[daemon]") {
+  const MeasuredSession first = Session(kFaster, 1.50, 1.52);
+
+  CHECK(AfterBoth(first, Session(kFaster, 1.51, 1.53)) == kFaster);
+  // Apart, but by less than the noise floor.
+  CHECK(AfterBoth(first, Session(kFaster, 1.53, 1.55)) == kFaster);
+}
+
+TEST_CASE("Sessions that disagree make the comparison ambiguous", "[daemon]") {
+  const MeasuredSession first = Session(kFaster, 1.50, 1.52);
+
+  CHECK(AfterBoth(first, Session(kFaster, 1.60, 1.62)) == kAmbiguous);
+  CHECK(AfterBoth(Session(kFaster, 1.018, 1.03), Session(kSame, 1.0, 1.017)) == kAmbiguous);
+}
+
+TEST_CASE("Kernels that take longer than their plan was timed at are a cheat", "[daemon]") {
+  v1::Profile profile;
+  profile.set_source("cupti");
+  profile.add_kernels()->set_seconds(60e-6);
+  profile.add_kernels()->set_seconds(60e-6);
+  v1::Measurement measurement;
+  measurement.set_is_cold(true);
+  measurement.set_median_seconds(50e-6);
+
+  const auto failure = CheckActivity(profile, measurement);
+  measurement.set_median_seconds(100e-6);
+
+  REQUIRE(failure);
+  CHECK(failure->kind() == v1::Failure::KIND_CHEAT);
+  CHECK_FALSE(CheckActivity(profile, measurement));
+}
+
+}  // namespace
+}  // namespace mtmc::worker

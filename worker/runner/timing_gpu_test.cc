@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What surrounds a sample on a real GPU: prints what everything costs.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <iostream>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
+#include "worker/device/input_store.h"
+#include "worker/runner/gpu_fixture.h"
+
+namespace mtmc::worker {
+namespace {
+
+constexpr int kSamples = 200;
+
+double MedianOf(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Counts what is found of a mark in MEMORY, and leaves the mark there.
+std::string MarkingProgram(const std::string& memory) {
+  return absl::StrReplaceAll(R"(//@ mtmc 1 cuda
+//@ input x f32[256]
+//@ output y f32[64]
+//@ launch look grid=64 block=256 args=(x, y)
+extern "C" __global__ void look(const float* x, float* y) {
+  MEMORY
+  unsigned found = 0;
+  for (int i = FIRST; i < WORDS; i += STEP) found += words[i] == 0x5ca1ab1e;
+  for (int i = FIRST; i < WORDS; i += STEP) words[i] = 0x5ca1ab1e;
+  if (threadIdx.x == 0) y[blockIdx.x] = x[0] * found;
+}
+)",
+                             {{"MEMORY", memory}});
+}
+
+double CountMarks(Gpu& gpu, const std::string& text) {
+  auto plan = gpu.Load(text);
+  INFO((plan.ok() ? "" : plan.failure().message));
+  REQUIRE(plan.ok());
+  const Floats x(256, 1.0F);
+  REQUIRE_FALSE((*plan)->Execute({{"x", Bytes(x)}}, 0));
+  const Floats first = OutputOf(**plan);
+  REQUIRE((*plan)->Time(/*is_cold=*/true).ok());
+  const Floats timed = OutputOf(**plan);
+  std::cout << "   marks at the first execution "
+            << std::accumulate(first.begin(), first.end(), 0.0) << ", when timed "
+            << std::accumulate(timed.begin(), timed.end(), 0.0) << "\n";
+  // There are fewer blocks than multiprocessors, so that none finds what another one
+  // of its launch has left.
+  return std::accumulate(timed.begin(), timed.end(), 0.0);
+}
+
+TEST_CASE("A timed execution finds nothing in shared memory", "[gpu]") {
+  Gpu* gpu = Gpu::Find();
+  if (!gpu) return;
+
+  const std::string text = absl::StrReplaceAll(
+      MarkingProgram("__shared__ volatile unsigned words[WORDS];"),
+      {{"FIRST", "threadIdx.x"}, {"STEP", "256"}, {"WORDS", "12288"}});
+
+  CHECK(CountMarks(*gpu, text) == 0);
+}
+
+TEST_CASE("A timed execution finds nothing in local memory", "[gpu]") {
+  Gpu* gpu = Gpu::Find();
+  if (!gpu) return;
+
+  const std::string text = absl::StrReplaceAll(
+      MarkingProgram("volatile unsigned words[WORDS];"),
+      {{"FIRST", "0"}, {"STEP", "1"}, {"WORDS", "64"}});
+
+  CHECK(CountMarks(*gpu, text) == 0);
+}
+
+constexpr char kShort[] = R"(//@ mtmc 1 cuda
+//@ input x f32[65536]
+//@ output y f32[65536]
+//@ launch scale grid=256 block=256 args=(x, y)
+extern "C" __global__ void scale(const float* x, float* y) {
+  int i = blockIdx.x * 256 + threadIdx.x;
+  y[i] = 2 * x[i];
+}
+)";
+
+TEST_CASE("A sample of a short kernel costs less than half a millisecond", "[gpu]") {
+  Gpu* gpu = Gpu::Find();
+  if (!gpu) return;
+  const bool is_cold = GENERATE(true, false);
+  auto plan = gpu->Load(kShort);
+  REQUIRE(plan.ok());
+  const Floats x(65536, 1.0F);
+  InputStore store(*gpu->backend.device, int64_t{1} << 30);
+  REQUIRE(store.Keep(1, (*plan)->program(), {{"x", Bytes(x)}}).ok());
+  REQUIRE_FALSE((*plan)->Execute(*store.Find(1), 0xA5));
+
+  std::vector<double> seconds;
+  std::vector<double> unseen;
+  std::vector<double> clocks;
+  const absl::Time start = absl::Now();
+  for (int i = 0; i < kSamples; ++i) {
+    auto sample = (*plan)->Time(is_cold, store.Find(1));
+    REQUIRE(sample.ok());
+    seconds.push_back(sample->seconds);
+    unseen.push_back(sample->unseen_seconds);
+    clocks.push_back(sample->clock_hertz);
+  }
+  const double each = absl::ToDoubleSeconds(absl::Now() - start) / kSamples;
+  const absl::Time digest_start = absl::Now();
+  REQUIRE((*plan)->Digest().ok());
+  const double digest = absl::ToDoubleSeconds(absl::Now() - digest_start);
+
+  std::cout << absl::StrFormat(
+      "-- %s: median %.2f us, each %.0f us of wall time, unseen median %.1f us max %.1f us, "
+      "clock %.0f to %.0f MHz, digest %.0f us\n",
+      is_cold ? "cold" : "hot", 1e6 * MedianOf(seconds), 1e6 * each, 1e6 * MedianOf(unseen),
+      1e6 * *std::max_element(unseen.begin(), unseen.end()),
+      1e-6 * *std::min_element(clocks.begin(), clocks.end()),
+      1e-6 * *std::max_element(clocks.begin(), clocks.end()), 1e6 * digest);
+  CHECK(each < 500e-6);
+  CHECK(MedianOf(unseen) < 50e-6);
+  CHECK(clocks.back() > 0);
+  CHECK_FALSE((*plan)->CheckMemory());
+}
+
+TEST_CASE("The scrub costs less than a quarter of a millisecond", "[gpu]") {
+  Gpu* gpu = Gpu::Find();
+  if (!gpu) return;
+  Device& device = *gpu->backend.device;
+  REQUIRE_FALSE(device.Scrub());
+  REQUIRE_FALSE(device.Synchronize());
+
+  const absl::Time start = absl::Now();
+  for (int i = 0; i < kSamples; ++i) REQUIRE_FALSE(device.Scrub());
+  REQUIRE_FALSE(device.Synchronize());
+  const double each = absl::ToDoubleSeconds(absl::Now() - start) / kSamples;
+
+  std::cout << absl::StrFormat("-- scrub: %.1f us\n", 1e6 * each);
+  CHECK(each < 250e-6);
+}
+
+// A sum over 16 MB with loads of a cache policy.
+std::string SumProgram(const std::string& load) {
+  return absl::StrReplaceAll(R"(//@ mtmc 1 cuda
+//@ input x f32[4194304]
+//@ output y f32[1024]
+//@ launch sum grid=1024 block=256 args=(x, y)
+extern "C" __global__ void sum(const float* x, float* y) {
+  float total = 0;
+  for (int i = blockIdx.x * 4096 + threadIdx.x; i < (blockIdx.x + 1) * 4096; i += 256) {
+    float v;
+    asm volatile("LOAD %0, [%1];" : "=f"(v) : "l"(x + i));
+    total += v;
+  }
+  for (int k = 16; k > 0; k /= 2) total += __shfl_down_sync(~0u, total, k);
+  if (threadIdx.x == 0) y[blockIdx.x] = total;
+}
+)",
+                             {{"LOAD", load}});
+}
+
+TEST_CASE("Lines that a kernel wants to keep in L2 are flushed too", "[gpu]") {
+  Gpu* gpu = Gpu::Find();
+  if (!gpu) return;
+  const Floats x(4194304, 1.0F);
+  double medians[2] = {};
+  int index = 0;
+  for (const char* load : {"ld.global.f32", "ld.global.L2::evict_last.f32"}) {
+    auto plan = gpu->Load(SumProgram(load));
+    INFO((plan.ok() ? "" : plan.failure().message));
+    REQUIRE(plan.ok());
+    REQUIRE_FALSE((*plan)->Execute({{"x", Bytes(x)}}, 0));
+    std::vector<double> cold;
+    std::vector<double> hot;
+    for (int i = 0; i < 41; ++i) cold.push_back((*plan)->Time(true)->seconds);
+    for (int i = 0; i < 41; ++i) hot.push_back((*plan)->Time(false)->seconds);
+    std::cout << absl::StrFormat("-- %s: cold %.2f us, hot %.2f us\n", load, 1e6 * MedianOf(cold),
+                                 1e6 * MedianOf(hot));
+    medians[index++] = MedianOf(cold);
+  }
+
+  CHECK(medians[1] > 0.8 * medians[0]);
+}
+
+// Every block waits for all others, one for each multiprocessor and more.
+constexpr char kBarrier[] = R"(//@ mtmc 1 cuda
+//@ input x f32[256]
+//@ buffer n i32[1]
+//@ output y f32[256]
+//@ launch zero grid=1 block=32 args=(n)
+//@ launch meet grid=256 block=64 args=(x, n, y)
+extern "C" __global__ void zero(int* n) { if (threadIdx.x == 0) *n = 0; }
+extern "C" __global__ void meet(const float* x, int* n, float* y) {
+  if (threadIdx.x == 0) {
+    atomicAdd(n, 1);
+    while (atomicAdd(n, 0) < 256) {}
+    y[blockIdx.x] = x[blockIdx.x] + 1;
+  }
+}
+)";
+
+TEST_CASE("A program whose blocks wait for each other ends under load", "[gpu]") {
+  Gpu* gpu = Gpu::Find();
+  if (!gpu) return;
+  auto plan = gpu->Load(kBarrier);
+  REQUIRE(plan.ok());
+  const Floats x(256, 1.0F);
+
+  const absl::Time start = absl::Now();
+  const MaybeFailure failure = (*plan)->Execute({{"x", Bytes(x)}}, 0, /*under_load=*/true);
+
+  std::cout << absl::StrFormat("-- under load: %.2f ms\n",
+                               absl::ToDoubleMilliseconds(absl::Now() - start));
+  CHECK_FALSE(failure);
+  CHECK(OutputOf(**plan) == Floats(256, 2.0F));
+}
+
+}  // namespace
+}  // namespace mtmc::worker
