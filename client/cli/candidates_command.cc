@@ -10,6 +10,7 @@
 #include "client/cli/job_view.h"
 #include "client/cli/line_diff.h"
 #include "client/cli/output.h"
+#include "client/cli/profile_view.h"
 #include "client/cli/winner.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
@@ -64,21 +65,6 @@ void PrintErrors(const v1::Evaluation& evaluation) {
   }
 }
 
-void PrintProfile(const v1::Profile& profile) {
-  if (profile.kernels().empty()) return;
-  std::cout << "\n" << Bold("profile") << " (" << profile.source() << ")\n";
-  Table table({"kernel", ">time", ">share", ">blocks", ">threads", ">registers", ">shared"});
-  for (const v1::KernelActivity& kernel : profile.kernels()) {
-    table.AddRow({kernel.kernel(), FormatSeconds(kernel.seconds()),
-                  absl::StrFormat("%.0f %%", 100 * kernel.share_ratio()),
-                  absl::StrCat(kernel.blocks()), absl::StrCat(kernel.threads_per_block()),
-                  absl::StrCat(kernel.registers_per_thread()),
-                  absl::StrCat(kernel.shared_memory_bytes())});
-  }
-  table.Print(std::cout);
-  if (!profile.summary().empty()) std::cout << profile.summary() << "\n";
-}
-
 void PrintDecision(const v1::Decision& decision) {
   if (decision.choices().empty()) return;
   std::cout << "\n"
@@ -111,7 +97,7 @@ absl::StatusOr<ExitCode> Show(const CandidatesOptions& options) {
   }
   PrintErrors(evaluation);
   PrintDecision(candidate.decision());
-  PrintProfile(evaluation.profile());
+  PrintProfile(evaluation.profile(), std::cout);
   if (candidate.program().sha256().empty()) return kExitOk;
   MTMC_ASSIGN_OR_RETURN(const std::string program, session.api->Download(candidate.program()));
   std::cout << "\n" << Bold("program") << "\n" << program;
