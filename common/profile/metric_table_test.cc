@@ -4,7 +4,10 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <set>
+#include <string>
 
 namespace mtmc::profile {
 namespace {
@@ -82,6 +85,16 @@ TEST_CASE("The counter sets are disjoint", "[profile]") {
   }
   CHECK(names.size() == total);
   CHECK(total > 25);
+}
+
+TEST_CASE("The documentation lists every metric with its meaning", "[profile]") {
+  std::ifstream file(MTMC_TEST_DATA "/profile.md");
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  for (const Metric& metric : MetricTable()) {
+    const std::string row = "| `" + std::string(metric.name) + "` | " + std::string(metric.meaning);
+    INFO(row);
+    CHECK(text.find(row) != std::string::npos);
+  }
 }
 
 }  // namespace
