@@ -183,11 +183,16 @@ class ProgramParser {
         Report(line_, Concat("tune parameter ", parameter.name, " lists ", *value, " twice"));
         return false;
       }
+      if (parameter.values.size() == kMaxTuneValues) {
+        Report(line_, Concat("tune parameter ", parameter.name, " has more than ", kMaxTuneValues,
+                             " values"));
+        return false;
+      }
       parameter.values.push_back(*value);
     }
-    if (parameter.values.empty() || parameter.values.size() > kMaxTuneValues) {
-      Report(line_, Concat("tune parameter ", parameter.name, " has ", parameter.values.size(),
-                           " values, must have 1 to ", kMaxTuneValues));
+    if (parameter.values.empty()) {
+      Report(line_, Concat("tune parameter ", parameter.name, " has 0 values, must have 1 to ",
+                           kMaxTuneValues));
       return false;
     }
     return true;

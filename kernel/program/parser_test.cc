@@ -125,6 +125,13 @@ TEST_CASE("ParseProgram names the line that is wrong", "[program]") {
   CHECK_THAT(FirstDiagnostic(c.directives), Contains(c.expected));
 }
 
+TEST_CASE("ParseProgram gives up on endless tune lists at once", "[program]") {
+  std::string directive = "//@ tune N =";
+  for (int i = 0; i < 150000; ++i) directive += " " + std::to_string(i);
+
+  CHECK_THAT(FirstDiagnostic(directive), Contains("has more than 64 values"));
+}
+
 TEST_CASE("ParseProgram wants its header first", "[program]") {
   const std::string text = GENERATE("", "void f() {}", "//@ input x f32[1]", "//@ mtmc",
                                     "//@ mtmc 2 cuda", "//@ mtmc 1 metal");

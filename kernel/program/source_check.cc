@@ -70,21 +70,43 @@ class SplicedText {
   std::vector<int> lines_;
 };
 
-// Index after the blanks and block comments at `at`.
-size_t SkipBlanks(std::string_view text, size_t at) {
-  while (at < text.size()) {
-    if (IsBlank(text[at])) {
-      ++at;
-    } else if (text.substr(at, 2) == "/*") {
-      const size_t end = text.find("*/", at + 2);
-      if (end == std::string_view::npos) return text.size();
-      at = end + 2;
-    } else {
-      break;
-    }
+// Finds the ends of blanks and block comments, in linear time for positions that
+// grow.
+class BlankSkipper {
+ public:
+  explicit BlankSkipper(std::string_view text) : text_(text) {}
+
+  // Index after the blanks and block comments at `at`.
+  size_t Skip(size_t at) {
+    at = SkipPlain(at);
+    if (text_.substr(at, 2) != "/*") return at;
+    if (comment_end_ < at + 4) comment_end_ = EndOfComment(at);
+    if (comment_end_ == skipped_from_) return skipped_to_;
+    size_t end = SkipPlain(comment_end_);
+    while (text_.substr(end, 2) == "/*") end = SkipPlain(EndOfComment(end));
+    skipped_from_ = comment_end_;
+    skipped_to_ = end;
+    return end;
   }
-  return at;
-}
+
+ private:
+  size_t SkipPlain(size_t at) const {
+    while (at < text_.size() && IsBlank(text_[at])) ++at;
+    return at;
+  }
+
+  size_t EndOfComment(size_t at) const {
+    const size_t end = text_.find("*/", at + 2);
+    return end == std::string_view::npos ? text_.size() : end + 2;
+  }
+
+  const std::string_view text_;
+  // After the first `*/` behind the last comment that was looked at.
+  size_t comment_end_ = 0;
+  // The last comment's end, and where the blanks and comments behind it end.
+  size_t skipped_from_ = 0;
+  size_t skipped_to_ = 0;
+};
 
 std::string_view WordAt(std::string_view text, size_t at) {
   size_t end = at;
@@ -151,10 +173,15 @@ class SourceChecker {
   // compiler to say, and none needs to name a file outside.
   void CheckInclusions() {
     const std::string_view text = spliced_.text();
+    BlankSkipper blanks(text);
+    // Only blanks, or the end of a comment, stand before on this line.
+    bool is_line_start = true;
     for (size_t at = 0; at < text.size(); ++at) {
-      const bool is_digraph = text.substr(at, 2) == "%:" && IsLineStart(at);
+      const bool is_digraph = is_line_start && text.substr(at, 2) == "%:";
+      const bool is_comment_end = text[at] == '/' && at > 0 && text[at - 1] == '*';
+      is_line_start = text[at] == '\n' || is_comment_end || (is_line_start && IsBlank(text[at]));
       if (text[at] != '#' && !is_digraph) continue;
-      const size_t word_at = SkipBlanks(text, at + (is_digraph ? 2 : 1));
+      const size_t word_at = blanks.Skip(at + (is_digraph ? 2 : 1));
       const std::string_view word = WordAt(text, word_at);
       if (is_digraph && !word.empty()) {
         Report(spliced_.line(at), "the digraph `%:` is refused; write `#`");
@@ -162,35 +189,23 @@ class SourceChecker {
       if (word == "include_next" || word == "import" || word == "embed") {
         Report(spliced_.line(at), Concat("`#", word, "` is refused"));
       } else if (word == "include") {
-        CheckInclude(word_at + word.size(), spliced_.line(at));
+        CheckInclude(blanks.Skip(word_at + word.size()), spliced_.line(at));
       }
     }
-    for (size_t at = text.find("__has_"); at != std::string_view::npos;
-         at = text.find("__has_", at + 1)) {
-      const std::string_view word = WordAt(text, at);
-      if (word.substr(0, 13) == "__has_include" || word == "__has_embed") {
-        Report(spliced_.line(at), Concat("`", word, "` is refused: it would tell about the host"));
-      }
+    for (const std::string_view probe : {"__has_include", "__has_embed"}) {
+      const size_t at = text.find(probe);
+      if (at == std::string_view::npos) continue;
+      Report(spliced_.line(at), Concat("`", probe, "` is refused: it would tell about the host"));
     }
   }
 
-  // Only blanks, or the end of a comment, stand before `at` on its line.
-  bool IsLineStart(size_t at) const {
-    std::string_view before = spliced_.text().substr(0, at);
-    if (const size_t newline = before.rfind('\n'); newline != std::string_view::npos) {
-      before.remove_prefix(newline + 1);
-    }
-    before = Trim(before);
-    return before.empty() ||
-           before.substr(before.size() - std::min<size_t>(2, before.size())) == "*/";
-  }
-
+  // `at` is where the file's name begins.
   void CheckInclude(size_t at, int line) {
     if (dialect_ == Dialect::kOpenCl) {
       return Report(line, "an opencl source includes no files; paste what it needs");
     }
     const std::string_view text = spliced_.text();
-    const std::string_view path = IncludedFile(text.substr(SkipBlanks(text, at)));
+    const std::string_view path = IncludedFile(text.substr(at));
     if (!IsPlainRelative(path)) {
       Report(line,
              "`#include` takes a plain name such as <cuda_fp16.h>, no macro and no path "

@@ -68,6 +68,23 @@ TEST_CASE("CheckSource refuses spellings that hide lines", "[program]") {
   CHECK(Check("#define A \\\n  1\n const char* s = \"\\ \";\n") == "");
 }
 
+TEST_CASE("CheckSource takes time in proportion to the text", "[program]") {
+  const auto repeat = [](const std::string& part) {
+    std::string text;
+    while (text.size() < size_t{1} << 18) text += part;
+    return text;
+  };
+
+  // Each took minutes when comments were searched anew from every position.
+  for (const std::string& text :
+       {repeat("#/*"), repeat("#/*") + "*/" + repeat("/**/"), repeat("%:"), repeat("R\""),
+        repeat("__has_"), repeat("/*#*/"), repeat("#include/*")}) {
+    CheckSource(text, Dialect::kCuda);
+    CheckSource(text, Dialect::kOpenCl);
+    FindKernels(text, Dialect::kCuda);
+  }
+}
+
 TEST_CASE("CheckCharacters refuses what readers and compilers see differently", "[program]") {
   CHECK(CheckCharacters("int a;\r\n\t// \xc3\xa9, \xe2\x80\x94\n").empty());
   CHECK(CheckCharacters("int a; // b\rint c;\n").size() == 1);

@@ -88,13 +88,15 @@ class Lexer {
   // `R"tag( ... )tag"`; `prefix` bytes stand before the first quote.
   void RawString(size_t prefix) {
     const size_t begin = at_ + prefix + 1;
-    const size_t open = source_.find('(', begin);
     // The standard allows 16 bytes of tag.
-    if (open == std::string_view::npos || open - begin > 16) {
+    const std::string_view tag = source_.substr(begin, 17);
+    const size_t length = tag.find('(');
+    if (length == std::string_view::npos) {
       Add(SourceToken::Kind::kString, prefix + 1);
       return;
     }
-    const std::string closing = ")" + std::string(source_.substr(begin, open - begin)) + "\"";
+    const size_t open = begin + length;
+    const std::string closing = ")" + std::string(tag.substr(0, length)) + "\"";
     const size_t end = source_.find(closing, open);
     Add(SourceToken::Kind::kString,
         end == std::string_view::npos ? source_.size() - at_ : end + closing.size() - at_);
