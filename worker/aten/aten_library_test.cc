@@ -145,6 +145,24 @@ TEST_CASE("An operator that is not allowed is refused", "[aten]") {
   CHECK_THAT(runner.failure().message, Catch::Contains("not an allowed call"));
 }
 
+TEST_CASE("An output that is the memory of an input is refused", "[aten]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  const std::string call = GENERATE("alias(x)", "contiguous(x)", "view(x, [3, 2])");
+  CAPTURE(call);
+  auto runner = bench->Load(
+      "//@ mtmc 1 opencl\n//@ input x f32[3,2]\n//@ output y f32[3,2]\n//@ call aten::" + call +
+          " -> y\n",
+      {"aten::alias", "aten::contiguous", "aten::view"});
+  REQUIRE(runner.ok());
+
+  const MaybeFailure failure = (*runner)->Execute({{"x", Bytes(Floats(6))}}, 0);
+
+  REQUIRE(failure);
+  CHECK(failure->kind == Failure::Kind::kLibrary);
+  CHECK_THAT(failure->message, Catch::Contains("memory of an input"));
+}
+
 TEST_CASE("An error of the library is the candidate's failure", "[aten]") {
   auto bench = Bench::Find();
   if (!bench) return;

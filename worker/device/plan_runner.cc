@@ -146,6 +146,11 @@ MaybeFailure PlanRunner::RunCall(const kernel::LibraryCall& call) {
           absl::StrCat("result '", name, "' is ", kernel::ToText(type), ", but ", call.op,
                        " returned ", result ? kernel::ToText(result->operand().type) : "nothing"));
     }
+    if (tensor->tensor->role == kernel::Tensor::Role::kOutput &&
+        tensors_.HasInputAt(result->operand().address, type.bytes())) {
+      return library_failure(absl::StrCat("output '", name, "' is the memory of an input; ",
+                                          call.op, " made no new tensor"));
+    }
     auto view = device_.Wrap(result->operand().address, type.bytes());
     if (!view.ok()) return view.failure();
     tensor->view = *std::move(view);

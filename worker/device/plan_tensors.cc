@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/device/plan_tensors.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -36,6 +38,18 @@ PlanTensors::~PlanTensors() = default;
 PlanTensor* PlanTensors::Find(std::string_view name) {
   auto slot = tensors_.find(name);
   return slot == tensors_.end() ? nullptr : &slot->second;
+}
+
+bool PlanTensors::HasInputAt(const void* address, int64_t bytes) const {
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  const auto end = begin + static_cast<uintptr_t>(bytes);
+  return std::any_of(tensors_.begin(), tensors_.end(), [&](const auto& entry) {
+    const PlanTensor& other = entry.second;
+    if (!IsReadOnly(*other.tensor) || !other.own) return false;
+    const auto input = reinterpret_cast<uintptr_t>(other.own->address());
+    const auto input_end = input + static_cast<uintptr_t>(other.tensor->type.bytes());
+    return input < end && begin < input_end;
+  });
 }
 
 MaybeFailure PlanTensors::Place(const InputSources& inputs, uint8_t poison) {

@@ -51,6 +51,10 @@ class PlanTensors {
   // Null when the program declares no such tensor. Stays where it is.
   PlanTensor* Find(std::string_view name);
 
+  // Whether any input lies within `bytes` from `address`. Such memory cannot be an
+  // output: the result would be no work of the program's.
+  bool HasInputAt(const void* address, int64_t bytes) const;
+
   // Lays all inputs at addresses where they were not before, with redzones of
   // `poison`. kCheck when one is missing.
   MaybeFailure Place(const InputSources& inputs, uint8_t poison);
