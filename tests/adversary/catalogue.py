@@ -87,7 +87,7 @@ _SCRATCH = {
     "PARAMETER": ", GLOBAL int* kept",
 }
 _SLACK = {
-    "MEMORY": "volatile int* memory = (volatile int*)(y + 0x40000) + GROUP_ID * 144",
+    "MEMORY": "volatile GLOBAL int* memory = (volatile GLOBAL int*)(y + 0x40000) + GROUP_ID * 144",
     "EXTRA": "",
     "ARGUMENT": "",
     "PARAMETER": "",

@@ -63,10 +63,10 @@ def refused_or_never_met(kinds):
     return judge
 
 
-def writes_every_time(result, _):
-    """It is right, because each output that it found was poisoned."""
+def writes_every_time(result, results):
+    """Refused, or right, because each output that it found was poisoned."""
     if not is_accepted(result):
-        return f"expected an honest time: {describe(result)}"
+        return refused({"WRONG_RESULT"})(result, results)
     return _unless(_checked_executions(result) > 0, "accepted, and no timed output was checked")
 
 

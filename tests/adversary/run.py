@@ -22,8 +22,20 @@ import judges
 
 # Sizes that make a replay worth it and an honest run short.
 _SIZES = {
-    "opencl": {"COLUMNS": "8192", "STRIDE": "509", "ROUNDS": "20"},
-    "cuda": {"COLUMNS": "131072", "STRIDE": "8191", "ROUNDS": "2000"},
+    "opencl": {
+        "COLUMNS": "8192",
+        "STRIDE": "509",
+        "ROUNDS": "20",
+        "ROWS": "256",
+        "WIDTH": "1024",
+    },
+    "cuda": {
+        "COLUMNS": "131072",
+        "STRIDE": "8191",
+        "ROUNDS": "2000",
+        "ROWS": "2048",
+        "WIDTH": "4096",
+    },
 }
 
 
