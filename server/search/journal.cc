@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/string_view.h"
 #include "common/rpc/error.h"
 #include "google/protobuf/util/time_util.h"
 #include "server/store/job_store.h"
@@ -161,6 +163,12 @@ awaitable<absl::Status> Journal::Save(store::Write write, Interruption& interrup
     const absl::Status status = Commit(write);
     if (status.ok() || !IsPassing(status)) co_return status;
     if (interruption.is_set()) co_return absl::CancelledError("interrupted");
+    if (backoff == options_.min_backoff) {
+      base::Log(base::LogLevel::kWarning, "a job waits for the store",
+                {{"job", name_},
+                 {"reason", rpc::ErrorReason(status)},
+                 {"message", base::ToStd(status.message())}});
+    }
     co_await Pause(tools_.loop, interruption, backoff);
     backoff = std::min(2 * backoff, options_.max_backoff);
   }

@@ -2,12 +2,14 @@
 """Hosts on which something is missing, taken or full: one message that says what
 to do, the documented exit code, and nothing left behind."""
 
+import hashlib
 import os
 import socket
 
 import contract
 import grpc
 import problems
+import processes
 import pytest
 import stack as stacks
 
@@ -135,6 +137,60 @@ def test_a_full_disk_refuses_new_work_and_keeps_the_old(host, coordinator, limit
     listed = client.call("JobService", "ListJobs", parent="projects/default", page_size=500).jobs
     assert sorted(job.name.rpartition("/")[2] for job in listed) == sorted(created)
     assert host.run("--endpoint", endpoint, "jobs", "create", path).returncode == 0
+
+
+def test_a_store_that_fills_up_within_a_job_holds_it_until_there_is_space(host, coordinator):
+    gateway, serving = host.serve("mtmc-gateway", "--listen", "127.0.0.1:0")
+    # Room for the job and its first candidates.
+    client, endpoint, daemon = coordinator(
+        "--max-database-bytes", str(280_000), "--gateway", serving["grpc"]
+    )
+    data = problems.pointwise(21).encode()
+    digest = stacks.CONTRACT.Digest(sha256=hashlib.sha256(data).hexdigest(), size_bytes=len(data))
+    problem = stacks.CONTRACT.Problem(display_name="chain", source=client.upload(data, digest))
+    options = problems.quick(stacks.CONTRACT, trials=400, strategy="random")
+    job = client.call(
+        "JobService", "CreateJob", parent="projects/default",
+        job=stacks.CONTRACT.Job(problem=problem, **options),
+    ).job  # fmt: skip
+    worker, _ = host.serve("mtmc-worker", "--coordinator", endpoint, "--scratch", host.folder / "w")
+
+    processes.eventually(
+        lambda: "a job waits for the store" in host.log("mtmc-coordinator"), 180, "the store is full"
+    )
+    assert "DISK_FULL" in host.log("mtmc-coordinator")
+    assert client.call("JobService", "GetJob", name=job.name).job.state == running()
+    refused = host.run("--endpoint", endpoint, "jobs", "create", host.write("p.py", problems.pointwise(22)))
+    assert refused.returncode == EXIT_ERROR and "[DISK_FULL]" in refused.stderr
+    before = recorded(client, job.name)
+    assert len(before) > 1
+    stacks.stop(worker)
+    assert stacks.stop(daemon) == 0
+
+    client, endpoint, daemon = coordinator("--gateway", serving["grpc"])
+    worker, _ = host.serve("mtmc-worker", "--coordinator", endpoint, "--scratch", host.folder / "w")
+    after = processes.eventually(
+        lambda: (lambda now: now if len(now) > len(before) + 2 else None)(recorded(client, job.name)),
+        120, "the job goes on",
+    )  # fmt: skip
+    assert host.run("--endpoint", endpoint, "jobs", "cancel", job.name).returncode == 0
+    # What had ended before is as it was; trials have no gaps.
+    ended = {name: state for name, state in before.items() if state == "STATE_EVALUATED"}
+    assert ended and ended.items() <= after.items()
+    assert [name.rpartition("/c")[2] for name in after] == [str(n) for n in range(len(after))]
+    for process in (worker, daemon, gateway):
+        stacks.stop(process)
+
+
+def running():
+    return stacks.CONTRACT.Job.State.Value("STATE_RUNNING")
+
+
+def recorded(client, job):
+    """State of each candidate of a job, by trial."""
+    state = stacks.CONTRACT.Candidate.State.Name
+    listed = client.call("CandidateService", "ListCandidates", parent=job, page_size=500).candidates
+    return {c.name: state(c.state) for c in sorted(listed, key=lambda c: c.trial)}
 
 
 def test_a_worker_of_another_version_is_sent_away(coordinator):
