@@ -51,9 +51,9 @@ for _numbers, _flaws, _why in (
     ({1: (98,)}, ('DISTRIBUTION_NEGATED', *_HALF_REPLAY), 'logarithms of negative numbers'),
     ({1: (95,)}, ('integer_input',), 'integer targets are cast to floats'),
     ({2: (7, 44, 81, 95), 3: (36, 37)}, _REDUNDANT, 'redundant or dead operations'),
-    ({2: (66,)}, ('random_output',), 'dropout without a seed'),
+    ({2: (66,)}, ('random_output', 'random_operation'), 'dropout without a seed'),
     ({3: (28,)}, ('input_independent', *_REPLAY), 'the class token never sees the image'),
-    ({3: (35,)}, ('random_output', *_REPLAY), 'a random state in forward'),
+    ({3: (35,)}, ('random_output', 'random_operation', *_REPLAY), 'a random state in forward'),
     ({3: (48, 49)}, ('huge_output', *_REDUNDANT), 'outputs of 1e13 and more'),
 ):
     for _level, _ids in _numbers.items():
@@ -172,7 +172,8 @@ def run(flags, problems):
             row.update(name=path.stem, seconds=round(time.monotonic() - begin, 2))
             with lock:
                 rows.append(row)
-                told = row['failure'] or ' '.join(row['flaws'] + row['passing_probes'] + row['dropped'])
+                told = row['flaws'] + row['passing_probes'] + row['dropped']
+                told = row['failure'] or ' '.join(told)
                 print(f"{time.monotonic() - start:6.1f} s {len(rows):3d}/{len(problems)} "
                       f"{key[0]}/{key[1]:<3d} {row['outcome']:<11s} {row['seconds']:5.1f} s {told}",
                       flush=True)
@@ -210,7 +211,8 @@ def main():
               for outcome in ('hit', 'miss', 'clean', 'false_alarm', 'failed')}
     summary = {'device': flags.device, 'seconds': round(time.monotonic() - start, 1), **counts}
     rows.sort(key=lambda row: (row['level'], row['problem']))
-    pathlib.Path(flags.out).write_text(json.dumps({'summary': summary, 'rows': rows}, indent=1) + '\n')
+    report = json.dumps({'summary': summary, 'rows': rows}, indent=1)
+    pathlib.Path(flags.out).write_text(report + '\n')
     print(json.dumps(summary))
     return 0
 

@@ -10,12 +10,15 @@ standard library; on CUDA also `cuda.bindings`.
     loaded_problem  the problem that stays loaded between requests
     deadline        limits the time of the user's Python
     problem         imports the file and builds its model
-    workload        draws inputs from a seed
+    workload        draws inputs from secret seeds, distribution changes them
     execution       runs the model in a given precision, its state left unchanged
     trace           model to mtmc.v1.Graph (naming: values)
-    oracle          fp64 run and the error bounds of the precision classes
     expectation     what each workload's outputs must be
+    oracle          the error that each precision class allows, rounding what other
+                    orders of a sum add to it
+    prepared        remembers expectations and shared inputs
     probes          zeros, mean, input and replay, which must not pass
+    flaws           what is wrong with a problem, from its behaviour
     compare         one tensor against another, in chunks
     share           tensors in files or CUDA IPC memory
     cost            bytes and FLOPs that no implementation can avoid

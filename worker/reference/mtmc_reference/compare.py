@@ -116,6 +116,28 @@ def spreads(tensors):
     return answer
 
 
+def is_near(actual, expected, ratio):
+    """Whether the root mean square of y - r is at most `ratio` times that of r, and of
+    r less its mean; never where an element is not finite."""
+    sums = [
+        torch.stack(
+            [
+                (y.double() - r.double()).square().sum(),
+                r.double().square().sum(),
+                r.double().sum(),
+            ]
+        )
+        for _, y, r in _chunks(actual, expected)
+    ]
+    if not sums:
+        return True
+    error_squares, squares, total = torch.stack(sums).sum(dim=0).tolist()
+    spread = squares
+    if expected.numel() > 1:
+        spread = squares - total**2 / expected.numel()
+    return error_squares <= ratio**2 * spread
+
+
 def are_finite(tensors):
     """Whether every floating-point element of all tensors is finite."""
     return all(

@@ -6,7 +6,8 @@ floating-point tensors change whose values are free: integers, booleans and
 floats that hold whole numbers (labels, masks, one-hot rows) or infinities
 (attention masks) are as they were, because a model is not defined elsewhere.
 Probabilities may leave [0, 1] and logarithms meet negative numbers; where the
-reference is then not finite or fails, the distribution is dropped by name.
+reference is then not finite or fails, a milder form is tried where there is one, and
+at last the distribution is dropped by name.
 """
 
 import torch
@@ -26,7 +27,7 @@ _OFFSET = 10.0
 # A spike is this much larger than its element, more in a large tensor, where a
 # mean must still feel it; far enough for exp to overflow where a maximum is not
 # taken off first.
-_MIN_SPIKE, _MAX_SPIKE = 300.0, 1e6
+_MIN_SPIKE, _MAX_SPIKE, _MILD_SPIKE = 300.0, 1e6, 20.0
 _ELEMENTS_PER_SPIKE_SIZE = 1e4
 _MAX_SPIKES = 64
 _ELEMENTS_PER_SPIKE = 256
@@ -39,7 +40,12 @@ def free_inputs(inputs):
     return [index for index, value in enumerate(inputs) if _is_free(value)]
 
 
-def apply(name, inputs, free, seed):
+def forms(name):
+    """Number of forms of a distribution, the mildest last."""
+    return len(_CHANGES.get(name, ()))
+
+
+def apply(name, inputs, free, seed, form=0):
     """Inputs under distribution `name`; those at positions `free` change, in place.
 
     REQUIRES: the tensors are dense. `seed` decides the places of spikes.
@@ -52,7 +58,7 @@ def apply(name, inputs, free, seed):
             if tensor.data_ptr() not in changed:
                 changed.add(tensor.data_ptr())
                 generator = torch.Generator(tensor.device).manual_seed((seed + index) % 2**63)
-                _CHANGES[name](tensor, generator)
+                _CHANGES[name][form](tensor, generator)
         if name == "DISTRIBUTION_RAMPS":
             _sort_labels(inputs, free)
     return inputs
@@ -83,10 +89,26 @@ def _shift(tensor, generator):
     tensor.add_((_OFFSET * deviation).to(tensor.dtype))
 
 
+def _shift_to_one(tensor, generator):
+    """A mean of 1, ten deviations off 0: products of many elements stay in range."""
+    mean = tensor.float().mean()
+    deviation = tensor.float().std() if tensor.numel() > 1 else mean.abs()
+    scale = 1.0 / (_OFFSET * deviation).clamp_(min=torch.finfo(torch.float32).tiny)
+    tensor.sub_(mean.to(tensor.dtype)).mul_(scale.to(tensor.dtype)).add_(1.0)
+
+
 def _spike(tensor, generator):
+    size = tensor.numel() / _ELEMENTS_PER_SPIKE_SIZE
+    _scale_some(tensor, generator, min(max(size, _MIN_SPIKE), _MAX_SPIKE))
+
+
+def _spike_mildly(tensor, generator):
+    _scale_some(tensor, generator, _MILD_SPIKE)
+
+
+def _scale_some(tensor, generator, size):
     flat = tensor.view(-1)
     count = min(max(flat.numel() // _ELEMENTS_PER_SPIKE, 1), _MAX_SPIKES)
-    size = min(max(flat.numel() / _ELEMENTS_PER_SPIKE_SIZE, _MIN_SPIKE), _MAX_SPIKE)
     # Each place once: what an element becomes must not depend on an order.
     places = torch.randint(flat.numel(), (count,), generator=generator, device=flat.device)
     places = torch.unique(places)
@@ -121,10 +143,10 @@ def _sort_labels(inputs, free):
 
 
 _CHANGES = {
-    "DISTRIBUTION_TIMES_3": _times(3.0),
-    "DISTRIBUTION_TIMES_001": _times(0.01),
-    "DISTRIBUTION_NEGATED": _times(-1.0),
-    "DISTRIBUTION_OFFSET": _shift,
-    "DISTRIBUTION_HEAVY_TAILED": _spike,
-    "DISTRIBUTION_RAMPS": _ramp,
+    "DISTRIBUTION_TIMES_3": (_times(3.0),),
+    "DISTRIBUTION_TIMES_001": (_times(0.01),),
+    "DISTRIBUTION_NEGATED": (_times(-1.0),),
+    "DISTRIBUTION_OFFSET": (_shift, _shift_to_one),
+    "DISTRIBUTION_HEAVY_TAILED": (_spike, _spike_mildly),
+    "DISTRIBUTION_RAMPS": (_ramp,),
 }

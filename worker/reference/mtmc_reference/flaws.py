@@ -9,6 +9,7 @@
     input_independent     the same outputs for all inputs
     partial_input         half of an input can be exchanged without KernelBench noticing
     random_output         another seed of the generator gives other outputs
+    random_operation      numbers are drawn in forward, and no output shows it
     integer_input         KernelBench casts inputs to floats; the model then fails
     huge_output           outputs beyond 1e8: an absolute tolerance means nothing
     dead_operation        an operator computes what nobody uses
@@ -115,7 +116,7 @@ class FlawFinder:
         if not self._judge.draws_random:
             return []
         again = self._run(self._inputs, seed=_OTHER_SEED)
-        return ["random_output"] * (not self._is_close(again, self._allowed))
+        return ["random_operation" if self._is_close(again, self._allowed) else "random_output"]
 
     def _integer_input(self):
         """KernelBench converts every tensor, whole numbers too."""

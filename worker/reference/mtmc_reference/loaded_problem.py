@@ -2,13 +2,14 @@
 """One problem on one device: traced, inspected, prepared, compared and timed."""
 
 import contextlib
+import functools
 import platform
 
 import torch
 
 from . import cost, share, workload
 from .baseline import Baselines
-from .compare import are_allclose, error, errors
+from .compare import are_allclose, error, errors, is_near
 from .deadline import deadline, parse_duration
 from .distribution import DISTRIBUTIONS
 from .execution import Execution, state_tensor
@@ -25,6 +26,8 @@ from .trace import draws_random, trace
 _DEFAULT_PRECISION = "PRECISION_KERNELBENCH"
 # Workload whose outputs are replayed against the public one.
 _REPLAYED = workload.Key(1)
+# Root mean square error that outputs near as a whole may have.
+_NEAR_RATIO = 0.25
 # Part of the free memory that outputs kept for a repeated comparison may take.
 _REPEAT_RATIO = 0.1
 
@@ -251,9 +254,12 @@ class LoadedProblem:
         distances, bounds = expectation.judge(actual)
         needed = [distance.tolerance for distance in distances]
         needed = self._tied(expectation, actual, needed)
-        satisfied = bounds.satisfied(needed)
+        nearness = functools.cache(
+            lambda index: is_near(actual[index], expectation.reference[index], _NEAR_RATIO)
+        )
+        satisfied = bounds.satisfied(needed, nearness)
         allowed = [
-            bounds.allowed(self._precision, index, t) for index, t in enumerate(needed)
+            bounds.allowed(self._precision, index, t, nearness) for index, t in enumerate(needed)
         ]
         reports = [
             {

@@ -118,6 +118,9 @@ class PreparedWorkloads:
             try:
                 entry.expectation = self._judge.expectation(entry.key, inputs)
             except Dropped as dropped:
+                if self._judge.workloads.soften(entry.key.distribution):
+                    self._complete(entry, is_published)
+                    return
                 self._dropped[entry.key] = str(dropped)
                 self._remove(entry)
                 raise

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m mtmc_reference.selftest --device cuda:0`: the whole path on two tiny problems.
+"""`python -m mtmc_reference.selftest --device cuda:0`: the whole path on small problems.
 
 The test loads each problem, opens the shared inputs in a child process, lets the
-child compute and share the outputs, compares them, and times every baseline. It
-prints a PASS line per step and exits with 1 at the first that fails.
+child compute and share the outputs of every distribution, compares them, and times
+every baseline. Then it asks for all workloads again and says what a candidate costs
+the reference process once everything is remembered. It prints a PASS line per step
+and exits with 1 at the first that fails.
 """
 
 import argparse
@@ -13,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from .distribution import DISTRIBUTIONS
 
 _PROBLEMS = {
     "linear": (
@@ -57,7 +61,32 @@ def get_init_inputs():
 """,
         "batch_norm(t)",
     ),
+    "wide": (
+        """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, x, z):
+        return torch.tanh(x) * z
+
+def get_inputs():
+    return [torch.rand(WIDTH, 4096), torch.rand(WIDTH, 4096)]
+
+def get_init_inputs():
+    return []
+""",
+        "{'y': torch.tanh(t['x']) * t['z']}",
+    ),
 }
+# Rows of the problem `wide`: 100 MB of inputs and outputs on a GPU.
+_WIDTHS = {"cpu": 64, "cuda": 2048}
+
+_WORKLOADS = [
+    *({"workload": seed} for seed in (1, 2)),
+    *({"workload": 3 + i, "distribution": name} for i, name in enumerate(DISTRIBUTIONS)),
+    {"workload": 0},
+]
 
 
 def batch_norm(t):
@@ -120,9 +149,25 @@ class _Child:
 
 
 def _step(name, is_right, detail=""):
+    if is_right and name == "prepare":
+        return
     print("PASS" if is_right else "FAIL", name, detail, flush=True)
     if not is_right:
         sys.exit(1)
+
+
+def _round_trip(reference, runner, request, formula):
+    """(Compared, outputs, seconds that the reference process took)."""
+    start = time.perf_counter()
+    answer = reference.ask({"prepare": request})
+    seconds = time.perf_counter() - start
+    _step("prepare", "inputs" in answer.get("prepared", {}), answer.get("failure", request))
+    prepared = answer["prepared"]
+    outputs = runner.ask({"inputs": prepared["inputs"], "formula": formula})
+    start = time.perf_counter()
+    compare = {"outputs": outputs, "prepared": prepared["prepared"]}
+    answer = reference.ask({"compare": compare}).get("compared", {})
+    return answer, outputs, seconds + time.perf_counter() - start
 
 
 def _run(device, scratch, include_compile):
@@ -135,20 +180,28 @@ def _run(device, scratch, include_compile):
     for name, (source, formula) in _PROBLEMS.items():
         path = os.path.join(scratch, f"{name}.py")
         with open(path, "w", encoding="utf-8") as file:
-            file.write(source)
+            file.write(source.replace("WIDTH", str(_WIDTHS[device.split(":")[0]])))
         start = time.monotonic()
         answer = reference.ask({"load": {"path": path, "device": device}})
         detail = f"{time.monotonic() - start:.2f} s"
         _step(f"{name}: load", "loaded" in answer, detail if "loaded" in answer else answer)
-        for workload in (0, 1, 2, 0):
-            answer = reference.ask({"prepare": {"workload": workload}})
-            _step(f"{name}: prepare {workload}", "prepared" in answer, answer.get("failure", ""))
-            inputs = answer["prepared"]["inputs"]
-            outputs = runner.ask({"inputs": inputs, "formula": formula})
-            answer = reference.ask({"compare": {"outputs": outputs}}).get("compared", {})
+        for request in _WORKLOADS:
+            what = " ".join(str(value) for value in request.values())
+            answer, outputs, seconds = _round_trip(reference, runner, request, formula)
             is_right = answer.get("isCorrect") and answer.get("kernelbenchAllclose")
             errors = [f"{e['output']} {e['toleranceNeeded']:.2g}" for e in answer.get("errors", [])]
-            _step(f"{name}: compare {workload}", is_right, errors or answer)
+            _step(f"{name}: {what}", is_right, f"{seconds * 1e3:.2f} ms {errors or answer}")
+        again = [_round_trip(reference, runner, request, formula) for request in _WORKLOADS]
+        total = sum(seconds for *_, seconds in again)
+        is_right = all(answer.get("isCorrect") for answer, *_ in again)
+        _step(f"{name}: all workloads again", is_right, f"{total * 1e3:.2f} ms")
+        answer, *_ = _round_trip(reference, runner, {"workload": 0}, formula)
+        answer = reference.ask({"compare": {"outputs": outputs, "isRepeat": True}})["compared"]
+        _step(f"{name}: repeat", not answer.get("isUnrepeatable"))
+        request = {"workload": 9, "salt": "77"}
+        answer, *_, seconds = _round_trip(reference, runner, request, formula)
+        _step(f"{name}: fresh", answer.get("isCorrect"), f"{seconds * 1e3:.2f} ms")
+        inputs = reference.ask({"prepare": {"workload": 0}})["prepared"]["inputs"]
         zeros = f"{{name: value * 0 for name, value in {formula}.items()}}"
         wrong = runner.ask({"inputs": inputs, "formula": zeros})
         answer = reference.ask({"compare": {"outputs": wrong}}).get("compared", {})

@@ -56,6 +56,8 @@ class Workloads:
         # Form of the public inputs, and which of them a distribution may change.
         self._form = None
         self._free = []
+        # Which form of a distribution is in use, where it is not the first.
+        self._forms = {}
         # Inputs that were drawn for the distributions, which all start from them.
         self._base = None
         # (key, inputs) that were drawn last, where they are small enough.
@@ -86,7 +88,17 @@ class Workloads:
         base = self._distribution_base()
         inputs = [value.clone() if isinstance(value, torch.Tensor) else value for value in base]
         seed = self._fork(key.salt, key.seed_index, key.distribution)
-        return distribution.apply(key.distribution, inputs, self._free, seed)
+        form = self._forms.get(key.distribution, 0)
+        return distribution.apply(key.distribution, inputs, self._free, seed, form)
+
+    def soften(self, name):
+        """Goes on with a milder form of a distribution; false where there is none."""
+        form = self._forms.get(name, 0) + 1
+        if form >= distribution.forms(name):
+            return False
+        self._forms[name] = form
+        self._held = None
+        return True
 
     @contextlib.contextmanager
     def held(self, key, inputs):

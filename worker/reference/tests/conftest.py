@@ -84,3 +84,58 @@ def write_problem(tmp_path):
         return path
 
     return write
+
+
+class Client:
+    """A session in this process, whose outputs come from a function of the inputs."""
+
+    def __init__(self, scratch):
+        from mtmc_reference.session import Session
+
+        self.session = Session(str(scratch))
+        self._scratch = str(scratch)
+
+    def load(self, path, **problem):
+        request = {"path": str(path), "problem": problem, "device": "cpu"}
+        return self.session.load(request)["inspection"]
+
+    def check(self, candidate, workload=0, distribution="DISTRIBUTION_UNSPECIFIED", **compare):
+        """Compared of `candidate(tensors by name)`, or None where the workload is dropped."""
+        request = {"workload": workload, "distribution": distribution}
+        prepared = self.session.prepare(request)
+        if "dropped" in prepared:
+            return None
+        return self.compare(prepared, candidate, **compare)
+
+    def compare(self, prepared, candidate, **compare):
+        import torch
+        from mtmc_reference import share
+
+        with share.opened(prepared["inputs"], torch.device("cpu")) as tensors:
+            answer = candidate({name: tensor.clone() for name, tensor in tensors.items()})
+        outputs = answer if isinstance(answer, dict) else {"y": answer}
+        publication = share.publish(list(outputs.items()), self._scratch, torch.device("cpu"))
+        request = {"outputs": publication.messages, "prepared": prepared["prepared"], **compare}
+        try:
+            return self.session.compare(request)
+        finally:
+            publication.release()
+
+    def check_all(self, candidate):
+        """Compared by distribution, the public one under `public`."""
+        from mtmc_reference.distribution import DISTRIBUTIONS
+
+        answers = {"public": self.check(candidate)}
+        for number, name in enumerate(DISTRIBUTIONS, start=3):
+            answers[name] = self.check(candidate, number, name)
+        return {name: answer for name, answer in answers.items() if answer is not None}
+
+
+@pytest.fixture
+def client(tmp_path):
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    made = Client(folder)
+    yield made
+    made.session.close()
+    assert not list(folder.iterdir()), "the session left files behind"

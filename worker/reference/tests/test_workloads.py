@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hidden workloads: what changes, what stays valid, and who may know it."""
+
+import math
+
+import pytest
+import torch
+from mtmc_reference import distribution, prepared
+from mtmc_reference.problem import ProblemFile
+from mtmc_reference.workload import Key, Workloads
+
+TIMES_3, TIMES_001, NEGATED, OFFSET, HEAVY_TAILED, RAMPS = distribution.DISTRIBUTIONS
+
+_FOOTER = """
+def get_inputs():
+    return {inputs}
+
+def get_init_inputs():
+    return []
+"""
+
+
+def draw(name, inputs, seed=1):
+    copies = [value.clone() for value in inputs]
+    return distribution.apply(name, copies, distribution.free_inputs(inputs), seed)
+
+
+def inputs_of(*tensors):
+    return _FOOTER.format(inputs=f"[{', '.join(tensors)}]")
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [(TIMES_3, lambda x: 3 * x), (TIMES_001, lambda x: 0.01 * x), (NEGATED, lambda x: -x)],
+)
+def test_scaled_inputs(name, expected):
+    x = torch.rand(8, 16)
+
+    assert torch.equal(draw(name, [x])[0], expected(x))
+
+
+def test_offset_is_ten_deviations():
+    x = torch.randn(64, 64)
+
+    assert (draw(OFFSET, [x])[0] - x).mean() == pytest.approx(10 * x.std().item(), rel=1e-4)
+
+
+def test_a_heavy_tail_is_a_few_elements_far_out_at_places_that_the_seed_decides():
+    x = torch.rand(256, 256)
+
+    one, same, other = (draw(HEAVY_TAILED, [x], seed)[0] for seed in (1, 1, 2))
+
+    changed = one != x
+    assert 0 < changed.sum() <= 64 and one.max() > 100
+    assert torch.equal(one, same) and not torch.equal(changed, other != x)
+
+
+def test_ramps_differ_by_axis_and_stay_in_the_range():
+    x = torch.rand(32, 32, 32)
+
+    ramp = draw(RAMPS, [x])[0]
+
+    slopes = [
+        (ramp.narrow(axis, 31, 1).mean() - ramp.narrow(axis, 0, 1).mean()).item()
+        for axis in range(3)
+    ]
+    assert 0 < slopes[0] < slopes[1] < slopes[2]
+    assert ramp.min() >= 0 and ramp.max() <= 1
+
+
+@pytest.mark.parametrize("name", distribution.DISTRIBUTIONS)
+@pytest.mark.parametrize(
+    "value",
+    [
+        torch.randint(0, 9, (8,)),
+        torch.rand(8) > 0.5,
+        (torch.rand(8, 8) > 0.5).float(),
+        torch.zeros(4, 4).masked_fill(torch.ones(4, 4).triu(1).bool(), -math.inf),
+    ],
+    ids=["indices", "booleans", "float mask", "attention mask"],
+)
+def test_values_that_are_not_free_stay(name, value):
+    assert torch.equal(draw(name, [value])[0], value)
+
+
+def test_float_labels_are_sorted_with_the_ramp():
+    labels = torch.randint(0, 2, (64,)).float() * 2 - 1
+
+    assert torch.equal(draw(RAMPS, [labels])[0], labels.sort().values)
+
+
+def test_hidden_seeds_belong_to_one_process(write_problem):
+    problem = ProblemFile(str(write_problem("return x")))
+    one, other = (Workloads(problem, 3, torch.device("cpu")) for _ in range(2))
+
+    assert torch.equal(one.draw_public()[0], other.draw_public()[0])
+    for key in (Key(1), Key(3, NEGATED), Key(1, salt=7)):
+        assert not torch.equal(one.draw_own(key)[0], other.draw_own(key)[0])
+        assert torch.equal(one.draw_own(key)[0], one.draw_own(key)[0])
+
+
+def test_salts_and_seeds_give_inputs_of_their_own(write_problem):
+    workloads = Workloads(ProblemFile(str(write_problem("return x"))), 0, torch.device("cpu"))
+    workloads.draw_public()
+
+    keys = [Key(0), Key(1), Key(2), Key(1, salt=1), Key(1, salt=2)]
+    drawn = [workloads.draw_own(key)[0] for key in keys]
+
+    assert len({tensor.sum().item() for tensor in drawn}) == len(keys)
+
+
+def test_the_users_own_tensors_are_not_changed(client, write_problem):
+    footer = "GLOBAL = torch.rand(32, 16)\n" + inputs_of("GLOBAL")
+    client.load(write_problem("return x * 2", footer=footer))
+
+    client.check_all(lambda t: t["x"] * 2)
+
+    assert client.check(lambda t: t["x"] * 2, 1)["isCorrect"]
+    public = client.session.prepare({"workload": 0})
+    assert client.compare(public, lambda t: (t["x"].abs() <= 1).float() * t["x"] * 2)["isCorrect"]
+
+
+def test_distributions_on_which_the_reference_is_not_defined_are_dropped_by_name(
+    client, write_problem
+):
+    footer = inputs_of("torch.rand(32, 16)", "torch.rand(32, 16).round()")
+    source = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
+    source += "class Model(nn.Module):\n    def forward(self, p, q):\n"
+    source += "        return F.binary_cross_entropy(p, q)\n" + footer
+
+    found = client.load(write_problem(source=source))
+
+    assert set(found["droppedDistributions"]) == {TIMES_3, NEGATED, OFFSET, HEAVY_TAILED}
+    assert "between 0 and 1" in found["droppedDistributions"][NEGATED]
+    assert client.session.prepare({"workload": 5, "distribution": NEGATED})["dropped"]
+
+
+def test_a_milder_form_comes_before_a_distribution_is_dropped(client, write_problem):
+    path = write_problem("return torch.cumprod(x, 1)", footer=inputs_of("torch.rand(16, 512)"))
+
+    dropped = client.load(path)["droppedDistributions"]
+
+    assert TIMES_3 in dropped and OFFSET not in dropped
+
+    def early_stop(t):
+        y = torch.cumprod(t["x"], 1)
+        y[:, 64:] = 0
+        return y
+
+    assert client.check(early_stop)["isCorrect"]
+    assert not client.check(early_stop, 6, OFFSET)["isCorrect"]
+
+
+def test_workloads_that_were_evicted_are_computed_again(client, write_problem, monkeypatch):
+    monkeypatch.setattr(prepared, "_CACHE_RATIO", 0.0)
+    client.load(write_problem("return torch.tanh(x)"))
+    shared = client.session.prepare({"workload": 1})
+    values = {}
+    client.compare(shared, lambda t: values.update(t) or torch.tanh(t["x"]))
+
+    for seed in (2, 3, 0):
+        assert client.check(lambda t: torch.tanh(t["x"]), seed)["isCorrect"]
+
+    evicted = {"inputs": [], "prepared": shared["prepared"]}
+    answer = client.compare(evicted, lambda _: torch.tanh(values["x"]))
+    assert answer["isCorrect"]
+    again = client.session.prepare({"workload": 1})
+    assert again["prepared"] == shared["prepared"]
+
+
+def test_several_prepared_workloads_live_at_once(client, write_problem):
+    client.load(write_problem("return x + 1"))
+    shared = [client.session.prepare({"workload": seed}) for seed in (1, 2)]
+
+    for one in shared:
+        assert client.compare(one, lambda t: t["x"] + 1)["isCorrect"]
+    crossed = {"inputs": shared[0]["inputs"], "prepared": shared[1]["prepared"]}
+    assert not client.compare(crossed, lambda t: t["x"] + 1)["isCorrect"]
+
+
+def test_a_fresh_workload_is_judged_once_and_forgotten(client, write_problem):
+    client.load(write_problem("return F.gelu(self.fc(x))", init="self.fc = nn.Linear(16, 16)"))
+    client.session.prepare({"workload": 0})
+
+    def candidate(t):
+        y = (t["x"].double() @ t["fc_weight"].double().T + t["fc_bias"]).float()
+        return torch.nn.functional.gelu(y)
+
+    fresh = client.session.prepare({"workload": 1000, "salt": "12345678901234567890"})
+    assert fresh["oracle"] == "strict"
+    assert client.compare(fresh, candidate)["isCorrect"]
+    assert not client.compare(fresh, lambda t: candidate(t) * 1.001)["isCorrect"]
+    client.session.release({"prepared": fresh["prepared"]})
+
+    # What is compared without a handle is still the public workload.
+    assert client.check(candidate)["isCorrect"]
+    with pytest.raises(Exception, match="no workload is prepared"):
+        client.compare(fresh | {"inputs": []}, lambda t: torch.zeros(32, 16))
