@@ -72,6 +72,8 @@ void AddJobOptions(CLI::App& app, JobOptions& job) {
 void AddStackOptions(CLI::App& app, StackOptions& stack) {
   app.add_option("--device", stack.device, "device of the local worker: auto, opencl:N or cuda:N")
       ->capture_default_str();
+  app.add_flag("--all-devices", stack.has_all_devices, "one local worker for each device")
+      ->excludes("--device");
   app.add_option("--python", stack.python, "interpreter that has PyTorch")->envname("MTMC_PYTHON");
   app.add_option("--data-dir", stack.data_dir,
                  "folder of the store; default in the user's data folder");
