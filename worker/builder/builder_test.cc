@@ -6,6 +6,7 @@
 
 #include "common/base/temp_dir.h"
 #include "common/config/python_environment.h"
+#include "common/testing/status_matchers.h"
 #include "mtmc/v1/builder.pb.h"
 #include "worker/builder/builder_service.h"
 #include "worker/builder/client.h"
@@ -141,6 +142,26 @@ extern "C" __global__ void f(const float* x, float* y) {
   INFO(response->built(0).failure().ShortDebugString());
   CHECK_FALSE(response->built(0).has_failure());
   CHECK(response->built(0).binary().substr(1, 3) == "ELF");
+}
+
+TEST_CASE("A CUDA program without NVRTC is an error that says what to install", "[builder]") {
+  v1::BuilderRequest request;
+  request.mutable_build()->mutable_device()->set_compute_capability(90);
+  request.mutable_build()->set_program(R"(//@ mtmc 1 cuda
+//@ input x f32[256]
+//@ output y f32[256]
+//@ launch f grid=1 block=256 args=(x, y)
+extern "C" __global__ void f(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x]; }
+)");
+  const std::string library = GENERATE("", "/nonexistent/libnvrtc.so.13");
+  CAPTURE(library);
+  BuilderService service({.nvrtc = library});
+
+  const auto response = service.Answer(request);
+
+  // Not a failure: the candidate may be good.
+  CHECK_THAT(response.status(), testing::StatusIs(absl::StatusCode::kUnavailable,
+                                                  "install the wheel nvidia-cuda-nvrtc"));
 }
 
 }  // namespace mtmc::worker
