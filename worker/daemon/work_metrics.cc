@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/daemon/work_metrics.h"
 
+#include <utility>
+
 #include "worker/daemon/stage_label.h"
 
 namespace mtmc::worker {
@@ -16,6 +18,16 @@ void WorkMetrics::Record(const v1::LeaseResult& result) {
                                 : result.has_problem_failure() ? "problem_failed"
                                                                : "worker_failed"}})
       .Increment();
+}
+
+void WorkMetrics::ShowStage(v1::Stage stage) {
+  for (const auto& [shown, value] : {std::pair{std::exchange(stage_, stage), 0}, {stage, 1}}) {
+    if (shown == v1::STAGE_UNSPECIFIED) continue;
+    registry_
+        .MakeGauge("mtmc_evaluation_phase", "Whether an evaluation is in this stage: 1, or 0.",
+                   {{"phase", StageLabel(shown)}})
+        .Set(value);
+  }
 }
 
 void WorkMetrics::RecordHealth(const std::string& reason) {

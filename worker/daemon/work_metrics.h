@@ -9,7 +9,8 @@
 namespace mtmc::worker {
 
 // What a worker counts: `mtmc_evaluations_total{outcome}`,
-// `mtmc_inspections_total{outcome}`, `mtmc_evaluation_phase_seconds{phase}`,
+// `mtmc_inspections_total{outcome}`, `mtmc_evaluation_phase{phase}`,
+// `mtmc_evaluation_phase_seconds{phase}`,
 // `mtmc_device_busy_seconds_total` and `mtmc_device_quarantined`.
 // Thread-safe.
 class WorkMetrics {
@@ -19,6 +20,10 @@ class WorkMetrics {
 
   void Record(const v1::LeaseResult& result);
 
+  // The stage that the work in hand has reached; STAGE_UNSPECIFIED for none. Called
+  // by one thread.
+  void ShowStage(v1::Stage stage);
+
   // `reason` as LeaseLoop::CheckHealth.
   void RecordHealth(const std::string& reason);
 
@@ -26,6 +31,7 @@ class WorkMetrics {
   void RecordEvaluation(const v1::LeaseResult& result);
 
   metrics::Registry& registry_;
+  v1::Stage stage_ = v1::STAGE_UNSPECIFIED;
 };
 
 }  // namespace mtmc::worker

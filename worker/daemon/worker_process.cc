@@ -90,10 +90,15 @@ bool WorkerProcess::IsCancelled() const {
 }
 
 v1::LeaseResult WorkerProcess::Work(const v1::Lease& lease, const Evaluator::Progress& progress) {
+  const Evaluator::Progress show = [&](v1::Stage stage) {
+    metrics_.ShowStage(stage);
+    progress(stage);
+  };
   Evaluator& evaluator = bench_.evaluator();
   v1::LeaseResult result = lease.has_inspection()
-                               ? evaluator.Inspect(lease.inspection(), progress)
-                               : evaluator.Evaluate(lease.evaluation(), progress);
+                               ? evaluator.Inspect(lease.inspection(), show)
+                               : evaluator.Evaluate(lease.evaluation(), show);
+  metrics_.ShowStage(v1::STAGE_UNSPECIFIED);
   metrics_.Record(result);
   return result;
 }
