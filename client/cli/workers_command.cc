@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
+#include <string>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -12,6 +13,12 @@
 
 namespace mtmc::client {
 namespace {
+
+// What it works for, or why it does not.
+std::string WorkOf(const v1::Worker& worker) {
+  if (!worker.quarantine_reason().empty()) return worker.quarantine_reason();
+  return worker.activity().empty() ? "-" : worker.activity();
+}
 
 absl::StatusOr<ExitCode> List(const WorkersOptions& options) {
   MTMC_ASSIGN_OR_RETURN(Session session, Connect(options.common));
@@ -28,7 +35,7 @@ absl::StatusOr<ExitCode> List(const WorkersOptions& options) {
         {ShortName(worker.name()),
          absl::AsciiStrToLower(absl::StripPrefix(v1::Worker::State_Name(worker.state()), "STATE_")),
          worker.device().product(), worker.host(), worker.version(),
-         worker.activity().empty() ? "-" : worker.activity()});
+         WorkOf(worker)});
   }
   table.Print(std::cout);
   return kExitOk;
