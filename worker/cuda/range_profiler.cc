@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 
@@ -306,8 +307,10 @@ Outcome<absl::Status> RangeProfiler::CountSet(Set& set, const std::vector<Body>&
     if (!config.ok()) return config.status();
     set.config = *std::move(config);
   }
+  const absl::Time start = absl::Now();
   Session session(api_, *set.config);
   absl::Status status = session.Open(context_->context(), steps.size());
+  const absl::Time opened = absl::Now();
   const int most = set.config->passes() + kMaxExtraPasses;
   bool is_done = false;
   for (int pass = 0; status.ok() && !is_done; ++pass) {
@@ -328,7 +331,15 @@ Outcome<absl::Status> RangeProfiler::CountSet(Set& set, const std::vector<Body>&
     ++counters.passes;
   }
   if (!status.ok()) return status;
-  return session.Collect(counters.steps);
+  const absl::Time passed = absl::Now();
+  status = session.Collect(counters.steps);
+  base::Log(base::LogLevel::kDebug, "counters collected",
+            {{"counters", set.config->names().size()},
+             {"passes", set.config->passes()},
+             {"open_seconds", absl::ToDoubleSeconds(opened - start)},
+             {"pass_seconds", absl::ToDoubleSeconds(passed - opened)},
+             {"decode_seconds", absl::ToDoubleSeconds(absl::Now() - passed)}});
+  return status;
 }
 
 }  // namespace mtmc::worker

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "common/base/log.h"
 #include "common/base/temp_dir.h"
 #include "common/profile/metric_table.h"
 #include "common/profile/profile_text.h"
@@ -41,10 +42,19 @@ void Print(const std::string& name, const v1::Profile& profile) {
   std::cout << profile::DescribeProfile(profile) << std::flush;
 }
 
+// Where the time of a profile goes is in the log.
+void LogDetails() {
+  [[maybe_unused]] static const bool is_done = [] {
+    base::InitLogging({.program = "profile_gpu_test", .level = base::LogLevel::kDebug});
+    return true;
+  }();
+}
+
 // Executes, counts and prints; the seconds are those of the profile alone.
 v1::Profile ProfileOf(Gpu& gpu, const std::string& name, const std::string& text,
                       const std::map<std::string, Floats>& inputs,
                       std::vector<std::string> allowed = {}) {
+  LogDetails();
   auto plan = gpu.Load(text, std::move(allowed));
   INFO((plan.ok() ? "" : plan.failure().message));
   REQUIRE(plan.ok());
