@@ -15,7 +15,6 @@ namespace mtmc::worker {
 namespace {
 
 // More than NVRTC makes of the largest text; bounds the work on a forged file.
-constexpr size_t kMaxSections = 65536;
 constexpr size_t kMaxSymbols = size_t{1} << 20;
 constexpr size_t kMaxParameters = 4096;
 
@@ -94,7 +93,7 @@ class CubinReader {
     if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
         header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
         header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shnum == 0 ||
-        header->e_shnum > kMaxSections || header->e_shstrndx >= header->e_shnum) {
+        header->e_shstrndx >= header->e_shnum) {
       return false;
     }
     std::vector<Elf64_Shdr> headers;
