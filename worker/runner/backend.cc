@@ -74,7 +74,8 @@ std::string DescribeCounters() {
   const bool is_restricted =
       parameters.ok() && parameters->find("RmProfilingAdminOnly: 1") != std::string::npos;
   if (!is_restricted || geteuid() == 0) return "available";
-  return "forbidden: the driver's option NVreg_RestrictProfilingToAdminUsers is 1";
+  return "forbidden: load the driver's module with NVreg_RestrictProfilingToAdminUsers=0, or give "
+         "the worker CAP_SYS_ADMIN";
 }
 
 absl::StatusOr<Backend> OpenCudaBackend(const BackendOptions& options) {
