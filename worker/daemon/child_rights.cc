@@ -51,15 +51,15 @@ ChildRights MakeChildRights(const config::PythonEnvironment& python, const Child
   AddPackages(python, libraries);
   libraries.push_back(folders.reference);
 
-  return {.reference = MakeRights(PartyKind::kReference, {.readable = std::move(interpreter),
-                                                          .has_gpu = has_gpu,
-                                                          .num_descriptors =
-                                                              kReferenceDescriptors}),
-          .builder = MakeRights(PartyKind::kBuilder, {.readable = std::move(compilers),
-                                                      .num_descriptors = kChildDescriptors}),
-          .runner = MakeRights(PartyKind::kRunner, {.readable = std::move(libraries),
-                                                    .has_gpu = has_gpu,
-                                                    .num_descriptors = kChildDescriptors})};
+  return {
+      .reference = MakeRights(PartyKind::kReference, {.readable = std::move(interpreter),
+                                                      .has_gpu = has_gpu,
+                                                      .num_descriptors = kReferenceDescriptors}),
+      .builder = MakeRights(PartyKind::kBuilder, {.readable = std::move(compilers),
+                                                  .num_descriptors = kChildDescriptors}),
+      .runner = MakeRights(PartyKind::kRunner, {.readable = std::move(libraries),
+                                                .has_gpu = has_gpu,
+                                                .num_descriptors = kChildDescriptors})};
 }
 
 }  // namespace mtmc::worker

@@ -51,12 +51,12 @@ std::vector<HostCheck> TryChildren(const config::PythonEnvironment& python,
                                    const Isolation& isolation) {
   const ChildRights rights = MakeChildRights(python, {}, python.has_nvidia_device);
   const auto program = [](const char* name) { return (config::ProgramDir() / name).string(); };
-  return {ToCheck("builder", TryChild(rights.builder, isolation,
-                                      {program("mtmc-builder"), "--version"})),
-          ToCheck("runner", TryChild(rights.runner, isolation,
-                                     {program("mtmc-runner"), "--version"})),
-          ToCheck("reference", TryChild(rights.reference, isolation,
-                                        {python.python.string(), "-c", kImport}))};
+  return {
+      ToCheck("builder",
+              TryChild(rights.builder, isolation, {program("mtmc-builder"), "--version"})),
+      ToCheck("runner", TryChild(rights.runner, isolation, {program("mtmc-runner"), "--version"})),
+      ToCheck("reference",
+              TryChild(rights.reference, isolation, {python.python.string(), "-c", kImport}))};
 }
 
 }  // namespace mtmc::worker

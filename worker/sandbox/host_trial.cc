@@ -37,7 +37,8 @@ std::optional<std::string> Try(const Attempt& attempt) {
   if (child == 0) {
     const absl::Status status = attempt();
     const std::string text(status.message());
-    if (!status.ok()) [[maybe_unused]] const ssize_t ignored = write(writer.get(), text.data(), text.size());
+    if (!status.ok()) [[maybe_unused]]
+      const ssize_t ignored = write(writer.get(), text.data(), text.size());
     _exit(status.ok() ? 0 : 1);
   }
   writer.reset();

@@ -13,17 +13,16 @@ namespace {
 
 constexpr absl::Duration kProbeTimeout = absl::Seconds(10);
 
-std::string Reason(const std::string& text) {
-  return text.empty() ? "not tried" : text;
-}
+std::string Reason(const std::string& text) { return text.empty() ? "not tried" : text; }
 
 }  // namespace
 
 absl::StatusOr<HostSupport> ProbeHost(const std::string& launcher) {
-  MTMC_ASSIGN_OR_RETURN(
-      const auto run, base::RunProcess({.argv = {launcher, "--probe"}}, {.timeout = kProbeTimeout}));
+  MTMC_ASSIGN_OR_RETURN(const auto run, base::RunProcess({.argv = {launcher, "--probe"}},
+                                                         {.timeout = kProbeTimeout}));
   if (!run.exit.is_success()) {
-    return absl::UnavailableError(absl::StrCat(launcher, " ", run.exit.ToString(), ": ", run.error));
+    return absl::UnavailableError(
+        absl::StrCat(launcher, " ", run.exit.ToString(), ": ", run.error));
   }
   return ParseHostSupport(run.output);
 }
@@ -42,7 +41,8 @@ Isolation DecideIsolation(const std::string& launcher, const absl::StatusOr<Host
   for (const Mechanism mechanism : kAllMechanisms) {
     const std::string name(NameOf(mechanism));
     if (!permitted.contains(mechanism)) {
-      isolation.missing[name] = absl::StrCat("switched off by --isolation=", std::string(NameOf(limit)));
+      isolation.missing[name] =
+          absl::StrCat("switched off by --isolation=", std::string(NameOf(limit)));
     } else if (!support.ok()) {
       isolation.missing[name] = Reason(std::string(support.status().message()));
     } else if (const auto why = support->missing.find(mechanism); why != support->missing.end()) {

@@ -62,8 +62,8 @@ absl::Status Allow(int ruleset, const std::string& path, uint64_t for_file, uint
   struct stat status {};
 
   if (fstat(fd.get(), &status) != 0) return base::SystemError(errno, "fstat " + path);
-  landlock_path_beneath_attr rule{
-      .allowed_access = S_ISDIR(status.st_mode) ? for_folder : for_file, .parent_fd = fd.get()};
+  landlock_path_beneath_attr rule{.allowed_access = S_ISDIR(status.st_mode) ? for_folder : for_file,
+                                  .parent_fd = fd.get()};
   if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0) {
     return base::SystemError(errno, "add a Landlock rule for " + path);
   }
@@ -83,8 +83,8 @@ absl::Status RestrictWithLandlock(const LandlockRules& rules) {
   const uint64_t handled = HandledFiles(version);
   const RulesetAttributes attributes{
       .handled_access_fs = handled, .handled_access_net = kTcp, .scoped = kScopes};
-  const base::UniqueFd ruleset(static_cast<int>(
-      syscall(SYS_landlock_create_ruleset, &attributes, SizeFor(version), 0)));
+  const base::UniqueFd ruleset(
+      static_cast<int>(syscall(SYS_landlock_create_ruleset, &attributes, SizeFor(version), 0)));
   if (!ruleset.is_open()) return base::SystemError(errno, "make a Landlock ruleset");
   for (const std::string& path : rules.readable) {
     MTMC_RETURN_IF_ERROR(Allow(ruleset.get(), path, kReadFile, kReadFolder));
@@ -94,8 +94,8 @@ absl::Status RestrictWithLandlock(const LandlockRules& rules) {
   }
   const uint64_t on_file = (kWriteFile | kTruncate | kDeviceControl) & handled;
   for (const std::string& path : rules.devices) {
-    MTMC_RETURN_IF_ERROR(Allow(ruleset.get(), path, on_file,
-                               on_file | LANDLOCK_ACCESS_FS_READ_DIR));
+    MTMC_RETURN_IF_ERROR(
+        Allow(ruleset.get(), path, on_file, on_file | LANDLOCK_ACCESS_FS_READ_DIR));
   }
   for (const std::string& path : rules.writable) {
     MTMC_RETURN_IF_ERROR(Allow(ruleset.get(), path, on_file, handled & ~kMakeDevices));

@@ -49,8 +49,7 @@ TEST_CASE("a specification survives its text", "[launch_spec]") {
 TEST_CASE("a specification is refused for anything unknown or missing", "[launch_spec]") {
   CHECK(Refusal("") == "the specification is not JSON");
   CHECK(Refusal("[]") == "the specification must be an object");
-  CHECK(Refusal(Replaced("\"party\"", "\"partie\"")) ==
-        "party must be a string");
+  CHECK(Refusal(Replaced("\"party\"", "\"partie\"")) == "party must be a string");
   CHECK(Refusal(Replaced("\"runner\"", "\"daemon\"")) ==
         "party must be reference, builder or runner");
   CHECK(Refusal(Replaced("\"seccomp\"", "\"secomp\"")) ==

@@ -110,8 +110,7 @@ class Start {
         {.party = spec_.rights.party,
          .has_own_signals = Has(Mechanism::kPidNamespace) ||
                             (has_landlock && LandlockVersion() >= kLandlockScopes),
-         .has_own_sockets =
-             Has(Mechanism::kMountNamespace) && Has(Mechanism::kNetworkNamespace)});
+         .has_own_sockets = Has(Mechanism::kMountNamespace) && Has(Mechanism::kNetworkNamespace)});
   }
 
   absl::Status Become() const {
@@ -129,8 +128,7 @@ class Start {
       return base::SystemError(errno, "close descriptors");
     }
     if (Has(Mechanism::kLimits)) {
-      MTMC_RETURN_IF_ERROR(
-          SetLimits(spec_.rights.limits, Has(Mechanism::kUserNamespace)));
+      MTMC_RETURN_IF_ERROR(SetLimits(spec_.rights.limits, Has(Mechanism::kUserNamespace)));
     }
     if (Has(Mechanism::kLandlock)) MTMC_RETURN_IF_ERROR(RestrictWithLandlock(Rules()));
     if (Has(Mechanism::kSeccomp)) MTMC_RETURN_IF_ERROR(LoadFilter());

@@ -26,9 +26,9 @@ enum class Mechanism {
 };
 
 inline constexpr std::array kAllMechanisms = {
-    Mechanism::kLimits,         Mechanism::kNoNewPrivileges,  Mechanism::kNoCapabilities,
-    Mechanism::kSeccomp,        Mechanism::kLandlock,         Mechanism::kUserNamespace,
-    Mechanism::kPidNamespace,   Mechanism::kMountNamespace,   Mechanism::kNetworkNamespace,
+    Mechanism::kLimits,       Mechanism::kNoNewPrivileges, Mechanism::kNoCapabilities,
+    Mechanism::kSeccomp,      Mechanism::kLandlock,        Mechanism::kUserNamespace,
+    Mechanism::kPidNamespace, Mechanism::kMountNamespace,  Mechanism::kNetworkNamespace,
     Mechanism::kIpcNamespace};
 
 using MechanismSet = std::set<Mechanism>;

@@ -37,7 +37,9 @@ constexpr uint64_t kSafe = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 // Part of the old root, detached.
 struct Tree {
   std::string path;
+
   struct stat status {};
+
   base::UniqueFd mount;
   bool is_writable = false;
 };
@@ -57,7 +59,8 @@ absl::StatusOr<base::UniqueFd> CloneTree(const std::string& path, uint64_t attri
   base::UniqueFd tree(
       open_tree(AT_FDCWD, path.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE));
   if (!tree.is_open()) return base::SystemError(errno, "clone the mount of " + path);
-  mount_attr change{.attr_set = attributes, .attr_clr = 0, .propagation = MS_PRIVATE, .userns_fd = 0};
+  mount_attr change{
+      .attr_set = attributes, .attr_clr = 0, .propagation = MS_PRIVATE, .userns_fd = 0};
   if (mount_setattr(tree.get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &change, sizeof change) != 0) {
     return base::SystemError(errno, "protect the mount of " + path);
   }
@@ -101,7 +104,7 @@ absl::StatusOr<Parts> TakeAll(const Rights& rights) {
     MTMC_RETURN_IF_ERROR(Take(path, kSafe | MOUNT_ATTR_RDONLY, false, parts));
   }
   for (const std::string& path : rights.devices) {
-    MTMC_RETURN_IF_ERROR(Take(path, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, false, parts));
+    MTMC_RETURN_IF_ERROR(Take(path, MOUNT_ATTR_NOSUID, false, parts));
   }
   for (const std::string& path : rights.writable) {
     MTMC_RETURN_IF_ERROR(Take(path, kSafe, true, parts));
@@ -202,8 +205,7 @@ absl::Status WriteFileWithin(int root, const std::string& path, std::string_view
 
 // tmpfs, empty and bounded, at `path` of this namespace.
 absl::Status MountMemory(const std::string& path, uint64_t bytes, const char* mode) {
-  const std::string options =
-      absl::StrCat("mode=", mode, ",size=", bytes, ",nr_inodes=", 1 << 16);
+  const std::string options = absl::StrCat("mode=", mode, ",size=", bytes, ",nr_inodes=", 1 << 16);
   if (mount("tmpfs", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) != 0) {
     return base::SystemError(errno, "mount a tmpfs");
   }
@@ -218,14 +220,18 @@ absl::Status AddFixedFiles(int root) {
   MTMC_RETURN_IF_ERROR(
       WriteFileWithin(root, "/etc/group", absl::StrCat("mtmc:x:", kInnerId, ":\n")));
   MTMC_RETURN_IF_ERROR(WriteFileWithin(root, "/etc/nsswitch.conf", "passwd: files\n"));
-  for (const auto& [path, target] : {std::pair{"/dev/fd", "/proc/self/fd"},
-                                     std::pair{"/dev/stdin", "/proc/self/fd/0"},
-                                     std::pair{"/dev/stdout", "/proc/self/fd/1"},
-                                     std::pair{"/dev/stderr", "/proc/self/fd/2"}}) {
+  for (const auto& [path, target] :
+       {std::pair{"/dev/fd", "/proc/self/fd"}, std::pair{"/dev/stdin", "/proc/self/fd/0"},
+        std::pair{"/dev/stdout", "/proc/self/fd/1"}, std::pair{"/dev/stderr", "/proc/self/fd/2"}}) {
     MTMC_RETURN_IF_ERROR(MakeLink(root, {path, target}));
   }
   return absl::OkStatus();
 }
+
+// Whether this process may still become nobody, who cannot write to /proc/sys, and
+// writes its id map first. Any other keeps its user, and root's without a
+// capability may write there.
+bool NeedsReadOnlyProc() { return !IsPrivileged(); }
 
 absl::Status AddProcesses(int root, std::optional<base::UniqueFd> hosts) {
   MTMC_ASSIGN_OR_RETURN(const base::UniqueFd place, MakeFolderWithin(root, "/proc"));
@@ -237,7 +243,9 @@ absl::Status AddProcesses(int root, std::optional<base::UniqueFd> hosts) {
     return base::SystemError(errno, "mount the host's /proc");
   }
   const std::string path = absl::StrCat(kStage, "/proc");
-  if (mount("proc", path.c_str(), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {
+  const unsigned long flags =
+      MS_NOSUID | MS_NODEV | MS_NOEXEC | (NeedsReadOnlyProc() ? MS_RDONLY : 0);
+  if (mount("proc", path.c_str(), "proc", flags, nullptr) != 0) {
     return base::SystemError(errno, "mount a fresh /proc");
   }
   return absl::OkStatus();
@@ -250,7 +258,8 @@ absl::Status SwitchRoot(int root) {
   if (syscall(SYS_pivot_root, ".", ".") != 0) return base::SystemError(errno, "pivot_root");
   if (umount2(".", MNT_DETACH) != 0) return base::SystemError(errno, "leave the old root");
   if (chdir("/") != 0) return base::SystemError(errno, "enter /");
-  mount_attr change{.attr_set = kSafe | MOUNT_ATTR_RDONLY, .attr_clr = 0, .propagation = 0, .userns_fd = 0};
+  mount_attr change{
+      .attr_set = kSafe | MOUNT_ATTR_RDONLY, .attr_clr = 0, .propagation = 0, .userns_fd = 0};
   if (mount_setattr(AT_FDCWD, "/", 0, &change, sizeof change) != 0) {
     return base::SystemError(errno, "make the root read-only");
   }
@@ -267,7 +276,8 @@ absl::Status EnterMinimalRoot(const Rights& rights, bool has_own_processes) {
   MTMC_ASSIGN_OR_RETURN(const Parts parts, TakeAll(rights));
   std::optional<base::UniqueFd> processes;
   if (!has_own_processes) {
-    MTMC_ASSIGN_OR_RETURN(processes, CloneTree("/proc", kSafe));
+    MTMC_ASSIGN_OR_RETURN(
+        processes, CloneTree("/proc", kSafe | (NeedsReadOnlyProc() ? MOUNT_ATTR_RDONLY : 0)));
   }
   // Holds nothing but names of mounts.
   MTMC_RETURN_IF_ERROR(MountMemory(kStage, 1 << 20, "0755"));
@@ -275,8 +285,7 @@ absl::Status EnterMinimalRoot(const Rights& rights, bool has_own_processes) {
   if (!root.is_open()) return base::SystemError(errno, "open the new root");
   for (const char* folder : kPrivateFolders) {
     MTMC_RETURN_IF_ERROR(MakeFolderWithin(root.get(), folder).status());
-    MTMC_RETURN_IF_ERROR(
-        MountMemory(absl::StrCat(kStage, folder), rights.scratch_bytes, "1777"));
+    MTMC_RETURN_IF_ERROR(MountMemory(absl::StrCat(kStage, folder), rights.scratch_bytes, "1777"));
   }
   MTMC_RETURN_IF_ERROR(AddProcesses(root.get(), std::move(processes)));
   for (const Tree& tree : parts.trees) MTMC_RETURN_IF_ERROR(Attach(root.get(), tree));

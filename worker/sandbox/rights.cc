@@ -25,7 +25,7 @@ constexpr const char* kSystemFolders[] = {
     "/sys/devices/system"};
 
 // What drivers and NVML read beside their devices.
-constexpr const char* kGpuFolders[] = {"/sys/bus",   "/sys/class",  "/sys/dev",  "/sys/devices",
+constexpr const char* kGpuFolders[] = {"/sys/bus",    "/sys/class",  "/sys/dev",   "/sys/devices",
                                        "/sys/module", "/etc/nvidia", "/etc/vulkan"};
 
 constexpr const char* kPlainDevices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random",
@@ -98,13 +98,12 @@ Rights MakeRights(PartyKind party, RightsOptions options) {
   rights.scratch_bytes = party == PartyKind::kReference ? 8 * kGiB : 1 * kGiB;
   rights.readable = std::move(options.readable);
   rights.readable.insert(rights.readable.end(), std::begin(kSystemFolders),
-                          std::end(kSystemFolders));
+                         std::end(kSystemFolders));
   rights.devices.assign(std::begin(kPlainDevices), std::end(kPlainDevices));
   AddFoldersOfVariable("LD_LIBRARY_PATH", rights.readable);
   AddFoldersOfVariable("OCL_ICD_VENDORS", rights.readable);
   if (options.has_gpu) {
-    rights.readable.insert(rights.readable.end(), std::begin(kGpuFolders),
-                            std::end(kGpuFolders));
+    rights.readable.insert(rights.readable.end(), std::begin(kGpuFolders), std::end(kGpuFolders));
     AddMatches("/dev/nvidia*", rights.devices);
   }
   rights.readable = Clean(rights.readable);

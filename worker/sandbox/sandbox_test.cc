@@ -102,7 +102,7 @@ Results Parse(const base::CompletedProcess& run) {
 }
 
 Results RunConfined(const Place& place, PartyKind party, const Isolation& isolation,
-            std::vector<std::string> argv, bool as_nobody = false) {
+                    std::vector<std::string> argv, bool as_nobody = false) {
   base::SubprocessOptions start = place.StartOf(std::move(argv));
   REQUIRE(Confine({.rights = place.RightsOf(party), .isolation = isolation}, start).ok());
   if (as_nobody) {
@@ -145,8 +145,7 @@ TEST_CASE("a confined party can do nothing but its work", "[sandbox]") {
   const Isolation isolation = At(IsolationLevel::kConfined);
   if (isolation.mechanisms.empty()) return;
   const Place place;
-  const auto builder =
-      RunConfined(place, PartyKind::kBuilder, isolation, place.Attempts());
+  const auto builder = RunConfined(place, PartyKind::kBuilder, isolation, place.Attempts());
   // Without Landlock a process may write to its own memory, which harms nobody.
   std::set<std::string> allowed = kAlways;
   if (isolation.mechanisms.count(Mechanism::kLandlock) == 0) allowed.insert("file.memory-of-self");
@@ -251,9 +250,9 @@ TEST_CASE("no process outlives its launcher or a kill of its group", "[sandbox]"
     base::SubprocessOptions start =
         place.StartOf({"/usr/bin/bash", "-c", "setsid sleep 1000 & echo; wait"});
     start.standard_output = base::Stdio::Pipe();
-    REQUIRE(Confine({.rights = place.RightsOf(PartyKind::kReference), .isolation = isolation},
-                    start)
-                .ok());
+    REQUIRE(
+        Confine({.rights = place.RightsOf(PartyKind::kReference), .isolation = isolation}, start)
+            .ok());
     auto process = base::Subprocess::Start(start);
     REQUIRE(process.ok());
     char started = 0;
@@ -282,8 +281,8 @@ TEST_CASE("a launcher that cannot do what it was told starts nothing", "[sandbox
   Isolation isolation = At(IsolationLevel::kConfined);
   if (isolation.mechanisms.empty()) return;
   base::SubprocessOptions start = place.StartOf({"/usr/bin/no-such-program"});
-  REQUIRE(Confine({.rights = place.RightsOf(PartyKind::kBuilder), .isolation = isolation}, start)
-              .ok());
+  REQUIRE(
+      Confine({.rights = place.RightsOf(PartyKind::kBuilder), .isolation = isolation}, start).ok());
   auto run = base::RunProcess(start, {.timeout = absl::Seconds(20)});
   REQUIRE(run.ok());
   CHECK(run->exit.exit_code == kLauncherFailed);
@@ -297,8 +296,8 @@ TEST_CASE("a lower level names what it leaves out, and why", "[sandbox]") {
   const Isolation lower = Degrade(best, IsolationLevel::kRestricted, "the device does not open");
   CHECK(lower.level() == IsolationLevel::kRestricted);
   CHECK(lower.missing.at("namespace.mount") == "the device does not open");
-  const Isolation none =
-      DecideIsolation("/bin/launcher", absl::NotFoundError("no launcher"), IsolationLevel::kConfined);
+  const Isolation none = DecideIsolation("/bin/launcher", absl::NotFoundError("no launcher"),
+                                         IsolationLevel::kConfined);
   CHECK(none.level() == IsolationLevel::kProcess);
   CHECK(none.missing.at("seccomp") == "no launcher");
 }
@@ -306,8 +305,7 @@ TEST_CASE("a lower level names what it leaves out, and why", "[sandbox]") {
 TEST_CASE("a host without pid namespaces is not called confined", "[sandbox]") {
   HostSupport support;
   support.missing[Mechanism::kPidNamespace] = "forbidden";
-  const Isolation isolation =
-      DecideIsolation("/bin/launcher", support, IsolationLevel::kConfined);
+  const Isolation isolation = DecideIsolation("/bin/launcher", support, IsolationLevel::kConfined);
   CHECK(isolation.level() == IsolationLevel::kRestricted);
   CHECK(isolation.mechanisms.count(Mechanism::kMountNamespace) == 1);
 }

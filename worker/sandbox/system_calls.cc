@@ -22,9 +22,9 @@ constexpr int kOrdinary[] = {
     SCMP_SYS(pselect6), SCMP_SYS(epoll_create), SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl),
     SCMP_SYS(epoll_wait), SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_pwait2),
     // The channel to the daemon is a socket that exists.
-    SCMP_SYS(sendto), SCMP_SYS(recvfrom), SCMP_SYS(sendmsg), SCMP_SYS(recvmsg),
-    SCMP_SYS(sendmmsg), SCMP_SYS(recvmmsg), SCMP_SYS(shutdown), SCMP_SYS(getsockopt),
-    SCMP_SYS(setsockopt), SCMP_SYS(getsockname), SCMP_SYS(getpeername),
+    SCMP_SYS(sendto), SCMP_SYS(recvfrom), SCMP_SYS(sendmsg), SCMP_SYS(recvmsg), SCMP_SYS(sendmmsg),
+    SCMP_SYS(recvmmsg), SCMP_SYS(shutdown), SCMP_SYS(getsockopt), SCMP_SYS(setsockopt),
+    SCMP_SYS(getsockname), SCMP_SYS(getpeername),
     // Names of files.
     SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(openat2), SCMP_SYS(creat), SCMP_SYS(truncate),
     SCMP_SYS(stat), SCMP_SYS(fstat), SCMP_SYS(lstat), SCMP_SYS(newfstatat), SCMP_SYS(statx),
@@ -33,11 +33,11 @@ constexpr int kOrdinary[] = {
     SCMP_SYS(getdents64), SCMP_SYS(getcwd), SCMP_SYS(chdir), SCMP_SYS(fchdir), SCMP_SYS(umask),
     SCMP_SYS(mkdir), SCMP_SYS(mkdirat), SCMP_SYS(rmdir), SCMP_SYS(unlink), SCMP_SYS(unlinkat),
     SCMP_SYS(rename), SCMP_SYS(renameat), SCMP_SYS(renameat2), SCMP_SYS(link), SCMP_SYS(linkat),
-    SCMP_SYS(symlink), SCMP_SYS(symlinkat), SCMP_SYS(chmod), SCMP_SYS(fchmod),
-    SCMP_SYS(fchmodat), SCMP_SYS(chown), SCMP_SYS(fchown), SCMP_SYS(lchown), SCMP_SYS(fchownat),
-    SCMP_SYS(utime), SCMP_SYS(utimes), SCMP_SYS(futimesat), SCMP_SYS(utimensat),
-    SCMP_SYS(getxattr), SCMP_SYS(lgetxattr), SCMP_SYS(fgetxattr), SCMP_SYS(listxattr),
-    SCMP_SYS(llistxattr), SCMP_SYS(flistxattr),
+    SCMP_SYS(symlink), SCMP_SYS(symlinkat), SCMP_SYS(chmod), SCMP_SYS(fchmod), SCMP_SYS(fchmodat),
+    SCMP_SYS(chown), SCMP_SYS(fchown), SCMP_SYS(lchown), SCMP_SYS(fchownat), SCMP_SYS(utime),
+    SCMP_SYS(utimes), SCMP_SYS(futimesat), SCMP_SYS(utimensat), SCMP_SYS(getxattr),
+    SCMP_SYS(lgetxattr), SCMP_SYS(fgetxattr), SCMP_SYS(listxattr), SCMP_SYS(llistxattr),
+    SCMP_SYS(flistxattr),
     // Memory.
     SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mprotect), SCMP_SYS(mremap), SCMP_SYS(madvise),
     SCMP_SYS(mincore), SCMP_SYS(msync), SCMP_SYS(mlock), SCMP_SYS(mlock2), SCMP_SYS(munlock),
@@ -47,27 +47,26 @@ constexpr int kOrdinary[] = {
     // Threads.
     SCMP_SYS(futex), SCMP_SYS(set_robust_list), SCMP_SYS(get_robust_list),
     SCMP_SYS(set_tid_address), SCMP_SYS(rseq), SCMP_SYS(arch_prctl), SCMP_SYS(prctl),
-    SCMP_SYS(gettid), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(getcpu),
-    SCMP_SYS(sched_yield), SCMP_SYS(sched_getaffinity), SCMP_SYS(sched_setaffinity),
-    SCMP_SYS(sched_getparam), SCMP_SYS(sched_setparam), SCMP_SYS(sched_getscheduler),
-    SCMP_SYS(sched_setscheduler), SCMP_SYS(sched_getattr), SCMP_SYS(sched_setattr),
-    SCMP_SYS(sched_get_priority_max), SCMP_SYS(sched_get_priority_min),
-    SCMP_SYS(sched_rr_get_interval), SCMP_SYS(getpriority),
+    SCMP_SYS(gettid), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(getcpu), SCMP_SYS(sched_yield),
+    SCMP_SYS(sched_getaffinity), SCMP_SYS(sched_setaffinity), SCMP_SYS(sched_getparam),
+    SCMP_SYS(sched_setparam), SCMP_SYS(sched_getscheduler), SCMP_SYS(sched_setscheduler),
+    SCMP_SYS(sched_getattr), SCMP_SYS(sched_setattr), SCMP_SYS(sched_get_priority_max),
+    SCMP_SYS(sched_get_priority_min), SCMP_SYS(sched_rr_get_interval), SCMP_SYS(getpriority),
     // Signals to itself.
     SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigpending),
     SCMP_SYS(rt_sigtimedwait), SCMP_SYS(rt_sigsuspend), SCMP_SYS(rt_sigreturn),
     SCMP_SYS(sigaltstack), SCMP_SYS(pause), SCMP_SYS(restart_syscall),
     // Who and where it is.
     SCMP_SYS(getpid), SCMP_SYS(getppid), SCMP_SYS(getpgid), SCMP_SYS(getpgrp), SCMP_SYS(getsid),
-    SCMP_SYS(getuid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getegid),
-    SCMP_SYS(getgroups), SCMP_SYS(getresuid), SCMP_SYS(getresgid), SCMP_SYS(capget),
-    SCMP_SYS(getrlimit), SCMP_SYS(setrlimit), SCMP_SYS(getrusage), SCMP_SYS(times),
-    SCMP_SYS(sysinfo), SCMP_SYS(uname), SCMP_SYS(getrandom), SCMP_SYS(personality),
+    SCMP_SYS(getuid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getegid), SCMP_SYS(getgroups),
+    SCMP_SYS(getresuid), SCMP_SYS(getresgid), SCMP_SYS(capget), SCMP_SYS(getrlimit),
+    SCMP_SYS(setrlimit), SCMP_SYS(getrusage), SCMP_SYS(times), SCMP_SYS(sysinfo), SCMP_SYS(uname),
+    SCMP_SYS(getrandom), SCMP_SYS(personality),
     // Time.
     SCMP_SYS(time), SCMP_SYS(gettimeofday), SCMP_SYS(clock_gettime), SCMP_SYS(clock_getres),
     SCMP_SYS(clock_nanosleep), SCMP_SYS(nanosleep), SCMP_SYS(alarm), SCMP_SYS(getitimer),
-    SCMP_SYS(setitimer), SCMP_SYS(timer_create), SCMP_SYS(timer_settime),
-    SCMP_SYS(timer_gettime), SCMP_SYS(timer_getoverrun), SCMP_SYS(timer_delete)};
+    SCMP_SYS(setitimer), SCMP_SYS(timer_create), SCMP_SYS(timer_settime), SCMP_SYS(timer_gettime),
+    SCMP_SYS(timer_getoverrun), SCMP_SYS(timer_delete)};
 
 constexpr int kProcess[] = {SCMP_SYS(fork),     SCMP_SYS(vfork), SCMP_SYS(execve),
                             SCMP_SYS(execveat), SCMP_SYS(wait4), SCMP_SYS(waitid)};
@@ -77,12 +76,11 @@ constexpr int kLocalSocket[] = {SCMP_SYS(bind), SCMP_SYS(listen), SCMP_SYS(accep
 
 constexpr int kDangerous[] = {
     // Other file systems and roots.
-    SCMP_SYS(mount), SCMP_SYS(umount2), SCMP_SYS(pivot_root), SCMP_SYS(chroot),
-    SCMP_SYS(open_tree), SCMP_SYS(move_mount), SCMP_SYS(fsopen), SCMP_SYS(fsconfig),
-    SCMP_SYS(fsmount), SCMP_SYS(fspick), SCMP_SYS(mount_setattr), SCMP_SYS(swapon),
-    SCMP_SYS(swapoff), SCMP_SYS(quotactl), SCMP_SYS(name_to_handle_at),
-    SCMP_SYS(open_by_handle_at), SCMP_SYS(fanotify_init), SCMP_SYS(fanotify_mark),
-    SCMP_SYS(mknod), SCMP_SYS(mknodat),
+    SCMP_SYS(mount), SCMP_SYS(umount2), SCMP_SYS(pivot_root), SCMP_SYS(chroot), SCMP_SYS(open_tree),
+    SCMP_SYS(move_mount), SCMP_SYS(fsopen), SCMP_SYS(fsconfig), SCMP_SYS(fsmount), SCMP_SYS(fspick),
+    SCMP_SYS(mount_setattr), SCMP_SYS(swapon), SCMP_SYS(swapoff), SCMP_SYS(quotactl),
+    SCMP_SYS(name_to_handle_at), SCMP_SYS(open_by_handle_at), SCMP_SYS(fanotify_init),
+    SCMP_SYS(fanotify_mark), SCMP_SYS(mknod), SCMP_SYS(mknodat),
     // Other namespaces and identities.
     SCMP_SYS(unshare), SCMP_SYS(setns), SCMP_SYS(setuid), SCMP_SYS(setgid), SCMP_SYS(setreuid),
     SCMP_SYS(setregid), SCMP_SYS(setresuid), SCMP_SYS(setresgid), SCMP_SYS(setfsuid),
@@ -91,8 +89,8 @@ constexpr int kDangerous[] = {
     // Other processes.
     SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(process_madvise),
     SCMP_SYS(kcmp), SCMP_SYS(pidfd_getfd), SCMP_SYS(pidfd_send_signal), SCMP_SYS(migrate_pages),
-    SCMP_SYS(move_pages), SCMP_SYS(tkill), SCMP_SYS(rt_sigqueueinfo),
-    SCMP_SYS(rt_tgsigqueueinfo), SCMP_SYS(setpriority), SCMP_SYS(ioprio_set),
+    SCMP_SYS(move_pages), SCMP_SYS(tkill), SCMP_SYS(rt_sigqueueinfo), SCMP_SYS(rt_tgsigqueueinfo),
+    SCMP_SYS(setpriority), SCMP_SYS(ioprio_set),
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     SCMP_SYS(ptrace),
 #endif
@@ -110,21 +108,41 @@ constexpr int kDangerous[] = {
     SCMP_SYS(iopl), SCMP_SYS(ioperm), SCMP_SYS(settimeofday), SCMP_SYS(clock_settime),
     SCMP_SYS(clock_adjtime), SCMP_SYS(adjtimex), SCMP_SYS(vhangup), SCMP_SYS(modify_ldt)};
 
-constexpr int kSealed[] = {
-    SCMP_SYS(socket), SCMP_SYS(socketpair), SCMP_SYS(connect), SCMP_SYS(bind), SCMP_SYS(listen),
-    SCMP_SYS(accept), SCMP_SYS(accept4), SCMP_SYS(mount), SCMP_SYS(umount2), SCMP_SYS(unshare),
-    SCMP_SYS(setns), SCMP_SYS(pivot_root), SCMP_SYS(chroot), SCMP_SYS(mount_setattr),
-    SCMP_SYS(move_mount), SCMP_SYS(open_tree), SCMP_SYS(fsopen), SCMP_SYS(ptrace),
-    SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(pidfd_getfd),
-    SCMP_SYS(pidfd_send_signal), SCMP_SYS(tkill), SCMP_SYS(keyctl), SCMP_SYS(bpf),
-    SCMP_SYS(userfaultfd), SCMP_SYS(io_uring_setup), SCMP_SYS(perf_event_open)};
+constexpr int kSealed[] = {SCMP_SYS(socket),
+                           SCMP_SYS(socketpair),
+                           SCMP_SYS(connect),
+                           SCMP_SYS(bind),
+                           SCMP_SYS(listen),
+                           SCMP_SYS(accept),
+                           SCMP_SYS(accept4),
+                           SCMP_SYS(mount),
+                           SCMP_SYS(umount2),
+                           SCMP_SYS(unshare),
+                           SCMP_SYS(setns),
+                           SCMP_SYS(pivot_root),
+                           SCMP_SYS(chroot),
+                           SCMP_SYS(mount_setattr),
+                           SCMP_SYS(move_mount),
+                           SCMP_SYS(open_tree),
+                           SCMP_SYS(fsopen),
+                           SCMP_SYS(ptrace),
+                           SCMP_SYS(process_vm_readv),
+                           SCMP_SYS(process_vm_writev),
+                           SCMP_SYS(pidfd_getfd),
+                           SCMP_SYS(pidfd_send_signal),
+                           SCMP_SYS(tkill),
+                           SCMP_SYS(keyctl),
+                           SCMP_SYS(bpf),
+                           SCMP_SYS(userfaultfd),
+                           SCMP_SYS(io_uring_setup),
+                           SCMP_SYS(perf_event_open)};
 
 constexpr int kSealedProcessAndFile[] = {
-    SCMP_SYS(fork),     SCMP_SYS(vfork),    SCMP_SYS(execve),    SCMP_SYS(execveat),
-    SCMP_SYS(unlink),   SCMP_SYS(unlinkat), SCMP_SYS(rename),    SCMP_SYS(renameat),
-    SCMP_SYS(renameat2), SCMP_SYS(rmdir),   SCMP_SYS(link),      SCMP_SYS(linkat),
-    SCMP_SYS(symlink),  SCMP_SYS(symlinkat), SCMP_SYS(chmod),    SCMP_SYS(fchmod),
-    SCMP_SYS(fchmodat), SCMP_SYS(setsid),   SCMP_SYS(setpgid)};
+    SCMP_SYS(fork),      SCMP_SYS(vfork),     SCMP_SYS(execve), SCMP_SYS(execveat),
+    SCMP_SYS(unlink),    SCMP_SYS(unlinkat),  SCMP_SYS(rename), SCMP_SYS(renameat),
+    SCMP_SYS(renameat2), SCMP_SYS(rmdir),     SCMP_SYS(link),   SCMP_SYS(linkat),
+    SCMP_SYS(symlink),   SCMP_SYS(symlinkat), SCMP_SYS(chmod),  SCMP_SYS(fchmod),
+    SCMP_SYS(fchmodat),  SCMP_SYS(setsid),    SCMP_SYS(setpgid)};
 
 }  // namespace
 
