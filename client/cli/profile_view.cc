@@ -35,8 +35,8 @@ std::string ValueText(const Metrics& metrics, std::string_view name) {
 }
 
 void PrintKernels(const v1::Profile& profile, std::ostream& out) {
-  Table table({"kernel", ">time", ">share", ">blocks", ">threads", ">registers", ">shared", ">local",
-               ">occupancy", ">achieved"});
+  Table table({"kernel", ">time", ">share", ">blocks", ">threads", ">registers", ">shared",
+               ">local", ">occupancy", ">achieved"});
   for (const v1::KernelActivity& kernel : profile.kernels()) {
     table.AddRow({kernel.kernel(), FormatSeconds(kernel.seconds()), Percent(kernel.share_ratio()),
                   OrDash(kernel.blocks()), OrDash(kernel.threads_per_block()),
@@ -63,7 +63,8 @@ std::vector<const v1::KernelActivity*> KernelColumns(const v1::Profile& profile)
 void PrintCounters(const v1::Profile& profile, std::ostream& out) {
   const std::vector<const v1::KernelActivity*> kernels = KernelColumns(profile);
   std::vector<std::string> headers = {"counters", "", ">plan"};
-  for (const auto* kernel : kernels) headers.push_back(">" + kernel->kernel().substr(0, kHeaderBytes));
+  for (const auto* kernel : kernels)
+    headers.push_back(">" + kernel->kernel().substr(0, kHeaderBytes));
   headers.push_back("meaning");
   Table table(headers);
   std::optional<profile::MetricGroup> group;

@@ -19,10 +19,9 @@ TEST_CASE("Every metric has a name of its own that ends in a unit", "[profile]")
   for (const Metric& metric : MetricTable()) {
     INFO(std::string(metric.name));
     CHECK(names.insert(metric.name).second);
-    const bool has_unit =
-        metric.name.ends_with("_bytes") || metric.name.ends_with("_flops") ||
-        metric.name.ends_with("_ratio") || metric.name.ends_with("_seconds") ||
-        metric.name.ends_with("_count") || metric.name.ends_with("_per_request");
+    const bool has_unit = metric.name.ends_with("_bytes") || metric.name.ends_with("_flops") ||
+                          metric.name.ends_with("_ratio") || metric.name.ends_with("_seconds") ||
+                          metric.name.ends_with("_count") || metric.name.ends_with("_per_request");
     CHECK(has_unit);
     CHECK_FALSE(metric.numerator.empty());
     CHECK_FALSE(metric.meaning.empty());

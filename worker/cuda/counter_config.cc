@@ -33,8 +33,8 @@ absl::StatusOr<CUpti_Profiler_Host_Object*> CounterConfig::CreateHost() const {
   params.pChipName = options_.chip.c_str();
   params.pCounterAvailabilityImage =
       options_.availability.empty() ? nullptr : options_.availability.data();
-  MTMC_RETURN_IF_ERROR(CuptiStatus(api_, api_.cuptiProfilerHostInitialize(&params),
-                                   "cuptiProfilerHostInitialize"));
+  MTMC_RETURN_IF_ERROR(
+      CuptiStatus(api_, api_.cuptiProfilerHostInitialize(&params), "cuptiProfilerHostInitialize"));
   return params.pHostObject;
 }
 

@@ -26,8 +26,7 @@ const CuptiApi* FindCupti() {
 }
 
 int PassesOf(const CuptiApi& api, CounterSet set) {
-  auto config =
-      CounterConfig::Create(api, {.chip = "GH100", .counters = profile::CountersOf(set)});
+  auto config = CounterConfig::Create(api, {.chip = "GH100", .counters = profile::CountersOf(set)});
   REQUIRE_THAT(config.status(), IsOk());
   INFO((config.value()->missing().empty() ? "" : config.value()->missing().front()));
   CHECK(config.value()->missing().empty());

@@ -60,9 +60,9 @@ CuptiActivity::~CuptiActivity() { Stop(); }
 
 absl::Status CuptiActivity::Start() {
   is_started_ = true;
-  MTMC_RETURN_IF_ERROR(CuptiStatus(
-      api_, api_.cuptiActivityRegisterCallbacks(Sink::Request, Sink::Complete),
-      "cuptiActivityRegisterCallbacks"));
+  MTMC_RETURN_IF_ERROR(
+      CuptiStatus(api_, api_.cuptiActivityRegisterCallbacks(Sink::Request, Sink::Complete),
+                  "cuptiActivityRegisterCallbacks"));
   for (CUpti_ActivityKind kind : kKinds) {
     MTMC_RETURN_IF_ERROR(CuptiStatus(api_, api_.cuptiActivityEnable(kind), "cuptiActivityEnable"));
   }

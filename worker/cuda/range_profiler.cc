@@ -22,7 +22,8 @@ constexpr size_t kMaxSteps = 1000;
 constexpr int kMaxExtraPasses = 8;
 
 // Whether the counters of the tensor set have anything to count.
-constexpr char kTensorActivity[] = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed";
+constexpr char kTensorActivity[] =
+    "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed";
 
 bool UsesTensorCores(const StepCounters& counters) {
   for (const profile::Values& step : counters.steps) {
@@ -265,8 +266,8 @@ void RangeProfiler::Detach() {
 
 Outcome<StepCounters> RangeProfiler::Count(const std::vector<Body>& steps, const Body& prepare) {
   if (steps.size() > kMaxSteps) {
-    return StepCounters{.missing = absl::StrCat("plans of more than ", kMaxSteps,
-                                                " steps are not counted")};
+    return StepCounters{
+        .missing = absl::StrCat("plans of more than ", kMaxSteps, " steps are not counted")};
   }
   const absl::Status status = Initialize();
   if (!status.ok()) {
@@ -301,9 +302,9 @@ Outcome<absl::Status> RangeProfiler::CountSet(Set& set, const std::vector<Body>&
                                               const Body& prepare, StepCounters& counters) {
   if (!set.status.ok()) return absl::OkStatus();
   if (!set.config) {
-    auto config = CounterConfig::Create(api_, {.chip = chip_,
-                                               .availability = availability_,
-                                               .counters = profile::CountersOf(set.name)});
+    auto config = CounterConfig::Create(
+        api_,
+        {.chip = chip_, .availability = availability_, .counters = profile::CountersOf(set.name)});
     if (!config.ok()) return config.status();
     set.config = *std::move(config);
   }

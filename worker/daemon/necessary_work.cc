@@ -137,7 +137,8 @@ int64_t Product(int64_t a, int64_t b) {
 
 int64_t ElementsOf(const v1::TensorType& type) {
   int64_t elements = 1;
-  for (const int64_t extent : type.shape()) elements = Product(elements, std::max<int64_t>(0, extent));
+  for (const int64_t extent : type.shape())
+    elements = Product(elements, std::max<int64_t>(0, extent));
   return elements;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/daemon/roofline.h"
 
-#include <catch2/catch.hpp>
 #include <google/protobuf/text_format.h>
+
+#include <catch2/catch.hpp>
 
 #include "worker/daemon/necessary_work.h"
 
@@ -81,8 +82,7 @@ TEST_CASE("Products count only where no algebra avoids them", "[worker]") {
   const std::string product = Node("m", "matmul", {"x", "w"});
 
   CHECK(FindNecessaryWork(Problem(product, "m")).flops == 2'000'000'000);
-  CHECK(FindNecessaryWork(Problem(product + Node("g", "gelu", {"m"}), "g")).flops ==
-        2'000'000'000);
+  CHECK(FindNecessaryWork(Problem(product + Node("g", "gelu", {"m"}), "g")).flops == 2'000'000'000);
   CHECK(FindNecessaryWork(Problem(product + Node("s", "sum", {"m"}), "s")).flops == 0);
   CHECK(FindNecessaryWork(Problem(product + Node("n", "mm", {"m", "w"}), "n")).flops == 0);
   CHECK(FindNecessaryWork(Problem(Node("d", "diag", {"x"}) + Node("n", "mm", {"d", "w"}), "n"))

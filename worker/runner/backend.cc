@@ -89,9 +89,8 @@ absl::StatusOr<Backend> OpenCudaBackend(const BackendOptions& options) {
   if (kernels.failure) {
     return absl::InternalError(absl::StrCat(kernels.failure->message, "\n", kernels.log));
   }
-  MTMC_ASSIGN_OR_RETURN(auto device,
-                        CudaDevice::Create(context, {.kernels = kernels.binary,
-                                                     .cupti = options.tools.cupti}));
+  MTMC_ASSIGN_OR_RETURN(auto device, CudaDevice::Create(context, {.kernels = kernels.binary,
+                                                                  .cupti = options.tools.cupti}));
   Backend backend;
   backend.library = OpenLibrary(options, options.device_index, context->stream());
   backend.facts = device->facts();
@@ -100,8 +99,8 @@ absl::StatusOr<Backend> OpenCudaBackend(const BackendOptions& options) {
   device->set_facts(backend.facts);
   backend.device = std::move(device);
   backend.counters = DescribeCounters();
-  MTMC_ASSIGN_OR_RETURN(backend.canary, Canary::Create(*backend.device, *compiler,
-                                                       EventsOf(backend.facts.uuid)));
+  MTMC_ASSIGN_OR_RETURN(backend.canary,
+                        Canary::Create(*backend.device, *compiler, EventsOf(backend.facts.uuid)));
   AddRates(options, *compiler, backend);
   return backend;
 }

@@ -163,8 +163,7 @@ TEST_CASE("Counted operations of a GEMM agree with a count by hand", "[gpu]") {
   if (!gpu) return;
   const Floats ones(1024 * 1024, 1.0F);
 
-  const v1::Profile profile =
-      ProfileOf(*gpu, "gemm of 1024^3", kGemm, {{"a", ones}, {"b", ones}});
+  const v1::Profile profile = ProfileOf(*gpu, "gemm of 1024^3", kGemm, {{"a", ones}, {"b", ones}});
 
   CHECK_THAT(MetricOf(profile, "fp32_flops"), WithinRel(2.0 * 1024 * 1024 * 1024, kAgreement));
   CHECK(MetricOf(profile, "tensor_pipe_ratio") == 0);
