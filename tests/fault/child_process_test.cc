@@ -43,12 +43,12 @@ class Patient {
     auto folder = base::TempDir::Create();
     REQUIRE(folder.ok());
     folder_ = std::make_unique<base::TempDir>(*std::move(folder));
-    auto started = ChildProcess::Start(
-        {.argv = {MTMC_BINARY_DIR "/../tests/mtmc-fault-child", "--scratch", folder_->path().string()},
-         .scratch = folder_->path().string(),
-         .name = "patient",
-         .max_resident_bytes = kMemoryLimit,
-         .is_cancelled = [this] { return is_cancelled; }});
+    auto started = ChildProcess::Start({.argv = {MTMC_BINARY_DIR "/../tests/mtmc-fault-child",
+                                                 "--scratch", folder_->path().string()},
+                                        .scratch = folder_->path().string(),
+                                        .name = "patient",
+                                        .max_resident_bytes = kMemoryLimit,
+                                        .is_cancelled = [this] { return is_cancelled; }});
     REQUIRE(started.ok());
     process = *std::move(started);
     request_.mutable_load()->set_program(

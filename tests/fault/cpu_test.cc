@@ -56,8 +56,7 @@ TEST_CASE("A write beside a buffer fails its program and not the process", "[fau
   if (!ward) return;
   ward->Build("y[i] = x[i]; if (i == 0) y[256] = 1;");
 
-  CHECK(ward->Run(absl::Minutes(1)).response.failure().kind() ==
-        v1::Failure::KIND_OUT_OF_BOUNDS);
+  CHECK(ward->Run(absl::Minutes(1)).response.failure().kind() == v1::Failure::KIND_OUT_OF_BOUNDS);
   ward->Build(kGood);
   CHECK(ward->Run(absl::Minutes(1)).response.has_outputs());
 }

@@ -27,15 +27,14 @@ constexpr absl::Duration kPatience = absl::Minutes(2);
 
 std::string Text(v1::Dialect dialect, const std::string& body, const std::string& directives) {
   const bool is_cuda = dialect == v1::DIALECT_CUDA;
-  return absl::StrCat(
-      "//@ mtmc 1 ", is_cuda ? "cuda" : "opencl",
-      "\n//@ input x f32[256]\n//@ output y f32[256]\n", directives,
-      "//@ launch f grid=4 block=64 args=(x, y)\n",
-      is_cuda ? "extern \"C\" __global__ void f(const float* x, float* y) {\n"
-                "  int i = blockIdx.x * 64 + threadIdx.x;\n  "
-              : "__kernel void f(__global const float* x, __global float* y) {\n"
-                "  int i = get_global_id(0);\n  ",
-      body, "\n}\n");
+  return absl::StrCat("//@ mtmc 1 ", is_cuda ? "cuda" : "opencl",
+                      "\n//@ input x f32[256]\n//@ output y f32[256]\n", directives,
+                      "//@ launch f grid=4 block=64 args=(x, y)\n",
+                      is_cuda ? "extern \"C\" __global__ void f(const float* x, float* y) {\n"
+                                "  int i = blockIdx.x * 64 + threadIdx.x;\n  "
+                              : "__kernel void f(__global const float* x, __global float* y) {\n"
+                                "  int i = get_global_id(0);\n  ",
+                      body, "\n}\n");
 }
 
 worker::ToolPaths FindTools(const absl::StatusOr<config::PythonEnvironment>& python) {
@@ -48,19 +47,18 @@ DeviceWard::DeviceWard(base::TempDir folder, const Options& options)
     : folder_(std::move(folder)), options_(options) {
   const auto python = config::PythonEnvironment::Probe();
   const std::string launcher = MTMC_BINARY_DIR "/mtmc-sandbox";
-  const worker::Isolation isolation = worker::DecideIsolation(
-      launcher, worker::ProbeHost(launcher), worker::IsolationLevel::kConfined);
+  const worker::Isolation isolation = worker::DecideIsolation(launcher, worker::ProbeHost(launcher),
+                                                              worker::IsolationLevel::kConfined);
   level_ = worker::NameOf(isolation.level());
   const std::string root = folder_.path().string();
   for (const char* child : {"/artifacts", "/reference", "/builder", "/runner"}) {
     std::filesystem::create_directories(root + child);
   }
-  worker::ChildRights rights =
-      worker::MakeChildRights(python.value_or(config::PythonEnvironment()),
-                              {.artifacts = root + "/artifacts",
-                               .reference = root + "/reference",
-                               .runner = root + "/runner"},
-                              options.dialect == v1::DIALECT_CUDA);
+  worker::ChildRights rights = worker::MakeChildRights(python.value_or(config::PythonEnvironment()),
+                                                       {.artifacts = root + "/artifacts",
+                                                        .reference = root + "/reference",
+                                                        .runner = root + "/runner"},
+                                                       options.dialect == v1::DIALECT_CUDA);
   // The programs lie beside the test's own folder.
   rights.builder.readable.emplace_back(MTMC_BINARY_DIR);
   rights.runner.readable.emplace_back(MTMC_BINARY_DIR);
@@ -90,8 +88,8 @@ std::unique_ptr<DeviceWard> DeviceWard::Open(const Options& options) {
   if (options.has_library) {
     open.set_aten_plugin(absl::StrCat(kBuild, "/lib/mtmc_aten", is_cuda ? "_cuda" : "", ".so"));
   }
-  open.set_seals(ward->runner_confinement_.isolation.mechanisms.contains(
-      worker::Mechanism::kSeccomp));
+  open.set_seals(
+      ward->runner_confinement_.isolation.mechanisms.contains(worker::Mechanism::kSeccomp));
   const auto reply = ward->runner_->Call(request, kPatience);
   if (!reply.is_answered()) {
     std::cout << "SKIPPED: " << reply.detail << std::endl;
@@ -175,13 +173,14 @@ Recovery MeasureRecovery(DeviceWard& ward, const BadProgram& bad, int samples) {
 
 std::string ToJson(const std::string& name, const DeviceWard& ward, const Recovery& recovery) {
   // Nearest rank, in percent.
-  const auto at = [&](size_t rank) { return recovery.ms[(recovery.ms.size() * rank + 99) / 100 - 1]; };
-  return absl::StrCat("{\"fault\": \"", name, "\", \"isolation\": \"", ward.level(),
-                      "\", \"samples\": ", recovery.ms.size(),
-                      ", \"crash_recovery_ms_p50\": ", at(50),
-                      ", \"crash_recovery_ms_p95\": ", at(95),
-                      ", \"crash_recovery_ms_max\": ", recovery.ms.back(),
-                      ", \"usual_ms\": ", recovery.usual_ms, "}");
+  const auto at = [&](size_t rank) {
+    return recovery.ms[(recovery.ms.size() * rank + 99) / 100 - 1];
+  };
+  return absl::StrCat(
+      "{\"fault\": \"", name, "\", \"isolation\": \"", ward.level(),
+      "\", \"samples\": ", recovery.ms.size(), ", \"crash_recovery_ms_p50\": ", at(50),
+      ", \"crash_recovery_ms_p95\": ", at(95), ", \"crash_recovery_ms_max\": ", recovery.ms.back(),
+      ", \"usual_ms\": ", recovery.usual_ms, "}");
 }
 
 }  // namespace mtmc::fault

@@ -42,8 +42,8 @@ worker::Reply<v1::RunnerResponse> RunThenGood(DeviceWard& ward, const std::strin
                                               const std::string& directives = "") {
   ward.Build(body, directives);
   auto reply = ward.Run(absl::Seconds(20));
-  std::cout << reply.response.ShortDebugString().substr(0, 400) << " " << reply.detail.substr(0, 400)
-            << std::endl;
+  std::cout << reply.response.ShortDebugString().substr(0, 400) << " "
+            << reply.detail.substr(0, 400) << std::endl;
   ward.Build(kGood);
   const auto next = ward.Run(absl::Minutes(2));
   INFO(next.detail << next.response.ShortDebugString());
@@ -96,8 +96,9 @@ TEST_CASE("More device memory than there is fails by name", "[gpu]") {
 
   // 400 GiB in pieces that the format allows.
   const std::string piece = " f32[26843545600]\n";
-  const auto reply = RunThenGood(*ward, kGood, "//@ buffer a" + piece + "//@ buffer b" + piece +
-                                                   "//@ buffer c" + piece + "//@ buffer d" + piece);
+  const auto reply = RunThenGood(*ward, kGood,
+                                 "//@ buffer a" + piece + "//@ buffer b" + piece + "//@ buffer c" +
+                                     piece + "//@ buffer d" + piece);
 
   CHECK(reply.response.failure().kind() == v1::Failure::KIND_OUT_OF_MEMORY);
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/fault/storm.h"
+
 #include <google/protobuf/text_format.h>
 
 #include <array>
@@ -17,7 +19,6 @@
 #include "common/testing/fake_clock.h"
 #include "common/testing/status_matchers.h"
 #include "mtmc/v1/graph.pb.h"
-#include "tests/fault/storm.h"
 #include "worker/builder/client.h"
 #include "worker/daemon/evaluator.h"
 #include "worker/daemon/lease_loop.h"
@@ -258,7 +259,8 @@ TEST_CASE("A thousand evaluations with random faults are each reported once and 
     std::ifstream file(trials[index].request.program().sha256());
     const std::string text(std::istreambuf_iterator<char>(file), {});
     INFO("trial " << index << ", reference " << trials[index].reference_fault << ", canary "
-                  << trials[index].canary_faults << "\n" << text);
+                  << trials[index].canary_faults << "\n"
+                  << text);
     CHECK(outcomes == std::vector<std::string>{trials[index].expected});
   }
   loop.reset();

@@ -58,8 +58,8 @@ std::optional<int> ReadDecidedEnd(pid_t process) {
   // The name may hold anything; behind its parenthesis are numbered fields.
   const size_t name_end = text->rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
-  const std::vector<std::string> fields = absl::StrSplit(
-      absl::StripAsciiWhitespace(text->substr(name_end + 1)), ' ');
+  const std::vector<std::string> fields =
+      absl::StrSplit(absl::StripAsciiWhitespace(text->substr(name_end + 1)), ' ');
   constexpr size_t kFirstField = 3;
   constexpr size_t kFlags = 9 - kFirstField;
   constexpr size_t kExitCode = 52 - kFirstField;
@@ -76,8 +76,7 @@ std::optional<int> ReadDecidedEnd(pid_t process) {
 
 // How the program of `process`, which closed its channel, ends by itself; absent
 // when it does not.
-std::optional<base::ExitReason> AwaitOwnEnd(base::Subprocess& process,
-                                            bool is_behind_launcher) {
+std::optional<base::ExitReason> AwaitOwnEnd(base::Subprocess& process, bool is_behind_launcher) {
   const absl::Time deadline = absl::Now() + kFarewell;
   while (absl::Now() < deadline) {
     auto reason = process.Wait(absl::Now() + kFarewellSlice);
@@ -186,10 +185,9 @@ ChildProcess::Answer ChildProcess::Dead(const std::string& message) {
   const int64_t exceeded_bytes = watch_->exceeded_bytes();
   const std::string text = absl::StrCat(Bury(), "\n", message);
   if (exceeded_bytes > 0) {
-    return {Ending::kOutOfMemory,
-            absl::StrCat("killed because it held ", exceeded_bytes >> 20, " MiB of the host's ",
-                         "memory, the limit is ", options_.max_resident_bytes >> 20, " MiB\n",
-                         text)};
+    return {Ending::kOutOfMemory, absl::StrCat("killed because it held ", exceeded_bytes >> 20,
+                                               " MiB of the host's ", "memory, the limit is ",
+                                               options_.max_resident_bytes >> 20, " MiB\n", text)};
   }
   if (!reason) return {Ending::kDied, absl::StrCat("went on without its channel\n", text)};
   return {reason->signal == SIGKILL ? Ending::kKilled : Ending::kDied,

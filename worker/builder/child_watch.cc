@@ -73,10 +73,10 @@ void ChildWatch::Run() {
     for (const Stream& stream : streams_) {
       entries.push_back({.fd = stream.fd.get(), .events = POLLIN, .revents = 0});
     }
-    const int wait_ms =
-        has_limit ? static_cast<int>(absl::ToInt64Milliseconds(std::clamp(
-                        next_look - absl::Now(), absl::ZeroDuration(), kMemoryInterval)))
-                  : -1;
+    const int wait_ms = has_limit
+                            ? static_cast<int>(absl::ToInt64Milliseconds(std::clamp(
+                                  next_look - absl::Now(), absl::ZeroDuration(), kMemoryInterval)))
+                            : -1;
     ::poll(entries.data(), entries.size(), wait_ms);
     if (entries[0].revents != 0) return;
     for (size_t i = 0; i < streams_.size(); ++i) {

@@ -56,8 +56,8 @@ bool Reaper::AwaitAll(absl::Time deadline) {
 int Reaper::num_stuck() const {
   const absl::Time limit = absl::Now() - kStuckAfter;
   absl::MutexLock lock(&mu_);
-  return static_cast<int>(
-      std::count_if(dying_.begin(), dying_.end(), [&](const Dying& d) { return d.killed < limit; }));
+  return static_cast<int>(std::count_if(dying_.begin(), dying_.end(),
+                                        [&](const Dying& d) { return d.killed < limit; }));
 }
 
 void Reaper::Run() {

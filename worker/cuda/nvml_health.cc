@@ -110,10 +110,10 @@ void NvmlHealth::TakeEccErrors(std::vector<DeviceEvent>& events) {
   for (const int type : {kCorrected, kUncorrected}) {
     const unsigned long long count = CountEccErrors(type);
     if (count > seen_[type]) {
-      events.push_back({.text = absl::StrCat("ECC: ", count - seen_[type],
-                                             type == kCorrected ? " corrected" : " uncorrected",
-                                             " errors"),
-                        .is_fault = type == kUncorrected});
+      events.push_back(
+          {.text = absl::StrCat("ECC: ", count - seen_[type],
+                                type == kCorrected ? " corrected" : " uncorrected", " errors"),
+           .is_fault = type == kUncorrected});
     }
     seen_[type] = count;
   }

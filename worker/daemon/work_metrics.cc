@@ -48,8 +48,7 @@ void WorkMetrics::RecordEvaluation(const v1::LeaseResult& result) {
   for (const v1::StageSpan& span : result.evaluation().spans()) {
     registry_
         .MakeHistogram("mtmc_evaluation_phase_seconds", "Time of each stage of an evaluation.",
-                       metrics::SecondsBuckets(),
-                       {{"phase", StageLabel(span.stage())}})
+                       metrics::SecondsBuckets(), {{"phase", StageLabel(span.stage())}})
         .Observe(SecondsOf(span));
   }
 }

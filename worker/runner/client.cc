@@ -29,8 +29,7 @@ constexpr absl::Duration kMemoryTimeout = absl::Seconds(10);
 using Ending = Reply<v1::RunnerResponse>::Ending;
 
 bool IsOutOfMemory(const Reply<v1::RunnerResponse>& reply) {
-  return reply.is_answered() &&
-         reply.response.failure().kind() == v1::Failure::KIND_OUT_OF_MEMORY;
+  return reply.is_answered() && reply.response.failure().kind() == v1::Failure::KIND_OUT_OF_MEMORY;
 }
 
 // The first line of a report, which names the fault.
@@ -156,11 +155,11 @@ bool RunnerClient::AwaitOpen(Runner& runner, RunnerReply& reply) {
     reply.ending = Ending::kCancelled;
     return false;
   }
-  reply = ReceiveFrom<v1::RunnerResponse>(
-      runner.process, std::exchange(runner.open_sequence, 0), deadline);
+  reply = ReceiveFrom<v1::RunnerResponse>(runner.process, std::exchange(runner.open_sequence, 0),
+                                          deadline);
   if (reply.is_answered() && !reply.response.has_failure()) return true;
-  reply.detail = absl::StrCat("the device could not be opened again: ",
-                              reply.response.failure().message(), reply.detail);
+  reply.detail = absl::StrCat(
+      "the device could not be opened again: ", reply.response.failure().message(), reply.detail);
   return false;
 }
 
