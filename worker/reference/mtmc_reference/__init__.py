@@ -16,6 +16,7 @@ standard library; on CUDA also `cuda.bindings`.
     expectation     what each workload's outputs must be
     oracle          the error that each precision class allows, rounding what other
                     orders of a sum add to it
+    peril           tells which run broke the device of a process before
     prepared        remembers expectations and shared inputs
     probes          zeros, mean, input and replay, which must not pass
     flaws           what is wrong with a problem, from its behaviour

@@ -28,7 +28,6 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .compare import spreads, tolerances
-from .expectation import Dropped
 from .failure import ProblemFailure
 from .oracle import kernelbench_tolerance
 from .precision import Arithmetic
@@ -58,17 +57,22 @@ def distribution_keys(names):
 class FlawFinder:
     """Looks at one problem. `strict` are its public outputs in strict FP32."""
 
-    def __init__(self, judge, graph, inputs, strict, dead_lines):
+    def __init__(self, judge, graph, inputs, strict):
         self._judge = judge
         self._graph = graph
         self._inputs = inputs
         self._count = judge.execution.user_outputs
         self._strict = strict[: self._count]
-        self._dead_lines = dead_lines
+        self._contrasts = []
         self._allowed = [kernelbench_tolerance(y.dtype) for y in self._strict]
 
-    def find(self, replayed):
-        """Names of the flaws; `replayed` are strict outputs of a hidden seed, or None."""
+    def find(self, replayed, dropped):
+        """Names of the flaws, except dead operations, which the graph no longer has.
+
+        `replayed` are strict outputs of a hidden seed, or None; `dropped` are the
+        distributions that the model must not be run on.
+        """
+        self._contrasts = [Key(0, name) for name in _CONTRASTS if name not in dropped]
         deadline = time.monotonic() + _BUDGET_SECONDS
         found = []
         for search in (
@@ -84,7 +88,7 @@ class FlawFinder:
             if time.monotonic() > deadline:
                 break
             # A flaw that cannot be looked for is not reported.
-            with contextlib.suppress(ProblemFailure, Dropped, torch.cuda.OutOfMemoryError):
+            with contextlib.suppress(ProblemFailure, torch.cuda.OutOfMemoryError):
                 found += search()
         return found
 
@@ -106,7 +110,7 @@ class FlawFinder:
             entry["kind"] == "KIND_PARAMETER" and entry["name"] not in used
             for entry in self._graph["inputs"]
         )
-        return ["dead_operation"] * bool(self._dead_lines) + ["unused_parameter"] * unused
+        return ["unused_parameter"] * unused
 
     def _huge_output(self):
         floats = [y for y in self._strict if y.is_floating_point()]
@@ -133,24 +137,20 @@ class FlawFinder:
     def _independence(self, replayed):
         if replayed is None or not self._is_close(replayed, self._same()):
             return []
-        for name in _CONTRASTS:
-            key = Key(0, name)
-            with contextlib.suppress(Dropped):
-                outputs = self._judge.strict_outputs(key, self._judge.workloads.draw(key))
-                if not self._is_close(outputs, self._same()):
-                    return []
+        for key in self._contrasts:
+            if not self._is_close(self._run(self._judge.workloads.draw(key)), self._same()):
+                return []
         flat = all(s.mean_tolerance() <= _SAME_TOLERANCE for s in spreads(self._strict))
         return ["constant_output"] if flat else ["input_independent"]
 
     def _identities(self):
         found = _Identities(self._parameters())
         self._run(self._inputs, observer=found)
-        for name in _CONTRASTS:
+        for key in self._contrasts:
             if not found.places:
                 return []
             found.restart()
-            with contextlib.suppress(ProblemFailure):
-                self._run(self._judge.workloads.draw(Key(0, name)), observer=found)
+            self._run(self._judge.workloads.draw(key), observer=found)
         kinds = set(found.places.values())
         return ["identity_operation"] * (False in kinds) + ["identity_parameter"] * (True in kinds)
 

@@ -17,6 +17,7 @@ from .expectation import Dropped, Judge
 from .failure import ProblemFailure
 from .flaws import FlawFinder, distribution_keys
 from .oracle import PRECISIONS, kernelbench_tolerance
+from .peril import Peril
 from .prepared import PreparedWorkloads
 from .probes import needed_tolerances
 from .problem import ProblemFile
@@ -98,12 +99,13 @@ class LoadedProblem:
                 }
                 for name in PRECISIONS
             ]
+            dropped = self._dropped_distributions()
             replayed = self._replayed(inputs)
             passing = self._passing_probes(expectation, inputs, replayed)
-            finder = FlawFinder(self._judge, self._graph, inputs, strict, self._dead_lines)
-            flaws = finder.find(replayed)
+            finder = FlawFinder(self._judge, self._graph, inputs, strict)
+            flaws = ["dead_operation"] * bool(self._dead_lines)
+            flaws += finder.find(replayed, dropped)
         del inputs
-        dropped = self._dropped_distributions()
         everywhere = self._passing_everywhere(passing, expectation)
         flaws += [f"public_{name}" for name in passing if name not in everywhere]
         return {
@@ -205,9 +207,15 @@ class LoadedProblem:
     def _dropped_distributions(self):
         """Reason by name of the distributions on which the reference is not defined."""
         dropped = {}
-        for key in distribution_keys(DISTRIBUTIONS):
+        peril = Peril(self._scratch, self._problem.source, self._device)
+        is_well = True
+        for key in sorted(distribution_keys(DISTRIBUTIONS), key=_peril_order):
+            is_well = is_well and key.distribution != peril.fatal()
+            if not is_well:
+                reason = f"not tried: {peril.fatal()} broke the device before"
+                self._prepared.drop(key.distribution, reason)
             try:
-                self._prepared.expectation(key)
+                peril.run(key.distribution, lambda: self._prepared.expectation(key))
             except Dropped as reason:
                 dropped[key.distribution] = str(reason)
         return dropped
@@ -344,6 +352,11 @@ class LoadedProblem:
             versions["cudnn"] = str(torch.backends.cudnn.version())
             versions["device"] = torch.cuda.get_device_name(self._device)
         return versions
+
+
+def _peril_order(key):
+    """Inputs within the range of the public ones come first."""
+    return key.distribution not in ("DISTRIBUTION_TIMES_001", "DISTRIBUTION_RAMPS")
 
 
 def _require_form(actual, output):

@@ -49,7 +49,8 @@ class PreparedWorkloads:
         self._by_key = collections.OrderedDict()
         self._by_handle = {}
         self._handles = itertools.count(1)
-        # Reason by key of a workload on which no candidate can be judged.
+        # Reason by key, or by distribution, of workloads on which no candidate can be
+        # judged.
         self._dropped = {}
         # The entry that was prepared last, of those that are remembered by key.
         self.last = None
@@ -65,8 +66,7 @@ class PreparedWorkloads:
 
     def prepare(self, key):
         """The entry of `key`, published; raises Dropped."""
-        if key in self._dropped:
-            raise Dropped(self._dropped[key])
+        self._require_judged(key)
         entry = self._by_key.get(key) or self._new_entry(key)
         self._by_key.move_to_end(key)
         if not key.salt and self.last is not entry:
@@ -85,8 +85,7 @@ class PreparedWorkloads:
 
     def expectation(self, key):
         """The expectation of a key, computed if it is not there; raises Dropped."""
-        if key in self._dropped:
-            raise Dropped(self._dropped[key])
+        self._require_judged(key)
         entry = self._by_key.get(key) or self._new_entry(key)
         if entry.expectation is None:
             self._complete(entry, is_published=False)
@@ -105,6 +104,15 @@ class PreparedWorkloads:
         if self._inputs is None:
             self._inputs = self._judge.workloads.draw_own(self.last.key)
         return self._inputs
+
+    def drop(self, distribution, reason):
+        """From now on, no candidate is judged on a distribution."""
+        self._dropped[distribution] = reason
+
+    def _require_judged(self, key):
+        reason = self._dropped.get(key) or self._dropped.get(key.distribution)
+        if reason:
+            raise Dropped(reason)
 
     def _new_entry(self, key):
         entry = Entry(next(self._handles), key)

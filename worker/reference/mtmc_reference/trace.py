@@ -61,8 +61,7 @@ _MAX_EXACT_INTEGER = 2**53
 
 
 def trace(problem, model, inputs):
-    """Returns (graph, constants, dead): the Graph, the lifted constants by target, and
-    the lines of operations whose results nobody uses.
+    """Returns the Graph, the lifted constants by target, and the lines of dead operations.
 
     REQUIRES: `inputs` are the forward arguments, on the model's device. Raises
     ProblemFailure UNTRACEABLE or OUTPUT_UNSUPPORTED. Takes seconds and, because
@@ -99,7 +98,6 @@ def _export(problem, model, inputs):
     try:
         with torch.no_grad():
             exported = torch.export.export(model, tuple(inputs), strict=False)
-            # Making it functional removes what is dead.
             dead = _dead_lines(exported.graph, problem.path)
             return exported.run_decompositions({}), dead
     except (KeyboardInterrupt, ProblemFailure):

@@ -115,7 +115,7 @@ def test_a_softmax_without_its_maximum_overflows(client, write_problem):
         ("return torch.abs(x)", lambda t: t["x"]),
         # Outputs of 1e-3 are zero to KernelBench's comparison at 1e-2.
         ("return torch.softmax(x, 1)", lambda t: torch.zeros_like(t["x"])),
-        ("return torch.softmax(x, 1)", lambda t: torch.full_like(t["x"], 1 / 1024)),
+        ("return torch.softmax(x, 1)", lambda t: torch.full_like(t["x"], 1 / 512)),
         # The expected value of a loss, and a sample of it.
         ("return (x**2).mean()", lambda t: torch.tensor(1 / 3)),
         ("return (x**2).mean()", lambda t: (t["x"][::2] ** 2).mean()),
@@ -129,7 +129,7 @@ def test_a_softmax_without_its_maximum_overflows(client, write_problem):
 def test_cheats_that_pass_on_public_inputs_fail_on_hidden_ones(
     client, write_problem, forward, cheat
 ):
-    client.load(problem(write_problem, forward, "torch.rand(1024, 1024)"))
+    client.load(problem(write_problem, forward, "torch.rand(512, 512)"))
 
     assert not is_accepted(client.check_all(cheat))
 
@@ -139,7 +139,7 @@ def test_labels_along_the_wrong_axis_fail(client, write_problem):
         "import torch\nimport torch.nn as nn\nclass Model(nn.Module):\n"
         "    def forward(self, p, t):\n        return torch.clamp(1 - p * t, min=0).mean()\n"
     )
-    inputs = "torch.rand(1024, 1024), torch.randint(0, 2, (1024,)).float() * 2 - 1"
+    inputs = "torch.rand(512, 512), torch.randint(0, 2, (512,)).float() * 2 - 1"
     client.load(write_problem(source=source + _FOOTER.format(inputs)))
 
     def hinge(t, targets):
