@@ -201,7 +201,7 @@ MaybeEnd EvaluationRun::Tune() {
 
 MaybeEnd EvaluationRun::Measure() {
   MeasuredSession session;
-  if (MaybeEnd end = TakeSession(session)) return end;
+  if (MaybeEnd end = TakeSession(FirstSession(options_), session)) return end;
   *evaluation().mutable_measurement() = session.measurement;
   evaluation().mutable_comparisons()->Assign(session.comparisons.begin(),
                                              session.comparisons.end());
@@ -223,15 +223,15 @@ MaybeEnd EvaluationRun::MeasureAgain() {
   if (const auto& trouble = verifier_.trouble()) return WorkerTrouble(*trouble);
   if (verification.failure) return Convict(*verification.failure);
   MeasuredSession session;
-  if (MaybeEnd end = TakeSession(session)) return end;
+  if (MaybeEnd end = TakeSession(SecondSession(options_), session)) return end;
   Confirm(session, evaluation());
   return std::nullopt;
 }
 
-MaybeEnd EvaluationRun::TakeSession(MeasuredSession& session) {
+MaybeEnd EvaluationRun::TakeSession(const SessionPlan& plan, MeasuredSession& session) {
   const absl::Duration timeout = TimeoutOr(options_.measure_timeout(), kMeasureTimeout);
   auto taken = MeasureSession({runner_, context_.parties.reference, verifier_}, context_.clock,
-                              options_, timeout, *evaluation().mutable_checks());
+                              plan, timeout, *evaluation().mutable_checks());
   if (auto* failure = std::get_if<v1::Failure>(&taken)) return Convict(std::move(*failure));
   if (const auto* trouble = std::get_if<ReferenceTrouble>(&taken)) return WorkerTrouble(*trouble);
   session = std::move(std::get<MeasuredSession>(taken));

@@ -47,7 +47,7 @@ class EvaluationRun {
   MaybeEnd LoadReference();
   MaybeEnd LoadVariant(const BuiltVariant& variant, absl::Duration timeout);
   MaybeEnd VerifyVariant(const BuiltVariant& variant);
-  MaybeEnd TakeSession(MeasuredSession& session);
+  MaybeEnd TakeSession(const SessionPlan& plan, MeasuredSession& session);
   MaybeEnd MeasureAgain();
   MaybeEnd Convict(v1::Failure failure);
   MaybeEnd Accept(const Verification& verification);

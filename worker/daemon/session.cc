@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/daemon/session.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -15,15 +16,11 @@
 namespace mtmc::worker {
 namespace {
 
-constexpr int kDefaultMinSamples = 20;
-constexpr double kDefaultMaxNoise = 0.005;
-
-NoiseStoppingRule RuleOf(const v1::EvaluationOptions& options) {
-  return NoiseStoppingRule(
-      {.min_samples = options.min_samples() > 0 ? options.min_samples() : kDefaultMinSamples,
-       .max_error_ratio =
-           options.max_noise_ratio() > 0 ? options.max_noise_ratio() : kDefaultMaxNoise});
-}
+// Of a second session, which has only to agree with the first one.
+constexpr int kSecondMinSamples = 12;
+constexpr int kSecondMinTurns = 6;
+constexpr double kSecondErrorRatio = 0.01;
+constexpr double kSecondIntervalRatio = 0.02;
 
 absl::Status ReferenceError(const Reply<v1::ReferenceResponse>& reply) {
   using Ending = Reply<v1::ReferenceResponse>::Ending;
@@ -109,14 +106,6 @@ v1::Comparison ToComparison(v1::Baseline baseline, const Series& baseline_series
   return comparison;
 }
 
-std::vector<v1::Baseline> BaselinesOf(const v1::EvaluationOptions& options) {
-  std::vector<v1::Baseline> baselines;
-  for (const int baseline : options.baselines())
-    baselines.push_back(static_cast<v1::Baseline>(baseline));
-  if (baselines.empty()) baselines.push_back(v1::BASELINE_EAGER);
-  return baselines;
-}
-
 }  // namespace
 
 absl::StatusOr<v1::ReferenceResponse> LoadProblem(
@@ -157,21 +146,43 @@ absl::StatusOr<std::vector<v1::BaselineTime>> TimeBaselines(
   return times;
 }
 
+SessionPlan FirstSession(const v1::EvaluationOptions& options) {
+  SessionPlan plan{.is_cold = !options.hot_cache()};
+  for (const int baseline : options.baselines()) {
+    plan.baselines.push_back(static_cast<v1::Baseline>(baseline));
+  }
+  if (plan.baselines.empty()) plan.baselines.push_back(v1::BASELINE_EAGER);
+  if (options.min_samples() > 0) plan.rule.min_samples = options.min_samples();
+  if (options.max_noise_ratio() > 0) plan.rule.max_error_ratio = options.max_noise_ratio();
+  return plan;
+}
+
+SessionPlan SecondSession(const v1::EvaluationOptions& options) {
+  SessionPlan plan = FirstSession(options);
+  plan.baselines.resize(1);
+  plan.rule.min_samples = kSecondMinSamples;
+  plan.rule.min_turns = kSecondMinTurns;
+  plan.rule.max_error_ratio = std::max(plan.rule.max_error_ratio, kSecondErrorRatio);
+  plan.rule.max_interval_ratio = kSecondIntervalRatio;
+  plan.has_fresh_inputs = false;
+  return plan;
+}
+
 std::variant<MeasuredSession, v1::Failure, ReferenceTrouble> MeasureSession(
-    const SessionParties& parties, base::Clock& clock, const v1::EvaluationOptions& options,
+    const SessionParties& parties, base::Clock& clock, const SessionPlan& plan,
     absl::Duration timeout, v1::VerificationSummary& checks) {
   const absl::Time deadline = absl::Now() + timeout;
-  const bool is_cold = !options.hot_cache();
-  const std::vector<v1::Baseline> baselines = BaselinesOf(options);
   TimedCandidate candidate(parties.runner, parties.verifier,
-                           {.is_cold = is_cold, .deadline = deadline});
+                           {.is_cold = plan.is_cold,
+                            .has_fresh_inputs = plan.has_fresh_inputs,
+                            .deadline = deadline});
   std::vector<Sampler> samplers;
-  for (const v1::Baseline baseline : baselines) {
-    samplers.push_back(BaselineSampler(parties.reference, baseline, is_cold, deadline));
+  for (const v1::Baseline baseline : plan.baselines) {
+    samplers.push_back(BaselineSampler(parties.reference, baseline, plan.is_cold, deadline));
   }
   auto samples =
       SampleInterleaved([&](int count, int warmups) { return candidate.Take(count, warmups); },
-                        samplers, RuleOf(options), clock);
+                        samplers, NoiseStoppingRule(plan.rule), clock);
   absl::Status status = samples.status();
   if (status.ok()) status = candidate.Conclude(samples->candidate.Seconds());
   candidate.AddCounts(checks);
@@ -181,12 +192,13 @@ std::variant<MeasuredSession, v1::Failure, ReferenceTrouble> MeasureSession(
 
   MeasuredSession session{.kernel_seconds = SumSeconds(samples->candidate)};
   DropShiftedTurns(samples->candidate);
-  session.measurement = ToMeasurement(samples->candidate, is_cold, samples->stopped_by);
-  for (size_t i = 0; i < baselines.size(); ++i) {
+  session.measurement = ToMeasurement(samples->candidate, plan.is_cold, samples->stopped_by);
+  for (size_t i = 0; i < plan.baselines.size(); ++i) {
     session.kernel_seconds += SumSeconds(samples->baselines[i]);
     DropShiftedTurns(samples->baselines[i]);
-    session.comparisons.push_back(ToComparison(baselines[i], samples->baselines[i],
-                                               samples->candidate, is_cold, samples->stopped_by));
+    session.comparisons.push_back(ToComparison(plan.baselines[i], samples->baselines[i],
+                                               samples->candidate, plan.is_cold,
+                                               samples->stopped_by));
   }
   return session;
 }

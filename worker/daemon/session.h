@@ -12,6 +12,7 @@
 #include "mtmc/v1/evaluation.pb.h"
 #include "mtmc/v1/problem.pb.h"
 #include "mtmc/v1/reference.pb.h"
+#include "worker/measure/stopping_rule.h"
 #include "worker/verify/party.h"
 #include "worker/verify/verifier.h"
 
@@ -45,11 +46,27 @@ struct SessionParties {
   Verifier& verifier;
 };
 
-// Samples the runner's program and the asked baselines in turns, and checks what
-// the timed executions did (TimedCandidate); adds to `checks` how many they were.
-// REQUIRES: the verifier has verified what the runner has loaded.
+// How a session is taken.
+struct SessionPlan {
+  std::vector<v1::Baseline> baselines;
+  bool is_cold = true;
+  NoiseStoppingRule::Options rule;
+  // One execution on inputs that the program has never seen.
+  bool has_fresh_inputs = true;
+};
+
+// What `options` ask for.
+SessionPlan FirstSession(const v1::EvaluationOptions& options);
+
+// What a confirmation needs: the first baseline, and an interval that is narrow enough
+// to contradict. A third of the time of the first session.
+SessionPlan SecondSession(const v1::EvaluationOptions& options);
+
+// Samples the runner's program and the baselines in turns, and checks what the timed
+// executions did (TimedCandidate); adds to `checks` how many they were. Blocks up to
+// `timeout`. REQUIRES: the verifier has verified what the runner has loaded.
 std::variant<MeasuredSession, v1::Failure, ReferenceTrouble> MeasureSession(
-    const SessionParties& parties, base::Clock& clock, const v1::EvaluationOptions& options,
+    const SessionParties& parties, base::Clock& clock, const SessionPlan& plan,
     absl::Duration timeout, v1::VerificationSummary& checks);
 
 }  // namespace mtmc::worker

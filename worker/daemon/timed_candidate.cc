@@ -135,6 +135,7 @@ absl::StatusOr<SampleBlock> TimedCandidate::TakeCompared(int count, int warmups)
 }
 
 absl::StatusOr<SampleBlock> TimedCandidate::TakeFresh(int count, int warmups) {
+  if (!options_.has_fresh_inputs) return TakeOn(kept_, count, warmups);
   const auto fresh = verifier_.PrepareFresh(Remaining());
   if (!fresh) {
     if (verifier_.trouble()) {
@@ -170,7 +171,9 @@ absl::Status TimedCandidate::Conclude(const std::vector<double>& usual) {
   if (kept_.empty()) {
     MTMC_RETURN_IF_ERROR(Accept(verifier_.Recheck(Remaining()), "when timed"));
   }
-  if (turn_ <= fresh_turn_) MTMC_RETURN_IF_ERROR(TakeFresh(1, 1).status());
+  if (turn_ <= fresh_turn_ && options_.has_fresh_inputs) {
+    MTMC_RETURN_IF_ERROR(TakeFresh(1, 1).status());
+  }
   MTMC_RETURN_IF_ERROR(CheckFreshTimes(usual));
   while (num_to_compare_ > 0 && !kept_.empty()) {
     MTMC_RETURN_IF_ERROR(TakeCompared(1, 0).status());

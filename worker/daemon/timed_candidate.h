@@ -32,6 +32,8 @@ class TimedCandidate {
  public:
   struct Options {
     bool is_cold = true;
+    // Point 2 above; a second session leaves it out.
+    bool has_fresh_inputs = true;
     absl::Time deadline = absl::InfiniteFuture();
   };
 

@@ -147,24 +147,32 @@ TEST_CASE("The scrub costs less than a quarter of a millisecond", "[gpu]") {
   CHECK(each < 250e-6);
 }
 
-// A sum over 16 MB with loads of a cache policy.
-std::string SumProgram(const std::string& load) {
+constexpr char kPolicy[] = R"(unsigned long long policy;
+  asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));)";
+constexpr char kKeepingLoad[] =
+    R"(asm volatile("ld.global.L2::cache_hint.f32 %0, [%1], %2;" : "=f"(v) : "l"(x + i), "l"(policy));)";
+constexpr char kPlainLoad[] = R"(asm volatile("ld.global.f32 %0, [%1];" : "=f"(v) : "l"(x + i));)";
+
+// A sum over 16 MB that wants its lines to stay in L2, or does not.
+std::string SumProgram(bool keeps_lines) {
   return absl::StrReplaceAll(R"(//@ mtmc 1 cuda
 //@ input x f32[4194304]
 //@ output y f32[1024]
 //@ launch sum grid=1024 block=256 args=(x, y)
 extern "C" __global__ void sum(const float* x, float* y) {
   float total = 0;
+  POLICY
   for (int i = blockIdx.x * 4096 + threadIdx.x; i < (blockIdx.x + 1) * 4096; i += 256) {
     float v;
-    asm volatile("LOAD %0, [%1];" : "=f"(v) : "l"(x + i));
+    LOAD
     total += v;
   }
   for (int k = 16; k > 0; k /= 2) total += __shfl_down_sync(~0u, total, k);
   if (threadIdx.x == 0) y[blockIdx.x] = total;
 }
 )",
-                             {{"LOAD", load}});
+                             {{"POLICY", keeps_lines ? kPolicy : ""},
+                              {"LOAD", keeps_lines ? kKeepingLoad : kPlainLoad}});
 }
 
 TEST_CASE("Lines that a kernel wants to keep in L2 are flushed too", "[gpu]") {
@@ -173,8 +181,8 @@ TEST_CASE("Lines that a kernel wants to keep in L2 are flushed too", "[gpu]") {
   const Floats x(4194304, 1.0F);
   double medians[2] = {};
   int index = 0;
-  for (const char* load : {"ld.global.f32", "ld.global.L2::evict_last.f32"}) {
-    auto plan = gpu->Load(SumProgram(load));
+  for (const bool keeps_lines : {false, true}) {
+    auto plan = gpu->Load(SumProgram(keeps_lines));
     INFO((plan.ok() ? "" : plan.failure().message));
     REQUIRE(plan.ok());
     REQUIRE_FALSE((*plan)->Execute({{"x", Bytes(x)}}, 0));
@@ -182,7 +190,8 @@ TEST_CASE("Lines that a kernel wants to keep in L2 are flushed too", "[gpu]") {
     std::vector<double> hot;
     for (int i = 0; i < 41; ++i) cold.push_back((*plan)->Time(true)->seconds);
     for (int i = 0; i < 41; ++i) hot.push_back((*plan)->Time(false)->seconds);
-    std::cout << absl::StrFormat("-- %s: cold %.2f us, hot %.2f us\n", load, 1e6 * MedianOf(cold),
+    std::cout << absl::StrFormat("-- %s: cold %.2f us, hot %.2f us\n",
+                                 keeps_lines ? "evict last" : "plain", 1e6 * MedianOf(cold),
                                  1e6 * MedianOf(hot));
     medians[index++] = MedianOf(cold);
   }
