@@ -313,7 +313,7 @@ Verification Verifier::CheckKept(int64_t id, absl::Duration timeout) {
   for (size_t i = 0; i < kept_.size(); ++i) {
     if (kept_[i].id == id) return PublishAndCompare(kept_subjects_[i], timeout);
   }
-  trouble_ = ReferenceTrouble{"NOT_KEPT", "no verified inputs are kept under that number"};
+  trouble_ = ReferenceTrouble{"NOT_PREPARED", "no verified inputs are kept under that number"};
   return {};
 }
 
