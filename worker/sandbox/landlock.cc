@@ -97,6 +97,10 @@ absl::Status RestrictWithLandlock(const LandlockRules& rules) {
     MTMC_RETURN_IF_ERROR(
         Allow(ruleset.get(), path, on_file, on_file | LANDLOCK_ACCESS_FS_READ_DIR));
   }
+  for (const std::string& path : rules.rewritable) {
+    MTMC_RETURN_IF_ERROR(Allow(ruleset.get(), path, (kWriteFile | kTruncate) & handled,
+                               (kReadFolder | kWriteFile | kTruncate) & handled));
+  }
   for (const std::string& path : rules.writable) {
     MTMC_RETURN_IF_ERROR(Allow(ruleset.get(), path, on_file, handled & ~kMakeDevices));
   }

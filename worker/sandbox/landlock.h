@@ -23,6 +23,8 @@ struct LandlockRules {
   std::vector<std::string> devices;
   // Folders whose names, and all below, may be read, but not the files.
   std::vector<std::string> listable;
+  // Folders whose files may be read and written, but none made or removed.
+  std::vector<std::string> rewritable;
 };
 
 // Restricts this thread and all that it starts. REQUIRES: no_new_privs.

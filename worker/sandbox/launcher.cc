@@ -94,8 +94,9 @@ class Start {
     LandlockRules rules{.readable = spec_.rights.readable,
                         .writable = spec_.rights.writable,
                         .devices = spec_.rights.devices};
-    // Thread pools, allocators and drivers read their own status there.
-    rules.readable.emplace_back("/proc");
+    // Thread pools, allocators and drivers read their own status there; CUDA also
+    // names its threads in /proc/self/task/*/comm, and does not start if it cannot.
+    (spec_.rights.has_gpu() ? rules.rewritable : rules.readable).emplace_back("/proc");
     if (!Has(Mechanism::kMountNamespace)) return rules;
     // Made by ourselves, and all that is below.
     rules.readable.emplace_back("/etc");

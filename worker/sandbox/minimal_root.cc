@@ -228,27 +228,40 @@ absl::Status AddFixedFiles(int root) {
   return absl::OkStatus();
 }
 
-// Whether this process may still become nobody, who cannot write to /proc/sys, and
-// writes its id map first. Any other keeps its user, and root's without a
-// capability may write there.
-bool NeedsReadOnlyProc() { return !IsPrivileged(); }
+// Settings of the machine. Nobody can write to them; but a process that may not
+// become nobody keeps its user, and root's may even without a capability.
+constexpr const char* kMachineSettings[] = {"/proc/sys", "/proc/sysrq-trigger", "/proc/irq",
+                                            "/proc/bus", "/proc/fs"};
+
+absl::Status ProtectSettings(int root) {
+  if (IsPrivileged()) return absl::OkStatus();
+  for (const char* path : kMachineSettings) {
+    const std::string staged = absl::StrCat(kStage, path);
+    if (access(staged.c_str(), F_OK) != 0) continue;
+    MTMC_ASSIGN_OR_RETURN(const base::UniqueFd tree, CloneTree(staged, kSafe | MOUNT_ATTR_RDONLY));
+    const base::UniqueFd place = OpenWithin(root, path);
+    if (move_mount(tree.get(), "", place.get(), "",
+                   MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0) {
+      return base::SystemError(errno, absl::StrCat("protect ", path));
+    }
+  }
+  return absl::OkStatus();
+}
 
 absl::Status AddProcesses(int root, std::optional<base::UniqueFd> hosts) {
   MTMC_ASSIGN_OR_RETURN(const base::UniqueFd place, MakeFolderWithin(root, "/proc"));
   if (hosts) {
     if (move_mount(hosts->get(), "", place.get(), "",
                    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) == 0) {
-      return absl::OkStatus();
+      return ProtectSettings(root);
     }
     return base::SystemError(errno, "mount the host's /proc");
   }
   const std::string path = absl::StrCat(kStage, "/proc");
-  const unsigned long flags =
-      MS_NOSUID | MS_NODEV | MS_NOEXEC | (NeedsReadOnlyProc() ? MS_RDONLY : 0);
-  if (mount("proc", path.c_str(), "proc", flags, nullptr) != 0) {
+  if (mount("proc", path.c_str(), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {
     return base::SystemError(errno, "mount a fresh /proc");
   }
-  return absl::OkStatus();
+  return ProtectSettings(root);
 }
 
 // Makes kStage the root and lets the old one go.
@@ -276,8 +289,7 @@ absl::Status EnterMinimalRoot(const Rights& rights, bool has_own_processes) {
   MTMC_ASSIGN_OR_RETURN(const Parts parts, TakeAll(rights));
   std::optional<base::UniqueFd> processes;
   if (!has_own_processes) {
-    MTMC_ASSIGN_OR_RETURN(
-        processes, CloneTree("/proc", kSafe | (NeedsReadOnlyProc() ? MOUNT_ATTR_RDONLY : 0)));
+    MTMC_ASSIGN_OR_RETURN(processes, CloneTree("/proc", kSafe));
   }
   // Holds nothing but names of mounts.
   MTMC_RETURN_IF_ERROR(MountMemory(kStage, 1 << 20, "0755"));

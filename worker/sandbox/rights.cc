@@ -90,6 +90,11 @@ std::string NameOf(PartyKind party) {
   return "";
 }
 
+bool Rights::has_gpu() const {
+  return std::any_of(devices.begin(), devices.end(),
+                     [](const std::string& path) { return path.starts_with("/dev/nvidia"); });
+}
+
 Rights MakeRights(PartyKind party, RightsOptions options) {
   MTMC_CHECK(party != PartyKind::kDaemon);
   Rights rights{.party = party, .num_descriptors = options.num_descriptors};

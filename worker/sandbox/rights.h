@@ -43,6 +43,9 @@ struct Rights {
   // Descriptors that it is started with: 0 to this - 1, all others are closed.
   int num_descriptors = 3;
   Limits limits;
+
+  // Whether one of the devices is an NVIDIA GPU's.
+  bool has_gpu() const;
 };
 
 struct RightsOptions {
