@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-namespace CLI {  // NOLINT(readability-identifier-naming): the library's own.
+namespace CLI {
 class App;
 }
 
