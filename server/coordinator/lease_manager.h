@@ -114,18 +114,12 @@ class LeaseManager final : public search::Evaluator {
   void Remember(FleetMember& state);
   void ForgetFinished(FleetMember& state);
 
-  // The life of a lease. Keys by value: what holds the original is erased here.
+  // The life of a lease (lease_life.cc). Keys by value: what holds the original is erased here.
   void Dispatch();
   Task* NextTaskFor(const FleetMember& state);
   std::optional<std::string> RecordGrant(const FleetMember& state, Task& task, bool is_ahead);
   bool Grant(FleetMember& state, Task& task);
   void NoteBegun(Task& task);
-
-  // The life of a lease that its worker has not begun.
-  void GrantAhead(FleetMember& state);
-  absl::Status BeginAhead(FleetMember& state);
-  void TakeBackAhead(FleetMember& state);
-  void TakeOverFor(const FleetMember& state);
   void Lose(const std::string& lease, const std::string& cause);
   absl::Status Retry(store::LeaseRecord& record, Task* task, const std::string& cause);
   absl::Status Conclude(std::string key, v1::LeaseResult result);
@@ -133,6 +127,12 @@ class LeaseManager final : public search::Evaluator {
   absl::Status CommitEnd(const std::string& key, const v1::LeaseResult& result,
                          const std::string& candidate);
   void ForgetLeases(const std::string& key);
+
+  // That of a lease that its worker has not begun.
+  void GrantAhead(FleetMember& state);
+  absl::Status BeginAhead(FleetMember& state);
+  void TakeBackAhead(FleetMember& state);
+  void TakeOverFor(const FleetMember& state);
 
   bool IsGrantable(const FleetMember& state, const Task& task) const;
   bool HasTask(const std::string& lease) const;

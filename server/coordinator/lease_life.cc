@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The life of a lease in LeaseManager: granted, perhaps ahead of its time; lost,
+// taken back or tried again; concluded.
+#include <algorithm>
+#include <utility>
+
+#include "common/base/clock.h"
+#include "common/base/id.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "server/coordinator/coordinator_metrics.h"
+#include "server/coordinator/lease_manager.h"
+
+namespace mtmc::coordinator {
+namespace {
+
+using base::Log;
+using base::LogLevel;
+
+}  // namespace
+
+void LeaseManager::Dispatch() {
+  for (auto& [name, state] : workers_) {
+    if (!state.held) continue;
+    ForgetFinished(state);
+    if (!state.lease.empty()) {
+      // Granted by the last coordinator, and its answer was lost.
+      if (HasTask(state.lease)) std::exchange(state.held, nullptr)(LeaseResponse(state));
+      continue;
+    }
+    Task* task = NextTaskFor(state);
+    if (task == nullptr) {
+      TakeOverFor(state);
+      task = NextTaskFor(state);
+    }
+    if (task != nullptr) Grant(state, *task);
+  }
+}
+
+bool LeaseManager::IsGrantable(const FleetMember& state, const Task& task) const {
+  return task.losses < options_.max_losses && state.CanServe(task.work) &&
+         !(task.failed_on.contains(state.worker.name()) && HasOtherWorker(state, task));
+}
+
+Task* LeaseManager::NextTaskFor(const FleetMember& state) {
+  return queue_.Next([&](const Task& task) { return IsGrantable(state, task); });
+}
+
+// Id of a new lease, which is in the store; nothing when the store cannot
+// write: it is asked again with the next tick.
+std::optional<std::string> LeaseManager::RecordGrant(const FleetMember& state, Task& task,
+                                                     bool is_ahead) {
+  const v1::Lease& lease = task.work.lease;
+  store::LeaseRecord record{.id = base::MakeResourceId("lease"),
+                            .work = task.work.key,
+                            .job = lease.job(),
+                            .candidate = lease.candidate(),
+                            .worker = state.worker.name(),
+                            .instance = state.instance,
+                            .losses = task.losses,
+                            .crashes = task.crashes,
+                            .is_ahead = is_ahead};
+  if (!store_.Commit({.leases = {record}}).ok()) return std::nullopt;
+  leases_[record.id] = record;
+  task.lease = record.id;
+  queue_.MarkServed(lease.job());
+  return record.id;
+}
+
+bool LeaseManager::Grant(FleetMember& state, Task& task) {
+  const auto lease = RecordGrant(state, task, /*is_ahead=*/false);
+  if (!lease) return false;
+  state.lease = *lease;
+  std::exchange(state.held, nullptr)(LeaseResponse(state));
+  NoteBegun(task);
+  return true;
+}
+
+void LeaseManager::NoteBegun(Task& task) {
+  if (!task.was_granted) metrics_.CountGrant(clock_.Now() - task.submit_time);
+  task.was_granted = true;
+  task.TellGranted();
+}
+
+void LeaseManager::GrantAhead(FleetMember& state) {
+  if (!state.can_prefetch || !state.ahead.empty() || !state.takes_work()) return;
+  Task* task = queue_.Next([&](const Task& candidate) {
+    // Only a program can be prepared; a problem is inspected by who is free.
+    return candidate.work.lease.has_evaluation() && IsGrantable(state, candidate) &&
+           std::none_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
+             return entry.second.is_idle() && IsGrantable(entry.second, candidate);
+           });
+  });
+  if (task != nullptr) state.ahead = RecordGrant(state, *task, /*is_ahead=*/true).value_or("");
+}
+
+// The worker is free: what it holds ahead is its lease from now on.
+absl::Status LeaseManager::BeginAhead(FleetMember& state) {
+  if (!state.lease.empty() || state.ahead.empty()) return absl::OkStatus();
+  store::LeaseRecord record = leases_.at(state.ahead);
+  record.is_ahead = false;
+  MTMC_RETURN_IF_ERROR(store_.Commit({.leases = {record}}));
+  leases_[record.id] = record;
+  state.lease = std::exchange(state.ahead, "");
+  if (Task* task = queue_.Find(record.work)) NoteBegun(*task);
+  return absl::OkStatus();
+}
+
+// Puts work that its worker has not begun back into the queue.
+void LeaseManager::TakeBackAhead(FleetMember& state) {
+  const auto found = leases_.find(std::exchange(state.ahead, ""));
+  if (found == leases_.end()) return;
+  store::LeaseRecord& record = found->second;
+  record.is_lost = true;
+  Task* task = queue_.Find(record.work);
+  if (task != nullptr && task->lease == record.id) task->lease.clear();
+  // What was not written comes back with the worker after a restart.
+  const absl::Status status = store_.Commit({.leases = {record}});
+  if (!status.ok()) Log(LogLevel::kWarning, "lease not taken back", {{"error", status}});
+}
+
+// Takes work that another worker holds ahead back for `state`, which is idle.
+void LeaseManager::TakeOverFor(const FleetMember& state) {
+  for (auto& [name, other] : workers_) {
+    const auto found = leases_.find(other.ahead);
+    if (found == leases_.end() || &other == &state) continue;
+    const Task* task = queue_.Find(found->second.work);
+    if (task == nullptr || !IsGrantable(state, *task)) continue;
+    return TakeBackAhead(other);
+  }
+}
+
+void LeaseManager::Lose(const std::string& lease, const std::string& cause) {
+  const auto found = leases_.find(lease);
+  if (found == leases_.end() || found->second.is_lost) return;
+  metrics_.CountLostWorker(cause);
+  Log(LogLevel::kWarning, "worker lost",
+      {{"worker", found->second.worker}, {"cause", cause}, {"lease", lease}});
+  ++found->second.losses;
+  const absl::Status status = Retry(found->second, queue_.Find(found->second.work), "worker_lost");
+  // What was not written is lost once more after a restart: one loss too few.
+  if (!status.ok()) Log(LogLevel::kWarning, "loss not recorded", {{"error", status}});
+}
+
+// Puts the work of a lease, whose counters were raised, back into the queue.
+absl::Status LeaseManager::Retry(store::LeaseRecord& record, Task* task, const std::string& cause) {
+  record.is_lost = true;
+  metrics_.CountRetry(cause);
+  if (task != nullptr) {
+    task->losses = std::max(task->losses, record.losses);
+    task->crashes = std::max(task->crashes, record.crashes);
+    if (task->lease == record.id) task->lease.clear();
+  }
+  return store_.Commit({.leases = {record}});
+}
+
+absl::Status LeaseManager::Conclude(std::string key, v1::LeaseResult result) {
+  if (result.has_evaluation()) result.mutable_evaluation()->set_fingerprint(key);
+  std::string candidate;
+  for (const auto& [id, record] : leases_) {
+    if (record.work == key) candidate = record.candidate;
+  }
+  MTMC_RETURN_IF_ERROR(CommitEnd(key, result, candidate));
+  ForgetLeases(key);
+  if (result.has_evaluation()) metrics_.CountEvaluation(result.evaluation());
+  Task* task = queue_.Find(key);
+  if (task == nullptr) return absl::OkStatus();
+  const std::vector<Task::Waiter> waiters = std::move(task->waiters);
+  queue_.Erase(key);
+  for (const Task::Waiter& waiter : waiters) waiter.done(result);
+  return absl::OkStatus();
+}
+
+absl::Status LeaseManager::GiveUp(std::string key) {
+  return Conclude(key, GivenUp(*queue_.Find(key)));
+}
+
+absl::Status LeaseManager::CommitEnd(const std::string& key, const v1::LeaseResult& result,
+                                     const std::string& candidate) {
+  store::Write write{.finished_work = key};
+  if (result.has_evaluation()) {
+    write.evaluation = {
+        .fingerprint = key, .candidate = candidate, .evaluation = result.evaluation()};
+  }
+  if (result.has_inspection()) write.inspection = {.key = key, .inspection = result.inspection()};
+  return store_.Commit(write);
+}
+
+// Forgets the leases of finished or unwanted work; a worker that still has one
+// is told to stop with its next call.
+void LeaseManager::ForgetLeases(const std::string& key) {
+  std::erase_if(leases_, [&](const auto& entry) { return entry.second.work == key; });
+}
+
+bool LeaseManager::HasOtherWorker(const FleetMember& state, const Task& task) const {
+  return std::any_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
+    return &entry.second != &state && entry.second.CanServe(task.work) &&
+           !task.failed_on.contains(entry.first);
+  });
+}
+
+}  // namespace mtmc::coordinator
