@@ -134,6 +134,20 @@ TEST_CASE("Overloads are chosen by the arguments", "[aten]") {
   CHECK(OutputOf(**runner) == Floats{2, 8, 4, 10, 6, 12});
 }
 
+TEST_CASE("A call that names its overload gives every argument by position", "[aten]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  auto runner = bench->Load(
+      "//@ mtmc 1 opencl\n//@ input x f32[2,3]\n//@ output y f32[3]\n"
+      "//@ call aten::mean.dim(x, [0], False, None) -> y\n",
+      {"aten::mean"});
+  REQUIRE(runner.ok());
+
+  REQUIRE_FALSE((*runner)->Execute({{"x", Bytes({1, 2, 3, 5, 6, 7})}}, 0));
+
+  CHECK(OutputOf(**runner) == Floats{3, 4, 5});
+}
+
 TEST_CASE("An operator that is not allowed is refused", "[aten]") {
   auto bench = Bench::Find();
   if (!bench) return;

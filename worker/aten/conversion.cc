@@ -144,15 +144,17 @@ bool IsDevice(const c10::Type& type) {
          IsDevice(*type.castRaw<c10::OptionalType>()->getElementType());
 }
 
-// The value given for schema argument `index`; null when there is none.
+// The value given for schema argument `index`; null when there is none. A call that
+// names its overload may give all arguments by position, as a traced graph does.
 const MtmcAtenValue* FindGiven(const c10::Argument& argument, size_t index,
                                const MtmcAtenCall& call) {
+  const bool has_position = !argument.kwarg_only() || call.overload[0] != '\0';
   size_t position = 0;
   for (size_t i = 0; i < call.num_arguments; ++i) {
     const MtmcAtenValue& value = call.arguments[i];
     if (value.keyword) {
       if (argument.name() == value.keyword) return &value;
-    } else if (position++ == index && !argument.kwarg_only()) {
+    } else if (position++ == index && has_position) {
       return &value;
     }
   }
