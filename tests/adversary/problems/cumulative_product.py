@@ -11,7 +11,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.rand(16, 512)]
+    return [torch.rand(16, 256)]
 
 
 def get_init_inputs():
