@@ -206,6 +206,10 @@ RangeProfiler::RangeProfiler(const CuptiApi& api, std::shared_ptr<const CudaCont
 RangeProfiler::~RangeProfiler() = default;
 
 absl::Status RangeProfiler::Initialize() {
+  // After cuptiFinalize() the profiler cannot attach CUPTI by itself and fails with
+  // CUPTI_ERROR_NOT_INITIALIZED; activity can (H200, CUPTI 13.0).
+  api_.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  api_.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
   CUpti_Profiler_Initialize_Params params{};
   params.structSize = CUpti_Profiler_Initialize_Params_STRUCT_SIZE;
   MTMC_RETURN_IF_ERROR(
