@@ -48,8 +48,8 @@ struct Flags {
 void Declare(CLI::App& app, Flags& flags) {
   app.set_version_flag("--version", "mtmc-bench " + std::string(config::Version()));
   app.require_subcommand(1);
-  CLI::App& compare = *app.add_subcommand(
-      "compare", "how often the comparison of two programs says what is true");
+  CLI::App& compare =
+      *app.add_subcommand("compare", "how often the comparison of two programs says what is true");
   compare.add_option("--device", flags.device, "auto, opencl:N or cuda:N")->capture_default_str();
   compare.add_option("--python", flags.python, "interpreter that has PyTorch")
       ->envname("MTMC_PYTHON");

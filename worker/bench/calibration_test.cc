@@ -12,8 +12,8 @@ namespace {
 using Catch::Matchers::WithinRel;
 
 TEST_CASE("FitLoopTime finds the line through its points", "[bench]") {
-  const LoopTime line = FitLoopTime(std::vector<int64_t>{100, 200, 300},
-                                    std::vector<double>{3e-6, 4e-6, 5e-6});
+  const LoopTime line =
+      FitLoopTime(std::vector<int64_t>{100, 200, 300}, std::vector<double>{3e-6, 4e-6, 5e-6});
 
   CHECK_THAT(line.overhead_seconds, WithinRel(2e-6, 1e-9));
   CHECK_THAT(line.seconds_per_loop, WithinRel(1e-8, 1e-9));

@@ -23,9 +23,8 @@ TEST_CASE("A program that takes eight times as long is never FASTER", "[bench]")
                                          .tools = {},
                                          .is_checked = true};
   SyntheticRunner candidate(options);
-  SyntheticRunner baseline({.program = options.program,
-                            .scratch = folder->path() / "baseline",
-                            .tools = {}});
+  SyntheticRunner baseline(
+      {.program = options.program, .scratch = folder->path() / "baseline", .tools = {}});
   const auto device = candidate.Open({});
   if (absl::IsUnavailable(device.status())) {
     std::cout << "SKIPPED: " << device.status() << "\n";

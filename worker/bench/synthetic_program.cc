@@ -20,11 +20,11 @@ constexpr char kBody[] = R"(
 
 std::string SyntheticProgram(v1::Dialect dialect) {
   const bool is_cuda = dialect == v1::DIALECT_CUDA;
-  const std::string head = absl::StrCat(
-      "//@ mtmc 1 ", is_cuda ? "cuda" : "opencl", "\n//@ input x f32[", kSyntheticElements,
-      "]\n//@ output y f32[", kSyntheticElements, "]\n//@ tune ", kLoopsParameter,
-      " = 1000\n//@ launch work grid=", kSyntheticElements / kThreads, " block=", kThreads,
-      " args=(x, y, ", kLoopsParameter, ")\n");
+  const std::string head =
+      absl::StrCat("//@ mtmc 1 ", is_cuda ? "cuda" : "opencl", "\n//@ input x f32[",
+                   kSyntheticElements, "]\n//@ output y f32[", kSyntheticElements, "]\n//@ tune ",
+                   kLoopsParameter, " = 1000\n//@ launch work grid=", kSyntheticElements / kThreads,
+                   " block=", kThreads, " args=(x, y, ", kLoopsParameter, ")\n");
   const std::string signature =
       is_cuda ? "extern \"C\" __global__ void work(const float* x, float* y, int loops) {\n"
                 "  const int i = blockIdx.x * blockDim.x + threadIdx.x;"

@@ -6,8 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
-#include "common/base/file.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "worker/bench/synthetic_program.h"
 #include "worker/runner/shared_file.h"
@@ -45,8 +46,14 @@ absl::StatusOr<v1::DeviceFacts> SyntheticRunner::Open(const DeviceChoice& device
   MTMC_ASSIGN_OR_RETURN(const v1::RunnerResponse response, Call(request));
   MTMC_RETURN_IF_ERROR(WriteInputs());
   // A process that opens a device beside the measurement would disturb it.
-  const absl::Time deadline = absl::Now() + kTimeout;
-  while (!client_.has_spare() && absl::Now() < deadline) absl::SleepFor(kPollInterval);
+  const base::RealClock clock;
+  const absl::Time deadline = clock.Now() + kTimeout;
+  absl::Mutex mu;
+  absl::CondVar never;
+  absl::MutexLock lock(&mu);
+  while (!client_.has_spare() && clock.Now() < deadline) {
+    clock.Wait(never, mu, clock.Now() + kPollInterval);
+  }
   return response.opened().device();
 }
 
@@ -85,9 +92,8 @@ absl::Status SyntheticRunner::Load(const std::string& text, const std::string& b
     MTMC_RETURN_IF_ERROR(Call(execute).status());
   }
   sampler_ = std::make_unique<RunnerSampler>(
-      client_,
-      RunnerSampler::Options{.checked_ratio = options_.is_checked ? kCheckedRatio : 0,
-                             .deadline = absl::Now() + kTimeout});
+      client_, RunnerSampler::Options{.checked_ratio = options_.is_checked ? kCheckedRatio : 0,
+                                      .deadline = absl::Now() + kTimeout});
   return absl::OkStatus();
 }
 

@@ -62,8 +62,7 @@ double ClockOf(const Series& series) {
   return UsualClock(clocks);
 }
 
-v1::Measurement ToMeasurement(const Series& series, bool is_cold,
-                              StoppingRule::Reason stopped_by) {
+v1::Measurement ToMeasurement(const Series& series, bool is_cold, StoppingRule::Reason stopped_by) {
   const std::vector<double> seconds = series.Seconds();
   v1::Measurement measurement;
   measurement.set_median_seconds(Median(seconds));
@@ -172,10 +171,9 @@ std::variant<MeasuredSession, v1::Failure, ReferenceTrouble> MeasureSession(
     const SessionParties& parties, base::Clock& clock, const SessionPlan& plan,
     absl::Duration timeout, v1::VerificationSummary& checks) {
   const absl::Time deadline = absl::Now() + timeout;
-  TimedCandidate candidate(parties.runner, parties.verifier,
-                           {.is_cold = plan.is_cold,
-                            .has_fresh_inputs = plan.has_fresh_inputs,
-                            .deadline = deadline});
+  TimedCandidate candidate(
+      parties.runner, parties.verifier,
+      {.is_cold = plan.is_cold, .has_fresh_inputs = plan.has_fresh_inputs, .deadline = deadline});
   std::vector<Sampler> samplers;
   for (const v1::Baseline baseline : plan.baselines) {
     samplers.push_back(BaselineSampler(parties.reference, baseline, plan.is_cold, deadline));

@@ -104,8 +104,8 @@ absl::StatusOr<SampleBlock> TimedCandidate::TakeOn(const std::vector<int64_t>& k
     return block.status();
   }
   CompareDigests(block->checked);
-  unseen_seconds_ = std::min(unseen_seconds_.value_or(block->max_unseen_seconds),
-                             block->max_unseen_seconds);
+  unseen_seconds_ =
+      std::min(unseen_seconds_.value_or(block->max_unseen_seconds), block->max_unseen_seconds);
   return std::move(block->samples);
 }
 

@@ -168,9 +168,8 @@ TEST_CASE("A session that ends early still has a fresh execution", "[daemon]") {
 }
 
 TEST_CASE("A program that is wrong on inputs it had not seen is caught", "[daemon]") {
-  Scene scene([](const Scene::Execution& execution) {
-    return Conduct{.is_right = !execution.is_fresh};
-  });
+  Scene scene(
+      [](const Scene::Execution& execution) { return Conduct{.is_right = !execution.is_fresh}; });
 
   CHECK_THAT(scene.Play(kTurns), StatusIs(absl::StatusCode::kAborted));
 
@@ -192,9 +191,8 @@ TEST_CASE("A program that replays what it knows is caught by its time", "[daemon
 }
 
 TEST_CASE("A program that is wrong only when timed is caught", "[daemon]") {
-  Scene scene([](const Scene::Execution& execution) {
-    return Conduct{.is_right = !execution.is_timed};
-  });
+  Scene scene(
+      [](const Scene::Execution& execution) { return Conduct{.is_right = !execution.is_timed}; });
 
   CHECK_THAT(scene.Play(kTurns), StatusIs(absl::StatusCode::kAborted));
 

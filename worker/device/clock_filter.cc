@@ -22,9 +22,7 @@ std::vector<bool> FindSteadyClocks(std::span<const double> clocks, int min_kept)
   std::vector<bool> is_kept(clocks.size(), true);
   const double usual = UsualClock(clocks);
   if (usual == 0) return is_kept;
-  auto shift = [&](size_t i) {
-    return clocks[i] > 0 ? std::abs(clocks[i] - usual) / usual : 0.0;
-  };
+  auto shift = [&](size_t i) { return clocks[i] > 0 ? std::abs(clocks[i] - usual) / usual : 0.0; };
   std::vector<size_t> order(clocks.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),

@@ -69,8 +69,8 @@ Outcome<KeptPointer> InputStore::KeepTensor(const kernel::Tensor& tensor,
   if (MaybeFailure failure = CopyInput(tensor, source, **buffer)) return *std::move(failure);
   auto checksum = (*buffer)->Checksum();
   if (!checksum.ok()) return checksum.failure();
-  return KeptPointer(
-      std::make_shared<KeptTensor>(KeptTensor{.buffer = *std::move(buffer), .checksum = *checksum}));
+  return KeptPointer(std::make_shared<KeptTensor>(
+      KeptTensor{.buffer = *std::move(buffer), .checksum = *checksum}));
 }
 
 KeptPointer InputStore::FindEqual(const std::string& name, const KeptTensor& tensor) const {

@@ -51,9 +51,8 @@ class LaunchBuilder {
       return Fail(absl::StrCat("the source has no kernel '", launch_.kernel, "'"));
     }
     if (signature->parameters.size() != launch_.arguments.size()) {
-      return Fail(absl::StrCat("kernel '", launch_.kernel, "' takes ",
-                               signature->parameters.size(), " arguments, not ",
-                               launch_.arguments.size()));
+      return Fail(absl::StrCat("kernel '", launch_.kernel, "' takes ", signature->parameters.size(),
+                               " arguments, not ", launch_.arguments.size()));
     }
     if (MaybeFailure failure = SetGeometry()) return *std::move(failure);
     for (size_t i = 0; i < launch_.arguments.size(); ++i) {

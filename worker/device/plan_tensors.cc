@@ -17,8 +17,7 @@ constexpr uint64_t kDigestMultiplier = 0x9e3779b97f4a7c15;
 
 Failure NoInput(const kernel::Tensor& tensor) {
   return {.kind = Failure::Kind::kCheck,
-          .message =
-              absl::StrCat("line ", tensor.line, ": there is no input '", tensor.name, "'")};
+          .message = absl::StrCat("line ", tensor.line, ": there is no input '", tensor.name, "'")};
 }
 
 std::shared_ptr<const KeptTensor> KeptOf(const InputSource& source) {

@@ -58,8 +58,7 @@ class SimulatedProcess {
 
  private:
   double Draw(double block) {
-    const double drift =
-        1 + noise_.drift_per_second * absl::ToDoubleSeconds(clock_.Now() - start_);
+    const double drift = 1 + noise_.drift_per_second * absl::ToDoubleSeconds(clock_.Now() - start_);
     double seconds = seconds_ * block * drift * (1 + noise_.sample_ratio * normal_(random_)) +
                      noise_.sample_seconds * normal_(random_);
     if (uniform_(random_) < noise_.outlier_ratio) seconds *= 1 + 0.5 * uniform_(random_);
@@ -95,11 +94,10 @@ Counts Repeat(double seconds, double slowdown, const Noise& noise) {
         return process.Take(count, warmups);
       };
     };
-    const auto samples = SampleInterleaved(sampler(candidate), {sampler(baseline)},
-                                           NoiseStoppingRule({}), clock);
+    const auto samples =
+        SampleInterleaved(sampler(candidate), {sampler(baseline)}, NoiseStoppingRule({}), clock);
     REQUIRE(samples.ok());
-    const Outcome outcome =
-        CompareSeries(samples->baselines[0], samples->candidate, {}).outcome;
+    const Outcome outcome = CompareSeries(samples->baselines[0], samples->candidate, {}).outcome;
     counts.same += outcome == Outcome::kSame ? 1 : 0;
     counts.faster += outcome == Outcome::kFaster ? 1 : 0;
     counts.slower += outcome == Outcome::kSlower ? 1 : 0;

@@ -27,9 +27,9 @@ constexpr double kMedianEfficiency = 1.2533;
 constexpr size_t kTrimShare = 8;
 
 // Student's t at 99.5 %, by degrees of freedom from 1.
-constexpr double kStudent[] = {63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355,
-                               3.250,  3.169, 3.106, 3.055, 3.012, 2.977, 2.947, 2.921,
-                               2.898,  2.878, 2.861, 2.845};
+constexpr double kStudent[] = {63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499,
+                               3.355,  3.250, 3.169, 3.106, 3.055, 3.012, 2.977,
+                               2.947,  2.921, 2.898, 2.878, 2.861, 2.845};
 
 double StudentQuantile(int degrees) {
   const auto index = static_cast<size_t>(std::max(degrees, 1) - 1);
@@ -80,8 +80,8 @@ double MidMean(std::span<const double> samples) {
   double weights = 0;
   for (size_t i = 0; i < sorted.size(); ++i) {
     const auto first = static_cast<double>(i);
-    const double inside = std::min(first + 1, static_cast<double>(sorted.size()) - cut) -
-                          std::max(first, cut);
+    const double inside =
+        std::min(first + 1, static_cast<double>(sorted.size()) - cut) - std::max(first, cut);
     const double weight = std::clamp(inside, 0.0, 1.0);
     sum += weight * sorted[i];
     weights += weight;

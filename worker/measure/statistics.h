@@ -40,6 +40,7 @@ struct TrimmedMean {
   double mean = 0;
   Interval interval;
 };
+
 TrimmedMean TrimmedMeanOf(std::span<const double> values);
 
 // Percentile bootstrap interval of Median(numerator) / Median(denominator)

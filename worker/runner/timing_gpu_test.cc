@@ -63,9 +63,9 @@ TEST_CASE("A timed execution finds nothing in shared memory", "[gpu]") {
   Gpu* gpu = Gpu::Find();
   if (!gpu) return;
 
-  const std::string text = absl::StrReplaceAll(
-      MarkingProgram("__shared__ volatile unsigned words[WORDS];"),
-      {{"FIRST", "threadIdx.x"}, {"STEP", "256"}, {"WORDS", "12288"}});
+  const std::string text =
+      absl::StrReplaceAll(MarkingProgram("__shared__ volatile unsigned words[WORDS];"),
+                          {{"FIRST", "threadIdx.x"}, {"STEP", "256"}, {"WORDS", "12288"}});
 
   CHECK(CountMarks(*gpu, text) == 0);
 }
@@ -74,9 +74,8 @@ TEST_CASE("A timed execution finds nothing in local memory", "[gpu]") {
   Gpu* gpu = Gpu::Find();
   if (!gpu) return;
 
-  const std::string text = absl::StrReplaceAll(
-      MarkingProgram("volatile unsigned words[WORDS];"),
-      {{"FIRST", "0"}, {"STEP", "1"}, {"WORDS", "64"}});
+  const std::string text = absl::StrReplaceAll(MarkingProgram("volatile unsigned words[WORDS];"),
+                                               {{"FIRST", "0"}, {"STEP", "1"}, {"WORDS", "64"}});
 
   CHECK(CountMarks(*gpu, text) == 0);
 }
@@ -155,7 +154,8 @@ constexpr char kPlainLoad[] = R"(asm volatile("ld.global.f32 %0, [%1];" : "=f"(v
 
 // A sum over 16 MB that wants its lines to stay in L2, or does not.
 std::string SumProgram(bool keeps_lines) {
-  return absl::StrReplaceAll(R"(//@ mtmc 1 cuda
+  return absl::StrReplaceAll(
+      R"(//@ mtmc 1 cuda
 //@ input x f32[4194304]
 //@ output y f32[1024]
 //@ launch sum grid=1024 block=256 args=(x, y)
@@ -171,8 +171,7 @@ extern "C" __global__ void sum(const float* x, float* y) {
   if (threadIdx.x == 0) y[blockIdx.x] = total;
 }
 )",
-                             {{"POLICY", keeps_lines ? kPolicy : ""},
-                              {"LOAD", keeps_lines ? kKeepingLoad : kPlainLoad}});
+      {{"POLICY", keeps_lines ? kPolicy : ""}, {"LOAD", keeps_lines ? kKeepingLoad : kPlainLoad}});
 }
 
 TEST_CASE("Lines that a kernel wants to keep in L2 are flushed too", "[gpu]") {
