@@ -3,6 +3,8 @@
 // Any bytes may lie in the cache's folder; what is taken for a build is one that
 // is written as the same bytes again, or at least as the same message.
 
+#include <google/protobuf/stubs/logging.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -13,6 +15,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace mtmc::worker;
+  static auto* const logged = google::protobuf::SetLogHandler(nullptr);
+  static_cast<void>(logged);
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   if (ParseCacheFile(bytes).ok()) {
     const auto again = ParseCacheFile(ToCacheFile(*ParseCacheFile(bytes)));
