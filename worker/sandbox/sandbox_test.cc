@@ -68,6 +68,8 @@ class Place {
     Rights rights = MakeRights(party, {.readable = {MTMC_BINARY_DIR, Path("other")}});
     rights.scratch_bytes = kScratchBytes;
     rights.limits.processes = kProcesses;
+    // Not there, so that only what goes with a GPU changes.
+    if (has_gpu) rights.devices.emplace_back("/dev/nvidia-of-a-test");
     return rights;
   }
 
@@ -83,6 +85,8 @@ class Place {
     return {Program("mtmc-sandbox-attempts"), Path("own"), Path("other"), Path("secret"),
             std::to_string(getpid())};
   }
+
+  bool has_gpu = false;
 
  private:
   const base::TempDir folder_;
@@ -179,6 +183,16 @@ TEST_CASE("an ordinary user's party is confined as root's is", "[sandbox]") {
   std::set<std::string> allowed = kAlways;
   if (isolation.mechanisms.count(Mechanism::kLandlock) == 0) allowed.insert("file.memory-of-self");
   CheckDenied(RunConfined(place, PartyKind::kBuilder, isolation, place.Attempts(), true), allowed);
+}
+
+// CUDA names its threads in /proc/self/task, so a party with a GPU may write there.
+TEST_CASE("a party with a GPU writes to nothing in /proc but its own", "[sandbox]") {
+  const Isolation isolation = At(IsolationLevel::kConfined);
+  if (isolation.mechanisms.empty()) return;
+  Place place;
+  place.has_gpu = true;
+  const auto allowed = With(kAlways, {"socket.local", "file.memory-of-self"});
+  CheckDenied(RunConfined(place, PartyKind::kRunner, isolation, place.Attempts()), allowed);
 }
 
 TEST_CASE("a restricted party is denied the same, but for the bounds", "[sandbox]") {
