@@ -27,9 +27,9 @@ def stack(tmp_path_factory):
 
 
 def create_job(stack):
-    fields = problems.quick(stacks.CONTRACT, trials=1)
+    fields = problems.quick(stacks.CONTRACT, trials=2)
     # Long enough to be met by a look from outside.
-    fields["evaluation"].min_samples = 400
+    fields["evaluation"].min_samples = 2000
     fields["evaluation"].omit_profile = False
     return stack.create_job(problems.pointwise(next(numbers)), **fields)
 
