@@ -191,9 +191,11 @@ absl::StatusOr<int> EvaluateAll(const Flags& flags, const std::string& scratch,
     const v1::Lease next = i + 1 < requests.size() ? LeaseOf(i + 1, requests[i + 1]) : v1::Lease();
     prefetcher.Adopt(std::to_string(i), next.has_evaluation() ? &next : nullptr);
     prefetcher.Await(std::to_string(i), is_cancelled);
+    const absl::Duration awaited = absl::Now() - start;
     const v1::LeaseResult result = bench.evaluator().Evaluate(requests[i], [](v1::Stage) {});
     const absl::Duration wall = absl::Now() - start;
-    const CallLog::Totals calls = bench.calls().Take();
+    CallLog::Totals calls = bench.calls().Take();
+    calls[kPrefetchAwait] = {.calls = 1, .time = awaited};
     summary.Add(result, wall, calls);
     out << LineOf(entries[i].name, result, wall, calls) << std::endl;
   }

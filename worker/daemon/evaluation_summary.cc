@@ -19,6 +19,18 @@ double Percentile(std::vector<double> values, double share) {
   return values[std::max<size_t>(rank, 1) - 1];
 }
 
+// A build that costs its evaluation less than this came from the cache.
+constexpr absl::Duration kHiddenBuild = absl::Milliseconds(10);
+
+bool IsBuildHidden(const CallLog::Totals& calls) {
+  absl::Duration visible;
+  for (const char* name : {"builder.build", kPrefetchAwait}) {
+    const auto found = calls.find(name);
+    if (found != calls.end()) visible += found->second.time;
+  }
+  return visible < kHiddenBuild;
+}
+
 // To a microsecond: more digits are noise.
 double Rounded(double milliseconds) { return std::round(milliseconds * 1e3) / 1e3; }
 
@@ -40,6 +52,7 @@ void EvaluationSummary::Add(const v1::LeaseResult& result, absl::Duration wall,
   ++outcomes_[OutcomeLabel(result)];
   const v1::Evaluation& evaluation = result.evaluation();
   device_seconds_ += evaluation.kernel_seconds();
+  if (IsBuildHidden(calls)) ++num_hidden_builds_;
   if (!evaluation.has_measurement()) return;
   const double seconds = absl::ToDoubleSeconds(wall);
   wall_seconds_.push_back(seconds);
@@ -57,6 +70,7 @@ std::string EvaluationSummary::ToJson(absl::Duration wall) const {
   Json json = {{"evaluations", num_evaluated_},
                {"worker_failures", num_worker_failures_},
                {"outcomes", outcomes_},
+               {"builds_hidden", num_hidden_builds_},
                {"wall_seconds", Rounded(seconds)},
                {"device_seconds", Rounded(device_seconds_)}};
   if (seconds > 0) {

@@ -11,6 +11,9 @@
 
 namespace mtmc::worker {
 
+// In the totals of an evaluation: what it waited for a build that was under way.
+inline constexpr char kPrefetchAwait[] = "prefetch.await";
+
 // Where the time of many evaluations went: what the device did for candidates
 // and baselines, and the rest, which is overhead, stage by stage.
 class EvaluationSummary {
@@ -31,6 +34,7 @@ class EvaluationSummary {
  private:
   int num_evaluated_ = 0;
   int num_worker_failures_ = 0;
+  int num_hidden_builds_ = 0;
   // By outcome: `correct` or the kind of failure.
   std::map<std::string, int> outcomes_;
   double device_seconds_ = 0;

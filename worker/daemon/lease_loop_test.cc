@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "common/testing/fake_clock.h"
 #include "common/testing/status_matchers.h"
 
@@ -171,6 +172,61 @@ TEST_CASE("LeaseLoop ends when its version is refused", "[worker]") {
 
   CHECK_THAT(loop.Run(coordinator.stop.get_token()),
              StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+// Grants "b" ahead while "a" is worked on, and stops the loop after both.
+class AheadCoordinator : public CoordinatorClient {
+ public:
+  absl::StatusOr<v1::SynchronizeResponse> Synchronize(const v1::SynchronizeRequest& request,
+                                                      absl::Duration) override {
+    absl::MutexLock lock(&mu);
+    CHECK(request.can_prefetch());
+    held.insert(request.prefetched_lease_id());
+    v1::SynchronizeResponse response;
+    const absl::Time next = absl::Now() + absl::Milliseconds(20);
+    response.mutable_next_synchronization_time()->set_seconds(absl::ToUnixSeconds(next));
+    if (request.has_completed()) completed.push_back(request.completed().lease_id());
+    if (completed.size() < 2) response.mutable_lease()->set_id(completed.empty() ? "a" : "b");
+    if (completed.empty()) {
+      response.mutable_prefetch()->set_id("b");
+      response.mutable_prefetch()->mutable_evaluation();
+    }
+    if (completed.size() == 2) stop.request_stop();
+    return response;
+  }
+
+  void Interrupt() override {}
+
+  absl::StatusOr<std::string> Download(const v1::Digest&) override { return std::string(); }
+
+  absl::Mutex mu;
+  std::set<std::string> held;
+  std::vector<std::string> completed;
+  std::stop_source stop;
+};
+
+TEST_CASE("LeaseLoop prepares the next lease while it works on the present one", "[worker]") {
+  AheadCoordinator coordinator;
+  base::RealClock clock;
+  absl::Notification prepared;
+  std::vector<std::string> order;
+  LeaseLoop loop(
+      coordinator, clock, {},
+      [&](const v1::Lease& lease, const auto&) {
+        if (lease.id() == "a") prepared.WaitForNotification();
+        order.push_back(lease.id());
+        return Reason("done");
+      },
+      [] { return std::string(); },
+      [&](const v1::Lease& lease, const auto&) {
+        if (lease.id() == "b") prepared.Notify();
+      });
+
+  CHECK_THAT(loop.Run(coordinator.stop.get_token()), IsOk());
+
+  CHECK(order == std::vector<std::string>{"a", "b"});
+  CHECK(coordinator.completed == order);
+  CHECK(coordinator.held.contains("b"));
 }
 
 }  // namespace

@@ -54,7 +54,8 @@ std::variant<Sweep::Outcome, StageEnd> Sweep::Run(const std::vector<BuiltVariant
   if (MaybeEnd end = RunFirstHeat()) return *std::move(end);
   if (MaybeEnd end = RunFinal()) return *std::move(end);
   const Entry& best = entries_[Ranking().front()];
-  if (!best.variant.has_median_seconds()) return entries_.front().variant.failure();
+  // Without a time there is no deadline left; the default variant is as good as any.
+  if (best.variant.has_failure()) return entries_.front().variant.failure();
   return Finish();
 }
 
@@ -69,6 +70,8 @@ MaybeEnd Sweep::RunFirstHeat() {
 }
 
 MaybeEnd Sweep::RunFinal() {
+  // Of those with right results.
+  double best_seconds = std::numeric_limits<double>::infinity();
   for (size_t count = 0; count < kFinalists && TimeLeft() > absl::ZeroDuration();) {
     const std::vector<size_t> ranking = Ranking();
     const auto next = std::find_if(ranking.begin(), ranking.end(), [&](size_t index) {
@@ -76,10 +79,14 @@ MaybeEnd Sweep::RunFinal() {
     });
     if (next == ranking.end()) break;
     Entry& entry = entries_[*next];
+    if (entry.variant.median_seconds() > kHopelessRatio * best_seconds) break;
     entry.is_final = true;
     if (MaybeEnd end = Verify(entry)) return end;
     if (entry.variant.has_failure()) continue;
     if (MaybeEnd end = Time(entry, kFinalSamples)) return end;
+    if (entry.variant.has_median_seconds()) {
+      best_seconds = std::min(best_seconds, entry.variant.median_seconds());
+    }
     ++count;
   }
   return std::nullopt;
