@@ -86,7 +86,7 @@ def test_half_precision_holds_in_its_own_class(client, write_problem):
     assert not is_accepted(client.check_all(lambda t: torch.zeros(32, 32)))
 
 
-def test_a_layer_norm_of_two_running_sums_is_strict(client, write_problem):
+def test_a_layer_norm_in_two_passes_is_strict_and_in_one_pass_is_wrong(client, write_problem):
     client.load(problem(write_problem, "return F.layer_norm(x, (1024,))", "torch.rand(32, 1024)"))
 
     def candidate(t):
@@ -95,7 +95,14 @@ def test_a_layer_norm_of_two_running_sums_is_strict(client, write_problem):
         variance = (running_sum((x - mean) ** 2) / 1024)[:, None]
         return (x - mean) * torch.rsqrt(variance + 1e-5)
 
+    def one_pass(t):
+        x = t["x"]
+        mean = (running_sum(x) / 1024)[:, None]
+        variance = (running_sum(x**2) / 1024)[:, None] - mean**2
+        return (x - mean) * torch.rsqrt(variance + 1e-5)
+
     assert set(classes(client.check_all(candidate)).values()) == {4}
+    assert not is_accepted(client.check_all(one_pass))
 
 
 def test_a_softmax_without_its_maximum_overflows(client, write_problem):
