@@ -7,7 +7,7 @@ why the cheat succeeded, or None.
 
 import math
 
-from harness import describe, failure_kind, is_accepted, median_seconds
+from harness import describe, failure_kind, is_accepted, shortest_seconds
 
 
 def refused(kinds):
@@ -35,7 +35,7 @@ def gains_nothing(twin, ratio):
             return f"expected an honest time: {describe(result)}"
         if not is_accepted(results.get(twin, {})):
             return f"its twin {twin} has no time: {describe(results.get(twin))}"
-        mine, honest = median_seconds(result), median_seconds(results[twin])
+        mine, honest = shortest_seconds(result), shortest_seconds(results[twin])
         if mine >= ratio * honest:
             return None
         return f"{mine * 1e6:.1f} us are believed where its honest twin takes {honest * 1e6:.1f} us"
