@@ -46,7 +46,7 @@ absl::StatusOr<v1::DeviceFacts> SyntheticRunner::Open(const DeviceChoice& device
   MTMC_ASSIGN_OR_RETURN(const v1::RunnerResponse response, Call(request));
   MTMC_RETURN_IF_ERROR(WriteInputs());
   // A process that opens a device beside the measurement would disturb it.
-  const base::RealClock clock;
+  base::RealClock clock;
   const absl::Time deadline = clock.Now() + kTimeout;
   absl::Mutex mu;
   absl::CondVar never;
