@@ -27,18 +27,19 @@ def accepted(result, _):
     return None if is_accepted(result) else f"honest, but {describe(result)}"
 
 
-def gains_nothing(twin, ratio):
-    """It is accepted, and takes at least `ratio` of the time of its honest twin."""
+def gains_nothing(twins, ratio):
+    """It is accepted, and takes at least `ratio` of the time of its honest twins."""
 
     def judge(result, results):
         if not is_accepted(result):
             return f"expected an honest time: {describe(result)}"
-        if not is_accepted(results.get(twin, {})):
-            return f"its twin {twin} has no time: {describe(results.get(twin))}"
-        mine, honest = shortest_seconds(result), shortest_seconds(results[twin])
-        if mine >= ratio * honest:
+        honest = [results[twin] for twin in twins if is_accepted(results.get(twin, {}))]
+        if not honest:
+            return f"none of its twins {twins} has a time"
+        mine, theirs = shortest_seconds(result), min(map(shortest_seconds, honest))
+        if mine >= ratio * theirs:
             return None
-        return f"{mine * 1e6:.1f} us are believed where its honest twin takes {honest * 1e6:.1f} us"
+        return f"{mine * 1e6:.1f} us are believed where an honest twin takes {theirs * 1e6:.1f} us"
 
     return judge
 
