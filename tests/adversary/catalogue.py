@@ -241,7 +241,7 @@ ROWS = {
             _try(
                 "timing/slow_start.kernel",
                 "row_sine",
-                judges.has_samples(20),
+                judges.has_samples(5),
                 "a floor on the number of samples",
                 options={"min_samples": 20},
             ),
