@@ -51,7 +51,9 @@ void AddJobOptions(CLI::App& app, JobOptions& job) {
   app.add_option("--precision", job.precision, "strict, kernelbench, tf32 or half")
       ->capture_default_str();
   app.add_option("--dialect", job.dialect, "opencl or cuda; default by the worker");
-  app.add_option("--baseline", job.baselines, "eager, eager_tf32, eager_autocast, compile, compile_max_autotune; the first one counts")
+  app.add_option(
+         "--baseline", job.baselines,
+         "eager, eager_tf32, eager_autocast, compile, compile_max_autotune; the first one counts")
       ->capture_default_str();
   app.add_option("--worker", job.worker, "only this worker");
   app.add_option("--min-isolation", job.min_isolation,

@@ -67,10 +67,9 @@ absl::StatusOr<v1::CreateJobRequest> MakeJobRequest(Api& api, const CommonOption
   for (const std::string& name : options.baselines) {
     MTMC_ASSIGN_OR_RETURN(
         const auto baseline,
-        ParseEnum<v1::Baseline>(
-            "BASELINE_", name, "--baseline",
-            "eager, eager_tf32, eager_autocast, compile, compile_max_autotune",
-            v1::Baseline_Parse));
+        ParseEnum<v1::Baseline>("BASELINE_", name, "--baseline",
+                                "eager, eager_tf32, eager_autocast, compile, compile_max_autotune",
+                                v1::Baseline_Parse));
     job.mutable_evaluation()->add_baselines(baseline);
   }
   if (!options.min_isolation.empty()) {

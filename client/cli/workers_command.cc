@@ -34,8 +34,7 @@ absl::StatusOr<ExitCode> List(const WorkersOptions& options) {
     table.AddRow(
         {ShortName(worker.name()),
          absl::AsciiStrToLower(absl::StripPrefix(v1::Worker::State_Name(worker.state()), "STATE_")),
-         worker.device().product(), worker.host(), worker.version(),
-         WorkOf(worker)});
+         worker.device().product(), worker.host(), worker.version(), WorkOf(worker)});
   }
   table.Print(std::cout);
   return kExitOk;

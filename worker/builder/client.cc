@@ -29,9 +29,8 @@ Reply<v1::BuilderResponse> BuilderClient::Call(const v1::BuilderRequest& request
                                         .max_resident_bytes = options_.max_resident_bytes,
                                         .is_cancelled = options_.is_cancelled});
     if (!started.ok()) {
-      Reply<v1::BuilderResponse> reply{.ending = Reply<v1::BuilderResponse>::Ending::kUnavailable,
-                                       .response = {},
-                                       .detail = {}};
+      Reply<v1::BuilderResponse> reply{
+          .ending = Reply<v1::BuilderResponse>::Ending::kUnavailable, .response = {}, .detail = {}};
       reply.detail =
           absl::StrCat("could not be started: ", std::string(started.status().message()));
       return reply;

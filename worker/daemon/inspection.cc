@@ -27,9 +27,9 @@ v1::LeaseResult InspectOnce(const EvaluationContext& context,
     return result;
   }
   ReferenceParty& reference = context.parties.reference;
-  auto loaded = LoadProblem(reference, *path, request.problem(), context.options.torch_device,
-                            request.limits(),
-                            TimeoutOr(request.limits().trace_timeout(), kLoadTimeout));
+  auto loaded =
+      LoadProblem(reference, *path, request.problem(), context.options.torch_device,
+                  request.limits(), TimeoutOr(request.limits().trace_timeout(), kLoadTimeout));
   if (!loaded.ok()) {
     *result.mutable_problem_failure() = FailureOfReference(loaded.status());
     return result;

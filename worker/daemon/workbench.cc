@@ -28,9 +28,7 @@ constexpr absl::Duration kOpenTimeout = absl::Minutes(2);
 std::string LauncherPath() { return (config::ProgramDir() / "mtmc-sandbox").string(); }
 
 // The two enumerations have the same numbers.
-v1::Isolation ToProto(IsolationLevel level) {
-  return static_cast<v1::Isolation>(level);
-}
+v1::Isolation ToProto(IsolationLevel level) { return static_cast<v1::Isolation>(level); }
 
 static_assert(v1::ISOLATION_CONFINED == static_cast<int>(IsolationLevel::kConfined));
 
@@ -139,19 +137,19 @@ absl::Status Workbench::OpenDevice() {
     return absl::UnavailableError(reply.response.failure().message());
   }
   opened_ = std::move(*reply.response.mutable_opened());
-  evaluator_ = std::make_unique<Evaluator>(Evaluator::Parties{logged_builder_, logged_runner_,
-                                                              logged_reference_},
-                                           options_.fetch, clock_,
-                                           Evaluator::Options{
-                                               .device = opened_.device(),
-                                               .device_index = options_.device.index,
-                                               .worker = options_.worker,
-                                               .session = base::MakeUuid4(),
-                                               .isolation = InForce(),
-                                               .isolation_level = ToProto(isolation_.level()),
-                                               .torch_device = options_.device.torch_name(),
-                                               .renew_runner = [this] { runner_.Retire(); },
-                                           });
+  evaluator_ = std::make_unique<Evaluator>(
+      Evaluator::Parties{logged_builder_, logged_runner_, logged_reference_}, options_.fetch,
+      clock_,
+      Evaluator::Options{
+          .device = opened_.device(),
+          .device_index = options_.device.index,
+          .worker = options_.worker,
+          .session = base::MakeUuid4(),
+          .isolation = InForce(),
+          .isolation_level = ToProto(isolation_.level()),
+          .torch_device = options_.device.torch_name(),
+          .renew_runner = [this] { runner_.Retire(); },
+      });
   return absl::OkStatus();
 }
 

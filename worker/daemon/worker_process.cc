@@ -95,9 +95,8 @@ v1::LeaseResult WorkerProcess::Work(const v1::Lease& lease, const Evaluator::Pro
     progress(stage);
   };
   Evaluator& evaluator = bench_.evaluator();
-  v1::LeaseResult result = lease.has_inspection()
-                               ? evaluator.Inspect(lease.inspection(), show)
-                               : evaluator.Evaluate(lease.evaluation(), show);
+  v1::LeaseResult result = lease.has_inspection() ? evaluator.Inspect(lease.inspection(), show)
+                                                  : evaluator.Evaluate(lease.evaluation(), show);
   metrics_.ShowStage(v1::STAGE_UNSPECIFIED);
   metrics_.Record(result);
   return result;

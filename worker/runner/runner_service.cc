@@ -15,8 +15,8 @@
 #include "worker/device/failure_proto.h"
 #include "worker/runner/profile.h"
 #include "worker/runner/shared_file.h"
-#include "worker/sandbox/seal.h"
 #include "worker/runner/timed_block.h"
+#include "worker/sandbox/seal.h"
 
 namespace mtmc::worker {
 namespace {
@@ -118,9 +118,9 @@ absl::Status RunnerService::Open(const v1::RunnerRequest::Open& open,
   opened.set_counters(backend_->counters);
   if (!open.seals()) return absl::OkStatus();
   // After all that the device's context needed, before any candidate.
-  MTMC_ASSIGN_OR_RETURN(const auto sealed,
-                        Seal(open.backend() == v1::DIALECT_CUDA ? SealedDevice::kCuda
-                                                                : SealedDevice::kHost));
+  MTMC_ASSIGN_OR_RETURN(
+      const auto sealed,
+      Seal(open.backend() == v1::DIALECT_CUDA ? SealedDevice::kCuda : SealedDevice::kHost));
   opened.mutable_sealed()->Assign(sealed.begin(), sealed.end());
   return absl::OkStatus();
 }

@@ -360,9 +360,9 @@ Verification Verifier::Compare(const Subject& subject, const v1::RunnerResponse&
   result.kernelbench_allclose = compared.kernelbench_allclose() || !IsUnchanged(subject.workload);
   if (!compared.is_correct() || compared.is_unrepeatable()) {
     result.verdict = v1::Evaluation::VERDICT_WRONG;
-    result.failure = MakeFailure(
-        v1::Failure::KIND_WRONG_RESULT, v1::STAGE_VERIFY,
-        absl::StrCat(compared.message(), " (workload ", ToText(subject.workload), ")"));
+    result.failure =
+        MakeFailure(v1::Failure::KIND_WRONG_RESULT, v1::STAGE_VERIFY,
+                    absl::StrCat(compared.message(), " (workload ", ToText(subject.workload), ")"));
   }
   return result;
 }
