@@ -15,9 +15,9 @@ EXIT_USAGE = 2
 EXIT_JOB_FAILED = 3
 EXIT_CANCELLED = 5
 
-# Those of an idle stack; the last three are a worker's, kept warm.
+# Those of an idle stack; the last four are a worker's, kept warm.
 PROCESSES = {"mtmc-coordinator", "mtmc-policyd", "mtmc-gateway", "mtmc-worker",
-             "mtmc_reference", "mtmc-builder", "mtmc-runner"}  # fmt: skip
+             "mtmc_reference", "mtmc-builder", "mtmc-runner", "mtmc-sandbox"}  # fmt: skip
 
 HEAD = "import torch\nimport torch.nn as nn\n"
 MODEL = "class Model(nn.Module):\n    def forward(self, x):\n        return torch.tanh(x) * 2\n"

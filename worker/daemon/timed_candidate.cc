@@ -29,8 +29,9 @@ constexpr int kLastFreshTurn = 9;
 constexpr int kCompared = 2;
 constexpr int kComparedAfterMismatch = 4;
 
-// Fresh executions before a program is called a cheat for its time.
-constexpr int kFreshForVerdict = 4;
+// Fresh executions before a program is called a cheat for its time. Where one honest
+// sample in five is a quarter slower than the median, all of eight are in 1 of 400,000.
+constexpr int kFreshForVerdict = 8;
 
 // What the host's clock may see beyond the events in every block: scheduling of a
 // busy host adds less than the first, and never to all.

@@ -136,7 +136,7 @@ def test_distributions_on_which_the_reference_is_not_defined_are_dropped_by_name
 
 
 def test_a_milder_form_comes_before_a_distribution_is_dropped(client, write_problem):
-    path = write_problem("return torch.cumprod(x, 1)", footer=inputs_of("torch.rand(16, 512)"))
+    path = write_problem("return torch.cumprod(x, 1)", footer=inputs_of("torch.rand(16, 1024)"))
 
     dropped = client.load(path)["droppedDistributions"]
 
