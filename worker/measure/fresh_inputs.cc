@@ -11,6 +11,8 @@ namespace {
 
 // Replaying a result instead of computing it is worth doing only for far more.
 constexpr double kMarginRatio = 0.25;
+// On a busy host an honest sample strays this many interquartile ranges.
+constexpr double kStray = 3;
 
 }  // namespace
 
@@ -18,7 +20,8 @@ bool AreSlower(std::span<const double> fresh, std::span<const double> usual) {
   MTMC_CHECK(!fresh.empty() && !usual.empty());
   // No upper quantile: who replays most results and computes the rest would hide
   // behind those it computes.
-  const double limit = (1 + kMarginRatio) * Median(usual);
+  const double median = Median(usual);
+  const double limit = median * (1 + std::max(kMarginRatio, kStray * NoiseRatio(usual)));
   return std::all_of(fresh.begin(), fresh.end(),
                      [limit](double seconds) { return seconds > limit; });
 }
