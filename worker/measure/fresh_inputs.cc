@@ -13,6 +13,8 @@ namespace {
 constexpr double kMarginRatio = 0.25;
 // On a busy host an honest sample strays this many interquartile ranges.
 constexpr double kStray = 3;
+// No noise excuses twice the time: replays that gained 2.5 hid behind it.
+constexpr double kMostRatio = 1;
 
 }  // namespace
 
@@ -21,7 +23,7 @@ bool AreSlower(std::span<const double> fresh, std::span<const double> usual) {
   // No upper quantile: who replays most results and computes the rest would hide
   // behind those it computes.
   const double median = Median(usual);
-  const double limit = median * (1 + std::max(kMarginRatio, kStray * NoiseRatio(usual)));
+  const double limit = median * (1 + std::clamp(kStray * NoiseRatio(usual), kMarginRatio, kMostRatio));
   return std::all_of(fresh.begin(), fresh.end(),
                      [limit](double seconds) { return seconds > limit; });
 }
