@@ -34,6 +34,8 @@ OpenClBuffer::OpenClBuffer(std::shared_ptr<const OpenClContext> context, int64_t
     : Buffer(bytes), context_(std::move(context)), redzone_bytes_(redzone_bytes) {}
 
 OpenClBuffer::~OpenClBuffer() {
+  // A plan whose later step was refused may have an earlier one still running.
+  if (allocation_) context_->api().clFinish(context_->queue());
   if (tensor_) context_->api().clReleaseMemObject(tensor_);
   if (whole_) context_->api().clReleaseMemObject(whole_);
   std::free(allocation_);
