@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tells ThreadSanitizer what absl::Mutex of the Debian package does. The package
+// Tells ThreadSanitizer what absl::Mutex and absl::Notification of the Debian package do. The package
 // is not built for the sanitizer, so that every use of a mutex would look like a
 // race. The linker sends the calls here (--wrap, cmake/MtmcSanitizer.cmake), also
 // those of gRPC, whose locks are Abseil's.
@@ -10,6 +10,7 @@
 // rule but under the real lock, so reads inside of the calls are not looked at.
 
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 
 extern "C" {
@@ -62,6 +63,7 @@ using absl::Condition;
 using absl::CondVar;
 using absl::Duration;
 using absl::Mutex;
+using absl::Notification;
 using absl::Time;
 
 MTMC_WRAP_VOID(_ZN4absl7debian35Mutex4LockEv, (Mutex * mu), (mu), mu)
@@ -86,3 +88,11 @@ MTMC_WRAP(bool, _ZN4absl7debian37CondVar15WaitWithTimeoutEPNS0_5MutexENS0_8Durat
           (CondVar * cv, Mutex* mu, Duration t), (cv, mu, t), mu)
 MTMC_WRAP(bool, _ZN4absl7debian37CondVar16WaitWithDeadlineEPNS0_5MutexENS0_4TimeE,
           (CondVar * cv, Mutex* mu, Time t), (cv, mu, t), mu)
+
+// Their state is read without the mutex once it is set.
+MTMC_WRAP_VOID(_ZN4absl7debian312Notification6NotifyEv, (Notification * n), (n), n)
+MTMC_WRAP_VOID(_ZNK4absl7debian312Notification19WaitForNotificationEv, (Notification * n), (n), n)
+MTMC_WRAP(bool, _ZNK4absl7debian312Notification30WaitForNotificationWithTimeoutENS0_8DurationE,
+          (Notification * n, Duration t), (n, t), n)
+MTMC_WRAP(bool, _ZNK4absl7debian312Notification31WaitForNotificationWithDeadlineENS0_4TimeE,
+          (Notification * n, Time t), (n, t), n)
