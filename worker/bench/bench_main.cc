@@ -6,6 +6,11 @@
 //
 // runs sessions of a program against itself and against copies that are slower by
 // a known ratio, and counts what the comparison says.
+//
+//   mtmc-bench cold --device cuda:0
+//
+// times one short kernel after several preparations before the flush, which should
+// not show.
 #include <CLI/CLI.hpp>
 #include <fstream>
 #include <iostream>
@@ -22,10 +27,12 @@
 #include "common/config/python_environment.h"
 #include "common/config/version.h"
 #include "mtmc/v1/builder.pb.h"
+#include "worker/bench/cold_bench.h"
 #include "worker/bench/compare_bench.h"
 #include "worker/bench/synthetic_program.h"
 #include "worker/builder/client.h"
 #include "worker/measure/statistics.h"
+#include "worker/runner/backend.h"
 
 namespace mtmc::worker {
 namespace {
@@ -43,16 +50,22 @@ struct Flags {
   std::string python;
   std::string json;
   CompareBench::Options bench;
+  int rounds = 400;
+  int loops = 100;
 };
 
 void Declare(CLI::App& app, Flags& flags) {
   app.set_version_flag("--version", "mtmc-bench " + std::string(config::Version()));
   app.require_subcommand(1);
+  app.add_option("--device", flags.device, "auto, opencl:N or cuda:N")->capture_default_str();
+  app.add_option("--python", flags.python, "interpreter that has PyTorch")->envname("MTMC_PYTHON");
+  // Options of all subcommands may stand behind their names.
+  app.fallthrough();
+  CLI::App& cold = *app.add_subcommand("cold", "whether a cold time depends on what came before");
+  cold.add_option("--rounds", flags.rounds, "samples of every preparation")->capture_default_str();
+  cold.add_option("--loops", flags.loops, "length of the kernel")->capture_default_str();
   CLI::App& compare =
       *app.add_subcommand("compare", "how often the comparison of two programs says what is true");
-  compare.add_option("--device", flags.device, "auto, opencl:N or cuda:N")->capture_default_str();
-  compare.add_option("--python", flags.python, "interpreter that has PyTorch")
-      ->envname("MTMC_PYTHON");
   compare.add_option("--runs", flags.bench.runs, "sessions of every case")->capture_default_str();
   compare.add_option("--seconds", flags.bench.lengths, "device times of the baseline")
       ->delimiter(',')
@@ -178,6 +191,39 @@ absl::Status Compare(Flags& flags) {
   return absl::OkStatus();
 }
 
+absl::Status ToStatus(const Failure& failure) { return absl::InternalError(failure.message); }
+
+absl::Status Cold(const Flags& flags) {
+  MTMC_ASSIGN_OR_RETURN(const auto python, config::PythonEnvironment::Probe(flags.python));
+  MTMC_ASSIGN_OR_RETURN(const DeviceChoice device,
+                        ParseDeviceChoice(flags.device, python.has_nvidia_device));
+  MTMC_ASSIGN_OR_RETURN(const base::TempDir folder, base::TempDir::Create());
+  const ToolPaths tools = ToolPaths::From(python);
+  const bool is_cuda = device.backend == v1::DIALECT_CUDA;
+  MTMC_ASSIGN_OR_RETURN(
+      const Backend backend,
+      OpenBackend({.dialect = is_cuda ? kernel::Dialect::kCuda : kernel::Dialect::kOpenCl,
+                   .device_index = device.index,
+                   .tools = tools}));
+  BuilderClient builder({.program = (config::ProgramDir() / "mtmc-builder").string(),
+                         .scratch = absl::StrCat(folder.path().string(), "/builder"),
+                         .tools = tools});
+  MTMC_ASSIGN_OR_RETURN(const std::string binary,
+                        Compile(SyntheticProgram(device.backend), ToProto(backend.facts),
+                                device.index, builder));
+  auto bench = ColdBench::Create(*backend.device, binary, flags.loops);
+  if (!bench.ok()) return ToStatus(bench.failure());
+  const auto rows = (*bench)->Run(flags.rounds);
+  if (!rows.ok()) return ToStatus(rows.failure());
+  std::cout << absl::StrFormat("%9s %8s %8s  %s\n", "median us", "ratio", "noise %", "before");
+  for (const ColdRow& row : *rows) {
+    std::cout << absl::StrFormat("%9.3f %8.4f %8.2f  %s\n", Median(row.seconds) * 1e6,
+                                 Median(row.seconds) / Median(rows->front().seconds),
+                                 100 * NoiseRatio(row.seconds), row.before);
+  }
+  return absl::OkStatus();
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("measures the measurement");
   Flags flags;
@@ -188,7 +234,7 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
   base::InitLogging({.program = "mtmc-bench", .level = base::LogLevel::kWarning});
-  const absl::Status status = Compare(flags);
+  const absl::Status status = app.got_subcommand("cold") ? Cold(flags) : Compare(flags);
   if (status.ok()) return 0;
   base::Log(base::LogLevel::kError, "the bench ended early", {{"reason", status}});
   return absl::IsUnavailable(status) ? kExitUnavailable : kExitOther;
