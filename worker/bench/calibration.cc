@@ -20,6 +20,10 @@ constexpr int64_t kMaxLoops = int64_t{1} << 28;
 // Where the line is taken in the end, as ratios of the wanted time.
 constexpr double kRatios[] = {0.97, 1.00, 1.03, 1.05, 1.10, 1.13};
 
+// Between neighbours so close, a noisy host shows any slope. One that differs by more
+// than this from that of the way there is noise.
+constexpr double kMaxBend = 2;
+
 }  // namespace
 
 int64_t LoopTime::LoopsFor(double seconds) const {
@@ -82,7 +86,9 @@ absl::StatusOr<LoopTime> Calibrate(double seconds, const MeasureLoops& measure) 
   if (loops.front() == loops.back()) {
     return absl::FailedPreconditionError("one loop takes longer than the wanted time");
   }
-  return FitLoopTime(loops, times);
+  const LoopTime near = FitLoopTime(loops, times);
+  const double bend = near.seconds_per_loop / line.seconds_per_loop;
+  return bend > 1 / kMaxBend && bend < kMaxBend ? near : line;
 }
 
 }  // namespace mtmc::worker

@@ -30,8 +30,9 @@ LoopTime FitLoopTime(std::span<const int64_t> loops, std::span<const double> sec
 using MeasureLoops = std::function<absl::StatusOr<double>(int64_t loops)>;
 
 // Finds the line near `seconds`: first with loops that grow until they take half of
-// it, then at points from 97 to 113 % of it, where the line is needed.
-// FAILED_PRECONDITION when the time does not follow the loops.
+// it, then at points from 97 to 113 % of it, where the line is needed. Where noise
+// hides the line there, the first one stands. FAILED_PRECONDITION when the time does
+// not follow the loops at all.
 absl::StatusOr<LoopTime> Calibrate(double seconds, const MeasureLoops& measure);
 
 }  // namespace mtmc::worker

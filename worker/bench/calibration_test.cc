@@ -32,5 +32,19 @@ TEST_CASE("Calibrate reaches the wanted time on a device of any speed", "[bench]
   CHECK_THAT(line->SecondsOf(line->LoopsFor(1e-4)), WithinRel(1e-4, 0.01));
 }
 
+TEST_CASE("Calibrate is not misled by noise between neighbouring points", "[bench]") {
+  const double per_loop = 1e-8;
+  // Ever faster: the host had been busy when the calibration began.
+  double drift = 1.2;
+
+  const auto line = Calibrate(1e-4, [&](int64_t loops) -> absl::StatusOr<double> {
+    drift *= 0.95;
+    return drift * per_loop * static_cast<double>(loops);
+  });
+
+  REQUIRE_THAT(line.status(), testing::IsOk());
+  CHECK(line->LoopsFor(8e-4) > 4 * line->LoopsFor(1e-4));
+}
+
 }  // namespace
 }  // namespace mtmc::worker
