@@ -169,6 +169,11 @@ def failure_kind(result):
     return kind.removeprefix("KIND_")
 
 
+def median_seconds(result):
+    """What is reported as the time of an accepted program."""
+    return result["evaluation"]["measurement"]["median_seconds"]
+
+
 def shortest_seconds(result):
     """Shortest sample of an accepted program: the one that a busy host disturbed least."""
     return min(result["evaluation"]["measurement"]["samples_seconds"])

@@ -7,7 +7,13 @@ why the cheat succeeded, or None.
 
 import math
 
-from harness import describe, failure_kind, is_accepted, shortest_seconds
+from harness import (
+    describe,
+    failure_kind,
+    is_accepted,
+    median_seconds,
+    shortest_seconds,
+)
 
 
 def refused(kinds):
@@ -28,7 +34,8 @@ def accepted(result, _):
 
 
 def gains_nothing(twins, ratio):
-    """It is accepted, and takes at least `ratio` of the time of its honest twins."""
+    """It is accepted, and the time that is believed is at least `ratio` of the shortest
+    sample of its honest twins."""
 
     def judge(result, results):
         if not is_accepted(result):
@@ -36,7 +43,7 @@ def gains_nothing(twins, ratio):
         honest = [results[twin] for twin in twins if is_accepted(results.get(twin, {}))]
         if not honest:
             return f"none of its twins {twins} has a time"
-        mine, theirs = shortest_seconds(result), min(map(shortest_seconds, honest))
+        mine, theirs = median_seconds(result), min(map(shortest_seconds, honest))
         if mine >= ratio * theirs:
             return None
         return f"{mine * 1e6:.1f} us are believed where an honest twin takes {theirs * 1e6:.1f} us"

@@ -62,6 +62,14 @@ double ClockOf(const Series& series) {
   return UsualClock(clocks);
 }
 
+// Makes the times those of inputs that the program had never seen.
+void Stretch(Series& series, double slowdown) {
+  if (slowdown <= 0) return;
+  for (SampleBlock& turn : series.turns) {
+    for (double& seconds : turn.seconds) seconds *= slowdown;
+  }
+}
+
 v1::Measurement ToMeasurement(const Series& series, bool is_cold, StoppingRule::Reason stopped_by) {
   const std::vector<double> seconds = series.Seconds();
   v1::Measurement measurement;
@@ -141,6 +149,8 @@ absl::StatusOr<std::vector<v1::BaselineTime>> TimeBaselines(
     time.set_median_seconds(Median(seconds));
     time.set_noise_ratio(NoiseRatio(seconds));
     time.set_samples(static_cast<int32_t>(seconds.size()));
+    time.mutable_samples_seconds()->Assign(seconds.begin(), seconds.end());
+    time.set_clock_hertz(ClockOf(samples.candidate));
   }
   return times;
 }
@@ -190,6 +200,7 @@ std::variant<MeasuredSession, v1::Failure, ReferenceTrouble> MeasureSession(
 
   MeasuredSession session{.kernel_seconds = SumSeconds(samples->candidate)};
   DropShiftedTurns(samples->candidate);
+  Stretch(samples->candidate, checks.fresh_slowdown());
   session.measurement = ToMeasurement(samples->candidate, plan.is_cold, samples->stopped_by);
   for (size_t i = 0; i < plan.baselines.size(); ++i) {
     session.kernel_seconds += SumSeconds(samples->baselines[i]);

@@ -63,8 +63,9 @@ SessionPlan FirstSession(const v1::EvaluationOptions& options);
 SessionPlan SecondSession(const v1::EvaluationOptions& options);
 
 // Samples the runner's program and the baselines in turns, and checks what the timed
-// executions did (TimedCandidate); adds to `checks` how many they were. Blocks up to
-// `timeout`. REQUIRES: the verifier has verified what the runner has loaded.
+// executions did (TimedCandidate); adds to `checks` how many they were. The times of
+// the candidate are multiplied by `checks.fresh_slowdown`, also by that of a session
+// before. Blocks up to `timeout`. REQUIRES: the verifier has verified what the runner has loaded.
 std::variant<MeasuredSession, v1::Failure, ReferenceTrouble> MeasureSession(
     const SessionParties& parties, base::Clock& clock, const SessionPlan& plan,
     absl::Duration timeout, v1::VerificationSummary& checks);

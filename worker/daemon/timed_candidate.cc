@@ -10,7 +10,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
-#include "worker/measure/fresh_inputs.h"
 #include "worker/measure/statistics.h"
 #include "worker/verify/failure.h"
 
@@ -29,9 +28,8 @@ constexpr int kLastFreshTurn = 9;
 constexpr int kCompared = 2;
 constexpr int kComparedAfterMismatch = 4;
 
-// Fresh executions before a program is called a cheat for its time. Where one honest
-// sample in five is a quarter slower than the median, all of eight are in 1 of 400,000.
-constexpr int kFreshForVerdict = 8;
+// Executions on known inputs beside each further fresh one.
+constexpr int kNeighbours = 3;
 
 // What the host's clock may see beyond the events in every block: scheduling of a
 // busy host adds less than the first, and never to all.
@@ -160,8 +158,9 @@ absl::StatusOr<SampleBlock> TimedCandidate::TakeFresh(int count, int warmups) {
     if (execution.sample() < 0) continue;
     auto& seconds = block->samples.seconds;
     const auto position = seconds.begin() + execution.sample();
-    fresh_seconds_.push_back(*position);
+    const double fresh_seconds = *position;
     seconds.erase(position);
+    if (!seconds.empty()) fresh_.push_back({fresh_seconds, Median(seconds)});
   }
   MTMC_RETURN_IF_ERROR(
       Accept(verifier_.CheckFresh(*fresh, Remaining()), "on inputs that it had not seen"));
@@ -173,7 +172,7 @@ absl::Status TimedCandidate::Conclude(const std::vector<double>& usual) {
     MTMC_RETURN_IF_ERROR(Accept(verifier_.Recheck(Remaining()), "when timed"));
   }
   if (turn_ <= fresh_turn_ && options_.has_fresh_inputs) {
-    MTMC_RETURN_IF_ERROR(TakeFresh(1, 1).status());
+    MTMC_RETURN_IF_ERROR(TakeFresh(kNeighbours, 1).status());
   }
   MTMC_RETURN_IF_ERROR(CheckFreshTimes(usual));
   while (num_to_compare_ > 0 && !kept_.empty()) {
@@ -183,17 +182,22 @@ absl::Status TimedCandidate::Conclude(const std::vector<double>& usual) {
 }
 
 absl::Status TimedCandidate::CheckFreshTimes(const std::vector<double>& usual) {
-  while (!fresh_seconds_.empty() && AreSlower(fresh_seconds_, usual)) {
-    if (num_fresh_ >= kFreshForVerdict) {
+  while (!fresh_.empty() && JudgeFresh(fresh_, usual) != FreshTime::kAsUsual) {
+    const double slowdown = FreshSlowdown(fresh_, usual);
+    if (JudgeFresh(fresh_, usual) == FreshTime::kReplayed) {
       return Fail(MakeFailure(
           v1::Failure::KIND_CHEAT, v1::STAGE_MEASURE,
           absl::StrFormat("%.3g times as slow on inputs that it had not seen: it replays results",
-                          Median(fresh_seconds_) / Median(usual))));
+                          slowdown)));
     }
+    fresh_slowdown_ = slowdown;
+    if (num_fresh_ >= kFreshForReplay) return absl::OkStatus();
     const int before = num_fresh_;
-    MTMC_RETURN_IF_ERROR(TakeFresh(2, 1).status());
-    if (num_fresh_ == before) break;
+    MTMC_RETURN_IF_ERROR(TakeFresh(kNeighbours, 1).status());
+    // No memory for more.
+    if (num_fresh_ == before) return absl::OkStatus();
   }
+  fresh_slowdown_ = 0;
   return absl::OkStatus();
 }
 
@@ -210,6 +214,7 @@ void TimedCandidate::AddCounts(v1::VerificationSummary& checks) const {
   checks.set_timed_executions(checks.timed_executions() + sampler_.num_timed());
   checks.set_checked_executions(checks.checked_executions() + num_checked_);
   checks.set_fresh_executions(checks.fresh_executions() + num_fresh_);
+  if (fresh_slowdown_ > 0) checks.set_fresh_slowdown(fresh_slowdown_);
 }
 
 }  // namespace mtmc::worker

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "mtmc/v1/evaluation.pb.h"
 #include "worker/daemon/runner_sampler.h"
+#include "worker/measure/fresh_inputs.h"
 #include "worker/verify/verifier.h"
 
 namespace mtmc::worker {
@@ -22,8 +23,9 @@ namespace mtmc::worker {
 //    order that nobody can foresee; the digest of a random share of them must be
 //    that of the verified outputs.
 // 2. At a random turn, one execution runs on inputs that the program has never
-//    seen. Its outputs are compared with the oracle, and its time with the rest:
-//    a program that replays what it knows is wrong there, or slower.
+//    seen. Its outputs are compared with the oracle, and its time with the rest: a
+//    program that replays what it knows is wrong there, or slower. Where it is slower and
+//    noise may be the reason, the fresh time counts (fresh_slowdown).
 // 3. Where a program is not reproducible bit by bit, or a digest differs, the last
 //    execution of some turns is compared with the oracle instead.
 //
@@ -53,7 +55,8 @@ class TimedCandidate {
   // What the reference process could not do.
   const std::optional<ReferenceTrouble>& trouble() const { return trouble_; }
 
-  // Adds how many executions were timed and checked.
+  // Adds how many executions were timed and checked, and fresh_slowdown, which the
+  // caller multiplies the samples by.
   void AddCounts(v1::VerificationSummary& checks) const;
 
  private:
@@ -81,8 +84,9 @@ class TimedCandidate {
   // Executions that are to be compared with the oracle.
   int num_to_compare_ = 0;
   int num_checked_ = 0;
-  std::vector<double> fresh_seconds_;
+  std::vector<FreshExecution> fresh_;
   int num_fresh_ = 0;
+  double fresh_slowdown_ = 0;
   // Of the block in which the host saw least beyond the events.
   std::optional<double> unseen_seconds_;
   std::optional<v1::Failure> failure_;

@@ -108,9 +108,13 @@ bool InputStore::IsUnseen(int64_t id) const {
 }
 
 void InputStore::MarkSeen(int64_t id) {
+  last_seen_ = id;
   if (auto set = sets_.find(id); set != sets_.end()) set->second.is_unseen = false;
 }
 
-void InputStore::Clear() { sets_.clear(); }
+void InputStore::Clear() {
+  sets_.clear();
+  last_seen_ = 0;
+}
 
 }  // namespace mtmc::worker

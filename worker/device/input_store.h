@@ -54,6 +54,9 @@ class InputStore {
   bool IsUnseen(int64_t id) const;
   void MarkSeen(int64_t id);
 
+  // The set that was marked last; 0 before the first.
+  int64_t last_seen() const { return last_seen_; }
+
   void Clear();
 
  private:
@@ -71,6 +74,7 @@ class InputStore {
   Device& device_;
   const int64_t limit_bytes_;
   std::map<int64_t, Set> sets_;
+  int64_t last_seen_ = 0;
 };
 
 }  // namespace mtmc::worker

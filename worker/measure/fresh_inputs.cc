@@ -2,6 +2,7 @@
 #include "worker/measure/fresh_inputs.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "common/base/check.h"
 #include "worker/measure/statistics.h"
@@ -10,22 +11,28 @@ namespace mtmc::worker {
 namespace {
 
 // Replaying a result instead of computing it is worth doing only for far more.
-constexpr double kMarginRatio = 0.25;
-// On a busy host an honest sample strays this many interquartile ranges.
-constexpr double kStray = 3;
-// No noise excuses more: replays that gained 1.9 to 2.5 hid behind it.
-constexpr double kMostRatio = 0.8;
+constexpr double kMargin = 1.25;
 
 }  // namespace
 
-bool AreSlower(std::span<const double> fresh, std::span<const double> usual) {
+double FreshSlowdown(std::span<const FreshExecution> fresh, std::span<const double> usual) {
   MTMC_CHECK(!fresh.empty() && !usual.empty());
-  // No upper quantile: who replays most results and computes the rest would hide
-  // behind those it computes.
-  const double median = Median(usual);
-  const double limit = median * (1 + std::clamp(kStray * NoiseRatio(usual), kMarginRatio, kMostRatio));
-  return std::all_of(fresh.begin(), fresh.end(),
-                     [limit](double seconds) { return seconds > limit; });
+  std::vector<double> seconds;
+  for (const FreshExecution& execution : fresh) seconds.push_back(execution.seconds);
+  return Median(seconds) / Median(usual);
+}
+
+FreshTime JudgeFresh(std::span<const FreshExecution> fresh, std::span<const double> usual) {
+  if (FreshSlowdown(fresh, usual) <= kMargin) return FreshTime::kAsUsual;
+  if (fresh.size() < kFreshForReplay) return FreshTime::kLonger;
+  // The neighbours tell a busy moment from a slow program; the median of all keeps
+  // who computes now and then from hiding behind a neighbour that was computed.
+  const double limit = kMargin * Median(usual);
+  const bool is_replayed =
+      std::all_of(fresh.begin(), fresh.end(), [limit](const FreshExecution& execution) {
+        return execution.seconds > std::max(limit, kMargin * execution.neighbour_seconds);
+      });
+  return is_replayed ? FreshTime::kReplayed : FreshTime::kLonger;
 }
 
 }  // namespace mtmc::worker

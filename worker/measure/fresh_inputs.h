@@ -5,10 +5,32 @@
 
 namespace mtmc::worker {
 
-// Whether every one of `fresh`, times of executions on inputs that the program had
-// never seen, exceeds the median of the `usual` ones by more than a quarter, and by
-// more than three times their interquartile range or 0.8 of the median. An honest program does the same work on both, so that a few of them tell it from
-// one that replays. REQUIRES: both not empty and positive.
-bool AreSlower(std::span<const double> fresh, std::span<const double> usual);
+// One execution on inputs that the program had never seen. Times in seconds.
+struct FreshExecution {
+  double seconds = 0;
+  // Median of the executions just before it on inputs that the program knew.
+  double neighbour_seconds = 0;
+};
+
+enum class FreshTime {
+  // An honest program does the same work on both.
+  kAsUsual,
+  // Longer, though what disturbs the host may be the reason.
+  kLonger,
+  // Every single one took longer than its neighbours and than usual: what the
+  // program knows it does not compute again.
+  kReplayed,
+};
+
+// Fresh executions that a program must have had before it is called a replay. Where
+// one honest sample in five strays by a quarter, all of eight do in 1 of 400,000.
+inline constexpr int kFreshForReplay = 8;
+
+// How the times on fresh inputs compare with `usual`, those of all other executions.
+// One fresh execution is enough for kAsUsual. REQUIRES: both not empty, all positive.
+FreshTime JudgeFresh(std::span<const FreshExecution> fresh, std::span<const double> usual);
+
+// Median of the fresh times over that of the usual ones. REQUIRES: as JudgeFresh.
+double FreshSlowdown(std::span<const FreshExecution> fresh, std::span<const double> usual);
 
 }  // namespace mtmc::worker

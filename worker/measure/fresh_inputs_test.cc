@@ -5,18 +5,35 @@
 #include <vector>
 
 namespace mtmc::worker {
+namespace {
 
-TEST_CASE("AreSlower finds a program that replays what it knows", "[measure]") {
-  const std::vector<double> replayed = {10, 10, 11, 10, 12, 10, 10, 11};
+using Catch::Matchers::WithinRel;
 
-  CHECK(AreSlower(std::vector<double>{30, 31, 29}, replayed));
+const std::vector<double> kUsual = {10, 10, 11, 10, 12, 10, 10, 11};
+
+TEST_CASE("JudgeFresh lets ordinary noise pass", "[measure]") {
+  CHECK(JudgeFresh(std::vector<FreshExecution>{{12, 10}}, kUsual) == FreshTime::kAsUsual);
+  CHECK(JudgeFresh(std::vector<FreshExecution>{{30, 10}, {10.5, 10}, {11, 10}}, kUsual) ==
+        FreshTime::kAsUsual);
 }
 
-TEST_CASE("AreSlower lets ordinary noise pass", "[measure]") {
-  const std::vector<double> usual = {10, 10, 11, 10, 12, 10, 10, 11};
-
-  CHECK_FALSE(AreSlower(std::vector<double>{12}, usual));
-  CHECK_FALSE(AreSlower(std::vector<double>{30, 10.5, 30}, usual));
+TEST_CASE("JudgeFresh calls no few executions a replay", "[measure]") {
+  CHECK(JudgeFresh(std::vector<FreshExecution>(kFreshForReplay - 1, {30, 10}), kUsual) ==
+        FreshTime::kLonger);
 }
 
+TEST_CASE("JudgeFresh finds a program that replays what it knows", "[measure]") {
+  CHECK(JudgeFresh(std::vector<FreshExecution>(kFreshForReplay, {30, 10}), kUsual) ==
+        FreshTime::kReplayed);
+}
+
+TEST_CASE("JudgeFresh blames a busy host and not the program", "[measure]") {
+  std::vector<FreshExecution> fresh(kFreshForReplay, {30, 10});
+  fresh.back().neighbour_seconds = 28;
+
+  CHECK(JudgeFresh(fresh, kUsual) == FreshTime::kLonger);
+  CHECK_THAT(FreshSlowdown(fresh, kUsual), WithinRel(30 / 10.0, 1e-9));
+}
+
+}  // namespace
 }  // namespace mtmc::worker

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -81,10 +82,14 @@ class Block {
   }
 
  private:
-  // 0 stays on the present inputs.
+  // 0 stays on the present inputs. Never the same set twice in a row where there
+  // are others: whoever remembers only the last result has nothing to replay.
   int64_t DrawSeen() {
-    if (seen_.empty()) return 0;
-    return seen_[std::uniform_int_distribution<size_t>(0, seen_.size() - 1)(random_)];
+    std::vector<int64_t> others;
+    std::copy_if(seen_.begin(), seen_.end(), std::back_inserter(others),
+                 [this](int64_t id) { return id != store_.last_seen(); });
+    if (others.empty()) return seen_.empty() ? 0 : seen_.front();
+    return others[std::uniform_int_distribution<size_t>(0, others.size() - 1)(random_)];
   }
 
   double DrawShare() { return std::uniform_real_distribution<double>(0, 1)(random_); }

@@ -78,7 +78,7 @@ class Verifier {
   ~Verifier();
 
   // All workloads, the public one last. The program runs twice on the public one
-  // and on a hidden seed, the second time under load: races show.
+  // and on two hidden seeds, the second time under load: races show.
   Verification Verify(const Options& options);
 
   // Executes on the inputs prepared last and compares, without drawing new ones: for the

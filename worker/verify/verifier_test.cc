@@ -171,12 +171,12 @@ TEST_CASE("Verifier knows the digests of the inputs that the runner keeps", "[ve
 
   verifier.Verify({.hidden_seeds = 2});
 
-  REQUIRE(verifier.kept().size() == 2);
+  REQUIRE(verifier.kept().size() == 3);
   CHECK(verifier.kept()[0].id != verifier.kept()[1].id);
   CHECK(verifier.kept()[1].digest == 77);
   CHECK(verifier.kept()[1].is_reproducible);
   CHECK_FALSE(verifier.CheckKept(verifier.kept()[0].id, absl::Seconds(1)).failure);
-  CHECK(reference.requests.back().compare().prepared() == 11);
+  CHECK(reference.requests.back().compare().prepared() == 12);
 }
 
 TEST_CASE("Verifier compares runs whose bytes differ with each other", "[verify]") {
