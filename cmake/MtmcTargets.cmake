@@ -139,7 +139,7 @@ function(mtmc_plugin)
   target_link_libraries(${target} PRIVATE ${PLUGIN_DEPS} mtmc::warnings)
   if(MTMC_SANITIZER_SOURCES)
     # They refer to all locks, used or not.
-    target_link_libraries(${target} PRIVATE absl::synchronization)
+    target_link_libraries(${target} PRIVATE mtmc::absl)
   endif()
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   # No RPATH to the build host's wheels: whoever opens the plug-in has loaded
