@@ -20,7 +20,8 @@ standard library; on CUDA also `cuda.bindings`.
     prepared        remembers expectations and shared inputs
     probes          zeros, mean, input and replay, which must not pass
     flaws           what is wrong with a problem, from its behaviour
-    compare         one tensor against another, in chunks
+    compare         one tensor against another
+    scan_kernels    the same on a GPU, with one read (cuda_kernel: NVRTC and launch)
     share           tensors in files or CUDA IPC memory
     cost            bytes and FLOPs that no implementation can avoid
     baseline        times eager and torch.compile

@@ -2,14 +2,18 @@
 """One tensor against another: few passes, and one transfer from the device for all.
 
 The distance of y from r is the smallest t with |y - r| <= t + t * |r| for every
-element. It is found in chunks, so that temporaries stay small. FP32 is precise
-enough for it: the difference of two close numbers is exact.
+element. FP32 is precise enough for it: the difference of two close numbers is
+exact. On CUDA one kernel reads each operand once (`scan_kernels`); elsewhere, and
+for what no kernel takes, PyTorch's operators go through chunks, so that
+temporaries stay small. Both give the same numbers.
 """
 
 import dataclasses
 import math
 
 import torch
+
+from . import scan_kernels
 
 # Elements of one chunk. On a CPU its temporaries should stay in the cache
 # (256K * 4 bytes); on a GPU they are 256 MiB each and launches are few.
@@ -26,6 +30,9 @@ class Error:
     max_absolute: float
     # Row-major index of the element that decides `tolerance`.
     worst_index: int
+    # Smallest t with |y - r| <= t + t * |y| for every element; None where that would
+    # have taken passes of its own.
+    swapped: float | None = None
 
 
 def error(actual, expected):
@@ -68,6 +75,13 @@ def are_allclose(pairs, tolerance):
     return True
 
 
+def is_allclose(actual, expected, tolerance, found=None):
+    """`are_allclose` of one pair, whose Error may have been `found` before."""
+    if found is None or found.swapped is None:
+        return are_allclose([(actual, expected)], tolerance)
+    return found.swapped <= tolerance
+
+
 @dataclasses.dataclass(frozen=True)
 class Spread:
     """Range and mean of a tensor; infinite where an element is not finite."""
@@ -76,6 +90,8 @@ class Spread:
     high: float
     mean: float
     elements: int
+    # Sample standard deviation; None where that would have taken passes of its own.
+    deviation: float | None = None
 
     def zeros_tolerance(self):
         """The tolerance at which zeros everywhere would pass."""
@@ -96,6 +112,34 @@ class Spread:
 
 def spreads(tensors):
     """The Spread of each tensor, with one transfer for all."""
+    return _split(tensors, scan_kernels.takes_float, _kernel_spreads, _chunk_spreads)
+
+
+def _split(items, is_taken, by_kernel, by_chunk):
+    """One result for each item, from the kernels where these take it and work."""
+    taken = [item for item in items if is_taken(item)]
+    fast = by_kernel(taken) if taken else []
+    if fast is None:
+        return by_chunk(items)
+    slow = by_chunk([item for item in items if not is_taken(item)])
+    fast, slow = iter(fast), iter(slow)
+    return [next(fast if is_taken(item) else slow) for item in items]
+
+
+def _kernel_spreads(tensors):
+    found = scan_kernels.ranges(tensors)
+    return found and [_kernel_spread(x.numel(), *row) for x, row in zip(tensors, found)]
+
+
+def _kernel_spread(count, low, high, total, squares, is_special, origin):
+    if is_special or not math.isfinite(low + high):
+        return Spread(-math.inf, math.inf, math.inf, count)
+    mean = total / count
+    variance = (squares - count * (mean - origin) ** 2) / (count - 1) if count > 1 else 0.0
+    return Spread(low, high, mean, count, math.sqrt(max(variance, 0.0)))
+
+
+def _chunk_spreads(tensors):
     rows, owners = [], []
     for number, tensor in enumerate(tensors):
         flat = tensor.reshape(-1)
@@ -119,23 +163,22 @@ def spreads(tensors):
 def is_near(actual, expected, ratio):
     """Whether the root mean square of y - r is at most `ratio` times that of r, and of
     r less its mean; never where an element is not finite."""
-    sums = [
-        torch.stack(
-            [
-                (y.double() - r.double()).square().sum(),
-                r.double().square().sum(),
-                r.double().sum(),
-            ]
-        )
-        for _, y, r in _chunks(actual, expected)
-    ]
-    if not sums:
-        return True
-    error_squares, squares, total = torch.stack(sums).sum(dim=0).tolist()
+    sums = None
+    if scan_kernels.takes_floats(actual, expected):
+        sums = scan_kernels.nearness(actual, expected)
+    error_squares, squares, total = sums or _chunk_nearness(actual, expected)
     spread = squares
     if expected.numel() > 1:
         spread = squares - total**2 / expected.numel()
     return error_squares <= ratio**2 * spread
+
+
+def _chunk_nearness(actual, expected):
+    sums = torch.zeros(3, dtype=torch.float64, device=expected.device)
+    for _, y, r in _chunks(actual, expected):
+        y, r = y.double(), r.double()
+        sums += torch.stack([(y - r).square().sum(), r.square().sum(), r.sum()])
+    return sums.tolist()
 
 
 def are_finite(tensors):
@@ -158,9 +201,31 @@ class _Found:
     start: int = 0
     # NaN, an infinity or a differing integer was met: the values say nothing.
     is_special: bool = False
+    # The element that decides, and the tolerance with the operands swapped, where a
+    # kernel has found them.
+    index: int | None = None
+    swapped: float | None = None
 
 
 def _scan(pairs):
+    return _split(pairs, _is_kernels_pair, _kernel_scan, _chunk_scan)
+
+
+def _is_kernels_pair(pair):
+    return scan_kernels.takes_pair(*pair)
+
+
+def _kernel_scan(pairs):
+    found = scan_kernels.distances(pairs)
+    return found and [_kernel_found(*row) for row in found]
+
+
+def _kernel_found(tolerance, swapped, absolute, index, is_special):
+    is_special = is_special or not math.isfinite(tolerance + absolute)
+    return _Found(tolerance, absolute, 0, is_special, index, swapped)
+
+
+def _chunk_scan(pairs):
     rows, owners = [], []
     for number, (actual, expected) in enumerate(pairs):
         for start, y, r in _chunks(actual, expected):
@@ -190,22 +255,32 @@ def _chunk_row(y, r):
     needed = _difference(y, r)
     absolute = needed.amax()
     # Also NaN where r is infinite: such chunks are special.
-    needed = needed.div_(r.abs().add_(1)).amax()
+    needed = needed.div_(_scale(y, r)).amax()
     return torch.stack([needed, absolute]).double()
 
 
 def _difference(y, r):
-    wide = torch.float64 if torch.float64 in (y.dtype, r.dtype) else torch.float32
-    return torch.sub(y.to(wide), r).abs_()
+    return torch.sub(y.to(_wider(y, r)), r).abs_()
+
+
+def _scale(y, r):
+    """1 + |r|"""
+    return r.to(_wider(y, r)).abs().add_(1)
+
+
+def _wider(y, r):
+    return torch.float64 if torch.float64 in (y.dtype, r.dtype) else torch.float32
 
 
 def _located(actual, expected, found):
     """The Error, with the position of the worst element."""
     if found.tolerance == 0.0:
-        return Error(0.0, found.max_absolute, 0)
+        return Error(0.0, found.max_absolute, 0, found.swapped)
+    if found.index is not None:
+        return Error(found.tolerance, found.max_absolute, found.index, found.swapped)
     chunk = slice(found.start, found.start + _chunk_size(expected))
     y, r = actual.reshape(-1)[chunk].to(expected.device), expected.reshape(-1)[chunk]
-    index = found.start + _difference(y, r).div_(r.abs().add_(1)).argmax().item()
+    index = found.start + _difference(y, r).div_(_scale(y, r)).argmax().item()
     return Error(found.tolerance, found.max_absolute, index)
 
 

@@ -23,6 +23,10 @@ def get_init_inputs():
 """
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "gpu: needs a CUDA device, and is skipped without")
+
+
 class Process:
     """Speaks the protocol with `python -m mtmc_reference`."""
 

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scans of `compare` on a GPU, each with one read of its operands.
+
+Every function takes many tensors and fetches what was found once. The kernels are
+in `scan_kernels.cu` and are compiled when they are first used. Where that is
+impossible, nothing is `taken` from then on, and one line on the standard error
+says why.
+"""
+
+import functools
+import pathlib
+import sys
+
+import torch
+
+_SOURCE = pathlib.Path(__file__).with_suffix(".cu")
+# Threads of a block: MTMC_THREADS of the source.
+_THREADS = 256
+_BLOCKS_PER_PROCESSOR = 8
+# Elements that a thread reads at once from dense, aligned tensors.
+_WIDTH = 8
+_ALIGNMENT = 16
+
+FLOATS = {
+    torch.float64: "double",
+    torch.float32: "float",
+    torch.float16: "Fp16",
+    torch.bfloat16: "Bf16",
+}
+# Integers are compared bit by bit, whether they have a sign or not.
+INTEGERS = {
+    torch.bool: "Bool",
+    torch.uint8: "unsigned char",
+    torch.int8: "unsigned char",
+    torch.int16: "unsigned short",
+    torch.int32: "unsigned",
+    torch.int64: "unsigned long long",
+}
+
+# False once a kernel could not be compiled.
+_is_possible = True
+
+
+def takes_pair(y, r):
+    """Whether `distances` can compare the two."""
+    is_integer = y.dtype == r.dtype and y.dtype in INTEGERS
+    return takes_floats(y, r) or (is_integer and _are_in_reach(y, r))
+
+
+def takes_floats(y, r):
+    """Whether `nearness` can, too."""
+    return y.dtype in FLOATS and r.dtype in FLOATS and _are_in_reach(y, r)
+
+
+def takes_float(x):
+    """Whether `ranges` can sum up the tensor."""
+    return _is_possible and x.is_cuda and x.dtype in FLOATS and x.numel() > 0
+
+
+def _are_in_reach(y, r):
+    return _is_possible and y.is_cuda and y.device == r.device
+
+
+def distances(pairs):
+    """[largest t of |y - r| <= t + t |r|, of |y - r| <= t + t |y|, largest |y - r|, index
+    that decides the first, whether one is not finite] of each pair that is taken.
+
+    An integer that differs is not finite. None where the kernels do not compile.
+    """
+    return _found([_pair_kernel(y, r) for y, r in pairs], pairs, _merged_distance)
+
+
+def nearness(y, r):
+    """Sums over (y - r)**2, r**2 and r of two tensors of floats; None as above."""
+    names = f"{FLOATS[y.dtype]}, {FLOATS[r.dtype]}"
+    found = _found([("ScanNearness", names, 3)], [(y, r)], lambda rows: rows.sum(dim=0).tolist())
+    return found and found[0]
+
+
+def ranges(tensors):
+    """[low, high, sum, sum of squares about the origin, whether one is not finite, that
+    origin] of each tensor, none of them empty; None as above."""
+    kernels = [("ScanSpread", FLOATS[x.dtype], 6) for x in tensors]
+    return _found(kernels, [(x,) for x in tensors], _merged_range)
+
+
+def expression(template, names, width):
+    """A kernel's name in C++."""
+    return f"{template}<{names}, {width}>"
+
+
+def source():
+    """The text of the kernels."""
+    return _SOURCE.read_text(encoding="utf-8")
+
+
+def _pair_kernel(y, r):
+    """(template, types, columns of a row)"""
+    if y.dtype in INTEGERS:
+        return "ScanIntegers", INTEGERS[y.dtype], 1
+    return "ScanFloats", f"{FLOATS[y.dtype]}, {FLOATS[r.dtype]}", 5
+
+
+def _found(kernels, operands, merged):
+    """`merged` of the rows of each launch, all of which are fetched at once."""
+    global _is_possible
+    try:
+        launched = [_launched(*kernel, tensors) for kernel, tensors in zip(kernels, operands)]
+    except (ImportError, OSError, RuntimeError) as problem:
+        if isinstance(problem, torch.cuda.OutOfMemoryError):
+            raise
+        _is_possible = False
+        print(f"no scan kernels, PyTorch's operators instead: {problem}", file=sys.stderr)
+        return None
+    if not launched:
+        return []
+    values = torch.cat([rows.view(-1) for rows in launched]).cpu()
+    sizes = [rows.numel() for rows in launched]
+    return [
+        merged(part.view(rows.shape)) for part, rows in zip(values.split(sizes), launched)
+    ]
+
+
+def _launched(template, names, columns, tensors):
+    """The rows of one launch, on the device."""
+    # A reshaped tensor has to live until the kernel has been enqueued.
+    flat = [tensor.reshape(-1) for tensor in tensors]
+    count, device = flat[0].numel(), flat[0].device
+    width = _WIDTH if all(x.data_ptr() % _ALIGNMENT == 0 for x in flat) else 1
+    processors = torch.cuda.get_device_properties(device).multi_processor_count
+    blocks = min(-(-count // (_THREADS * width)), processors * _BLOCKS_PER_PROCESSOR)
+    rows = torch.empty(max(blocks, 1), columns, dtype=torch.float64, device=device)
+    kernel = _kernel(expression(template, names, width), device)
+    kernel.launch(len(rows), _THREADS, [*flat, count, rows])
+    return rows
+
+
+@functools.cache
+def _kernel(name, device):
+    from .cuda_kernel import Kernel
+
+    return Kernel(source(), name, device)
+
+
+def _merged_distance(rows):
+    if rows.shape[1] == 1:
+        return [0.0, 0.0, 0.0, 0, bool(rows.any())]
+    tolerance, swapped, absolute = rows[:, :3].amax(dim=0).tolist()
+    index = int(rows[rows[:, 0] == tolerance, 3].amin())
+    return [tolerance, swapped, absolute, index, bool(rows[:, 4].any())]
+
+
+def _merged_range(rows):
+    low, high = rows[:, 0].amin().item(), rows[:, 1].amax().item()
+    total, squares = rows[:, 2:4].sum(dim=0).tolist()
+    return [low, high, total, squares, bool(rows[:, 4].any()), rows[0, 5].item()]
