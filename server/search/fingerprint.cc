@@ -24,6 +24,11 @@ std::string ProblemBytes(v1::Problem problem) {
   return problem.SerializeAsString();
 }
 
+std::string OptionsBytes(v1::EvaluationOptions options) {
+  options.clear_min_isolation();
+  return options.SerializeAsString();
+}
+
 }  // namespace
 
 std::string DeviceClass(const v1::DeviceFacts& device) {
@@ -36,7 +41,7 @@ std::string EvaluationFingerprint(const v1::EvaluationRequest& request,
   for (const std::string& call : request.allowed_calls()) absl::StrAppend(&calls, call, " ");
   return base::Sha256(Join({absl::StrCat("evaluation ", kEvaluationRules),
                             request.program().sha256(), ProblemBytes(request.problem()),
-                            request.options().SerializeAsString(), calls, DeviceClass(device)}))
+                            OptionsBytes(request.options()), calls, DeviceClass(device)}))
       .sha256_hex;
 }
 

@@ -11,16 +11,18 @@
 namespace mtmc::search {
 
 // The part of a device that results depend on: product, driver and toolchain.
-// Two workers of one class may finish each other's jobs.
+// Two workers of one class may finish each other's jobs (fleet::WorkerDemand).
 std::string DeviceClass(const v1::DeviceFacts& device);
 
 // Digest of everything the outcome of `request` depends on: program, problem
 // (not its display name), options, allowed calls, device class, and the version
-// of the evaluation rules. `request.fingerprint` is ignored.
+// of the evaluation rules. `request.fingerprint` and the least isolation, which
+// says who may do it and not what comes of it, are ignored.
 std::string EvaluationFingerprint(const v1::EvaluationRequest& request,
                                   const v1::DeviceFacts& device);
 
-// Key of the inspection of a problem on a device class.
+// Key of the inspection of a problem on a device class; the least isolation is
+// ignored here, too.
 std::string InspectionKey(const v1::InspectionRequest& request, const v1::DeviceFacts& device);
 
 // Whether a finished evaluation may answer for another candidate with the same

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/search/fingerprint.h"
+
+#include <catch2/catch.hpp>
+
+#include "common/fleet/worker_demand.h"
+
+namespace mtmc::search {
+namespace {
+
+v1::DeviceFacts Device() {
+  v1::DeviceFacts device;
+  device.set_product("cpu");
+  device.set_driver_version("3.1");
+  device.set_toolchain_version("clang 14");
+  return device;
+}
+
+}  // namespace
+
+TEST_CASE("A fingerprint does not depend on the least isolation", "[search]") {
+  v1::EvaluationRequest request;
+  request.mutable_options()->set_min_samples(20);
+  const std::string before = EvaluationFingerprint(request, Device());
+
+  request.mutable_options()->set_min_isolation(v1::ISOLATION_CONFINED);
+  const std::string isolated = EvaluationFingerprint(request, Device());
+  request.mutable_options()->set_min_samples(21);
+
+  CHECK(isolated == before);
+  CHECK(EvaluationFingerprint(request, Device()) != before);
+}
+
+TEST_CASE("The key of an inspection does not depend on the least isolation", "[search]") {
+  v1::InspectionRequest request;
+  request.add_baselines(v1::BASELINE_EAGER);
+  const std::string before = InspectionKey(request, Device());
+
+  request.set_min_isolation(v1::ISOLATION_CONFINED);
+  const std::string isolated = InspectionKey(request, Device());
+  request.add_baselines(v1::BASELINE_COMPILE);
+
+  CHECK(isolated == before);
+  CHECK(InspectionKey(request, Device()) != before);
+}
+
+TEST_CASE("A worker goes on with a job if its device has the fingerprint's class", "[search]") {
+  const auto change = GENERATE(
+      as<void (*)(v1::DeviceFacts&)>(), [](v1::DeviceFacts& device) { device.set_product("gpu"); },
+      [](v1::DeviceFacts& device) { device.set_driver_version("4"); },
+      [](v1::DeviceFacts& device) { device.set_toolchain_version("x"); },
+      [](v1::DeviceFacts& device) { device.add_dialects(v1::DIALECT_CUDA); });
+  v1::Worker worker;
+  *worker.mutable_device() = Device();
+  worker.mutable_device()->add_dialects(v1::DIALECT_OPENCL);
+  const fleet::WorkerDemand demand{.device = worker.device()};
+
+  change(*worker.mutable_device());
+
+  CHECK(fleet::Meets(worker, demand) ==
+        (DeviceClass(worker.device()) == DeviceClass(*demand.device)));
+}
+
+}  // namespace mtmc::search
