@@ -53,6 +53,9 @@ _RANDOM = frozenset(
     """.split()
 )
 
+# Parts of the names of operators that PyTorch's defaults let cuDNN compute in TF32.
+_CUDNN = ("conv", "cudnn", "lstm", "gru", "rnn")
+
 # Constants up to this size travel with the graph, so that a program can be exported.
 _MAX_CONSTANT_BYTES = 64 * 1024
 
@@ -86,8 +89,18 @@ def _constant_data(tensor):
 
 def draws_random(graph):
     """Whether an operator of the graph draws random numbers."""
-    names = {node["op"].split("::")[1].split(".")[0] for node in graph["nodes"]}
+    names = _operator_names(graph)
     return any(name in _RANDOM or name.startswith("rand") for name in names)
+
+
+def may_use_tf32(graph):
+    """Whether an operator of the graph runs in TF32 by default: a convolution, or a
+    recurrent layer."""
+    return any(word in name for name in _operator_names(graph) for word in _CUDNN)
+
+
+def _operator_names(graph):
+    return {node["op"].split("::")[1].split(".")[0] for node in graph["nodes"]}
 
 
 def _argument_names(model):
@@ -119,16 +132,22 @@ def _dead_lines(graph, path):
         for node in graph.nodes
         if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload)
     ]
-    pending = [node for node in graph.nodes if node.op == "output"]
-    pending += [node for node in operators if node.target._schema.is_mutable]
-    live = set()
+    ends = [node for node in graph.nodes if node.op == "output"]
+    ends += [node for node in operators if node.target._schema.is_mutable]
+    live = _needed(ends)
+    dead = [n for n in operators if n not in live and n.target._schema.name not in _CHECKS]
+    return sorted({line for line in (_line(node, path) for node in dead) if line})
+
+
+def _needed(ends):
+    """The nodes that `ends` depend on, and these."""
+    pending, live = list(ends), set()
     while pending:
         node = pending.pop()
         if node not in live:
             live.add(node)
             pending.extend(node.all_input_nodes)
-    dead = [n for n in operators if n not in live and n.target._schema.name not in _CHECKS]
-    return sorted({line for line in (_line(node, path) for node in dead) if line})
+    return live
 
 
 def _untraceable(line, why, cause=None):
@@ -157,12 +176,12 @@ class _Writer:
         nodes = {node.name: node for node in self._program.graph.nodes}
         inputs = self._inputs(nodes)
         outputs = self._output_specs(nodes)
-        live = self._live_nodes(nodes, outputs)
+        live = _needed(nodes[spec.arg.name] for spec in outputs)
         # Outputs are named before the operators: they are what people read.
         names = self._output_names(outputs)
         written = []
         for node in self._program.graph.nodes:
-            if node in live and not self._forward_identity(node):
+            if node.op == "call_function" and node in live and not self._forward_identity(node):
                 written.append(self._node(node))
         return {
             "inputs": inputs,
@@ -244,16 +263,6 @@ class _Writer:
         elif spec.kind != OutputKind.USER_OUTPUT:
             entry["target"] = spec.target
         return entry
-
-    def _live_nodes(self, nodes, outputs):
-        pending = [nodes[spec.arg.name] for spec in outputs]
-        live = set()
-        while pending:
-            node = pending.pop()
-            if node not in live:
-                live.add(node)
-                pending.extend(node.all_input_nodes)
-        return {node for node in live if node.op == "call_function"}
 
     def _forward_identity(self, node):
         """Gives `node` the value of what it passes on unchanged; false if it computes."""
