@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "mtmc/v1/device.pb.h"
 #include "mtmc/v1/evaluation.pb.h"
 #include "mtmc/v1/tensor.pb.h"
+#include "mtmc/v1/worker.pb.h"
 #include "worker/daemon/counter_rule.h"
 #include "worker/verify/party.h"
 
@@ -63,6 +65,12 @@ inline constexpr absl::Duration kVerifyTimeout = absl::Minutes(2);
 inline constexpr absl::Duration kTuneTimeout = absl::Minutes(2);
 inline constexpr absl::Duration kMeasureTimeout = absl::Minutes(2);
 inline constexpr absl::Duration kProfileTimeout = absl::Seconds(30);
+
+// The refusal of work that asks for more isolation than this worker has, with reason
+// ISOLATION_TOO_LOW; nothing when it has enough. The coordinator grants no such lease;
+// this holds should the level have fallen since.
+std::optional<v1::WorkerFailure> RefuseIsolation(v1::Isolation asked,
+                                                 const EvaluationContext::Options& options);
 
 // `asked` if it is positive, else `fallback`.
 absl::Duration TimeoutOr(const google::protobuf::Duration& asked, absl::Duration fallback);

@@ -53,20 +53,15 @@ v1::LeaseResult EvaluationRun::Execute() {
 }
 
 MaybeEnd EvaluationRun::RunStages() {
-  if (options_.min_isolation() > context_.options.isolation_level) return TooLittleIsolation();
+  if (auto refusal = RefuseIsolation(options_.min_isolation(), context_.options)) {
+    return *std::move(refusal);
+  }
   MaybeEnd end = InStage(v1::STAGE_BUILD, &EvaluationRun::Build);
   if (!end) end = InStage(v1::STAGE_VERIFY, &EvaluationRun::Verify);
   if (!end) end = InStage(v1::STAGE_TUNE, &EvaluationRun::Tune);
   if (!end) end = InStage(v1::STAGE_MEASURE, &EvaluationRun::Measure);
   if (!end && !options_.omit_profile()) end = InStage(v1::STAGE_PROFILE, &EvaluationRun::Profile);
   return end;
-}
-
-MaybeEnd EvaluationRun::TooLittleIsolation() const {
-  return WorkerTrouble(
-      "ISOLATION_TOO_LOW",
-      absl::StrCat("the job asks for ", v1::Isolation_Name(options_.min_isolation()),
-                   ", this worker has ", v1::Isolation_Name(context_.options.isolation_level)));
 }
 
 MaybeEnd EvaluationRun::InStage(v1::Stage stage, MaybeEnd (EvaluationRun::*body)()) {

@@ -33,7 +33,6 @@ class EvaluationRun {
 
  private:
   MaybeEnd RunStages();
-  MaybeEnd TooLittleIsolation() const;
   MaybeEnd InStage(v1::Stage stage, MaybeEnd (EvaluationRun::*body)());
   void Finish(StageEnd end);
 

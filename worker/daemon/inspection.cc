@@ -71,6 +71,10 @@ v1::JobFailure FailureOfReference(const absl::Status& status) {
 v1::LeaseResult InspectProblem(const EvaluationContext& context,
                                const v1::InspectionRequest& request) {
   v1::LeaseResult result;
+  if (auto refusal = RefuseIsolation(request.min_isolation(), context.options)) {
+    *result.mutable_worker_failure() = *std::move(refusal);
+    return result;
+  }
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     result = InspectOnce(context, request);
     if (result.problem_failure().reason() != kReferenceDied) break;

@@ -8,7 +8,9 @@
 
 namespace mtmc::worker {
 
-// Traces a problem and times its baselines, again if the interpreter was killed.
+// Traces a problem and times its baselines, again if the interpreter was killed. A
+// worker failure when the user's code asks for more isolation than there is, before
+// anything of it is fetched.
 v1::LeaseResult InspectProblem(const EvaluationContext& context,
                                const v1::InspectionRequest& request);
 

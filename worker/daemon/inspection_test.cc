@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/daemon/inspection.h"
+
+#include <catch2/catch.hpp>
+
+#include "common/testing/fake_clock.h"
+#include "mtmc/v1/builder.pb.h"
+#include "mtmc/v1/reference.pb.h"
+#include "mtmc/v1/runner.pb.h"
+#include "worker/daemon/evaluation_run.h"
+#include "worker/verify/fake_party.h"
+
+namespace mtmc::worker {
+namespace {
+
+template <typename Request, typename Response>
+class Absent : public FakeParty<Request, Response> {
+ public:
+  Absent()
+      : FakeParty<Request, Response>([](const Request&) {
+          return Reply<Response>{.ending = Reply<Response>::Ending::kUnavailable};
+        }) {}
+};
+
+// A worker of one isolation level whose coordinator has no sources.
+struct Bench {
+  Absent<v1::BuilderRequest, v1::BuilderResponse> builder;
+  Absent<v1::RunnerRequest, v1::RunnerResponse> runner;
+  Absent<v1::ReferenceRequest, v1::ReferenceResponse> reference;
+  testing::FakeClock clock;
+  CounterRule counters;
+  int fetches = 0;
+  EvaluationContext context;
+
+  explicit Bench(v1::Isolation level)
+      : context{.parties = {builder, runner, reference},
+                .fetch =
+                    [this](const v1::Digest&) {
+                      ++fetches;
+                      return absl::NotFoundError("no source");
+                    },
+                .clock = clock,
+                .options = {.isolation_level = level},
+                .counter_rule = counters} {}
+};
+
+}  // namespace
+
+TEST_CASE("An inspection that asks for more isolation is refused before it is fetched",
+          "[worker]") {
+  Bench bench(v1::ISOLATION_RESTRICTED);
+  v1::InspectionRequest request;
+  request.set_min_isolation(v1::ISOLATION_CONFINED);
+
+  const v1::LeaseResult result = InspectProblem(bench.context, request);
+
+  CHECK(result.worker_failure().reason() == "ISOLATION_TOO_LOW");
+  CHECK(result.worker_failure().message() ==
+        "the job asks for ISOLATION_CONFINED, this worker has ISOLATION_RESTRICTED");
+  CHECK(bench.fetches == 0);
+}
+
+TEST_CASE("An inspection is begun with the isolation that it asks for", "[worker]") {
+  Bench bench(v1::ISOLATION_CONFINED);
+  v1::InspectionRequest request;
+  request.set_min_isolation(v1::ISOLATION_CONFINED);
+
+  const v1::LeaseResult result = InspectProblem(bench.context, request);
+
+  CHECK(result.worker_failure().reason() == "ARTIFACT_UNAVAILABLE");
+  CHECK(bench.fetches == 1);
+}
+
+TEST_CASE("An evaluation is refused with the same words as an inspection", "[worker]") {
+  Bench bench(v1::ISOLATION_PROCESS);
+  v1::EvaluationRequest request;
+  request.mutable_options()->set_min_isolation(v1::ISOLATION_RESTRICTED);
+  v1::InspectionRequest inspection;
+  inspection.set_min_isolation(v1::ISOLATION_RESTRICTED);
+
+  const v1::LeaseResult result = EvaluationRun(bench.context, request, [](v1::Stage) {}).Execute();
+
+  CHECK(result.worker_failure().reason() == "ISOLATION_TOO_LOW");
+  CHECK(result.worker_failure().message() ==
+        InspectProblem(bench.context, inspection).worker_failure().message());
+  CHECK(bench.fetches == 0);
+}
+
+}  // namespace mtmc::worker
