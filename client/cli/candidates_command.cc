@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "client/cli/checks_view.h"
 #include "client/cli/commands.h"
 #include "client/cli/job_view.h"
 #include "client/cli/line_diff.h"
@@ -96,6 +97,7 @@ absl::StatusOr<ExitCode> Show(const CandidatesOptions& options) {
               << evaluation.failure().diagnostics() << "\n";
   }
   PrintErrors(evaluation);
+  PrintChecks(evaluation.checks(), std::cout);
   PrintDecision(candidate.decision());
   PrintProfile(evaluation.profile(), std::cout);
   if (candidate.program().sha256().empty()) return kExitOk;

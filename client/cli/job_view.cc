@@ -21,6 +21,19 @@ std::string Shortened(const std::string& text, size_t width) {
   return text.size() <= width ? text : absl::StrCat(text.substr(0, width - 3), "...");
 }
 
+std::string Coloured(const std::string& outcome) {
+  if (outcome == "faster") return Green(outcome);
+  if (outcome == "same" || outcome == "slower" || outcome == "ambiguous") return outcome;
+  return Red(outcome);
+}
+
+// Pads to `width` by what a terminal shows, so that colours do not shift columns.
+std::string Padded(const std::string& shown, const std::string& styled, size_t width) {
+  return shown.size() >= width ? styled : styled + std::string(width - shown.size(), ' ');
+}
+
+}  // namespace
+
 std::string BaselineName(v1::Baseline baseline) {
   switch (baseline) {
     case v1::BASELINE_EAGER:
@@ -37,19 +50,6 @@ std::string BaselineName(v1::Baseline baseline) {
       return "baseline";
   }
 }
-
-std::string Coloured(const std::string& outcome) {
-  if (outcome == "faster") return Green(outcome);
-  if (outcome == "same" || outcome == "slower" || outcome == "ambiguous") return outcome;
-  return Red(outcome);
-}
-
-// Pads to `width` by what a terminal shows, so that colours do not shift columns.
-std::string Padded(const std::string& shown, const std::string& styled, size_t width) {
-  return shown.size() >= width ? styled : styled + std::string(width - shown.size(), ' ');
-}
-
-}  // namespace
 
 std::string ShortName(const std::string& resource_name) {
   return resource_name.substr(resource_name.rfind('/') + 1);

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "client/cli/commands.h"
+#include "client/cli/job_details.h"
 #include "client/cli/job_request.h"
 #include "client/cli/job_view.h"
 #include "client/cli/output.h"
@@ -95,6 +96,12 @@ absl::StatusOr<ExitCode> Get(const JobsOptions& options) {
   PrintJobs({job});
   if (job.has_failure())
     std::cout << "\n" << job.failure().message() << " [" << job.failure().reason() << "]\n";
+  if (!job.has_end_time()) {
+    MTMC_ASSIGN_OR_RETURN(const std::vector<v1::Worker> workers, session.api->ListWorkers());
+    const std::string why = WhyJobWaits(job, workers);
+    if (!why.empty()) std::cout << "\nwaits for a worker: " << why << "\n";
+  }
+  PrintBaselines(job.inspection(), std::cout);
   return kExitOk;
 }
 
