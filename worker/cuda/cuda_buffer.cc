@@ -45,6 +45,7 @@ Outcome<std::unique_ptr<Buffer>> CudaBuffer::Allocate(std::shared_ptr<const Cuda
       std::make_unique<CudaBuffer>(std::move(context), std::move(checksum),
                                    allocation + static_cast<CUdeviceptr>(kRedzoneBytes), bytes);
   buffer->allocation_ = allocation;
+  buffer->slack_bytes_ = static_cast<size_t>(total - bytes - 2 * kRedzoneBytes);
   return std::unique_ptr<Buffer>(std::move(buffer));
 }
 
@@ -60,7 +61,16 @@ MaybeFailure CudaBuffer::Finish(CUresult error, const char* call) const {
 
 void* CudaBuffer::address() const { return reinterpret_cast<void*>(tensor_); }
 
+MaybeFailure CudaBuffer::WipeSlack(uint8_t value) {
+  if (slack_bytes_ == 0) return std::nullopt;
+  const CUdeviceptr start = tensor_ + static_cast<CUdeviceptr>(bytes() + kRedzoneBytes);
+  return Enqueued(
+      context_->api().cuMemsetD8Async(start, value, slack_bytes_, context_->stream()),
+      "cuMemsetD8Async");
+}
+
 MaybeFailure CudaBuffer::Fill(uint8_t value) {
+  if (MaybeFailure failure = WipeSlack(value)) return failure;
   const CUdeviceptr start = allocation_ ? allocation_ : tensor_;
   const int64_t total = bytes() + (allocation_ ? 2 * kRedzoneBytes : 0);
   if (total == 0) return std::nullopt;
@@ -70,6 +80,7 @@ MaybeFailure CudaBuffer::Fill(uint8_t value) {
 }
 
 MaybeFailure CudaBuffer::Poison(uint8_t value) {
+  if (MaybeFailure failure = WipeSlack(value)) return failure;
   if (bytes() == 0) return std::nullopt;
   return Enqueued(context_->api().cuMemsetD8Async(tensor_, value, static_cast<size_t>(bytes()),
                                                   context_->stream()),
@@ -94,6 +105,7 @@ MaybeFailure CudaBuffer::Download(std::span<std::byte> data) const {
 
 MaybeFailure CudaBuffer::CopyFrom(const Buffer& source) {
   MTMC_CHECK(source.bytes() == bytes());
+  if (MaybeFailure failure = WipeSlack(0)) return failure;
   if (bytes() == 0) return std::nullopt;
   return Enqueued(
       context_->api().cuMemcpyDtoDAsync(tensor_, ToPointer(source.address()),

@@ -36,6 +36,10 @@ class CudaBuffer final : public Buffer {
  private:
   MaybeFailure Enqueued(CUresult error, const char* call) const;
 
+  // Overwrites what lies between the redzones and the ends of the pages: results
+  // could be hidden there. Enqueued.
+  MaybeFailure WipeSlack(uint8_t value);
+
   // Finishes what was enqueued; `error` is that of the last call.
   MaybeFailure Finish(CUresult error, const char* call) const;
 
@@ -43,6 +47,8 @@ class CudaBuffer final : public Buffer {
   const std::shared_ptr<const CudaChecksum> checksum_;
   // Start of the allocation with its redzones; 0 for a view.
   CUdeviceptr allocation_ = 0;
+  // Bytes behind the second redzone.
+  size_t slack_bytes_ = 0;
   const CUdeviceptr tensor_;
 };
 

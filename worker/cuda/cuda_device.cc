@@ -214,6 +214,10 @@ MaybeFailure CudaDevice::FlushCache() {
     flush_bytes_ = static_cast<size_t>(std::max(kMinFlushBytes, 2 * facts_.cache_bytes));
     const CUresult error = api.cuMemAlloc(&flush_, flush_bytes_);
     if (error != CUDA_SUCCESS) return CudaFailure(api, error, "the buffer that flushes the cache");
+    if (MaybeFailure failure = FlushCache()) return failure;
+    auto sum = checksum_->Of(flush_, static_cast<int64_t>(flush_bytes_));
+    if (!sum.ok()) return sum.failure();
+    flush_checksum_ = *sum;
   }
   const CUresult error = api.cuMemsetD8Async(flush_, 0, flush_bytes_, context_->stream());
   if (error != CUDA_SUCCESS) return CudaFailure(api, error, "cuMemsetD8Async");
@@ -289,6 +293,16 @@ Outcome<TimedSample> CudaDevice::TimeBody(const Body& body, bool is_cold) {
 }
 
 MaybeFailure CudaDevice::Scrub() { return conditions_->Scrub(); }
+
+MaybeFailure CudaDevice::CheckGuards() {
+  if (!flush_) return std::nullopt;
+  auto sum = checksum_->Of(flush_, static_cast<int64_t>(flush_bytes_));
+  if (!sum.ok()) return sum.failure();
+  if (*sum == flush_checksum_) return std::nullopt;
+  return Failure{.kind = Failure::Kind::kOutOfBounds,
+                 .message = "memory that the program was never given was written: the buffer that "
+                            "flushes the cache"};
+}
 
 MaybeFailure CudaDevice::RunUnderLoad(const Body& body) {
   if (MaybeFailure failure = Synchronize()) return failure;

@@ -49,6 +49,7 @@ class CudaDevice final : public Device {
   Outcome<std::unique_ptr<Graph>> Capture(const Body& body) override;
   Outcome<TimedSample> Time(const Body& body, bool is_cold) override;
   MaybeFailure Scrub() override;
+  MaybeFailure CheckGuards() override;
   MaybeFailure RunUnderLoad(const Body& body) override;
   Outcome<std::vector<StepActivity>> Profile(const std::vector<Body>& steps) override;
   Outcome<StepCounters> Count(const std::vector<Body>& steps) override;
@@ -77,6 +78,8 @@ class CudaDevice final : public Device {
   // What FlushCache writes; made at the first use.
   CUdeviceptr flush_ = 0;
   size_t flush_bytes_ = 0;
+  // Of the buffer as FlushCache leaves it.
+  uint64_t flush_checksum_ = 0;
   // What the host's clock sees beyond the events of an empty body.
   std::optional<double> empty_seconds_;
   double clock_hertz_ = 0;

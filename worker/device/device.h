@@ -132,6 +132,10 @@ class Device {
   // last-level cache. Enqueued.
   virtual MaybeFailure Scrub() = 0;
 
+  // kOutOfBounds when memory of the device's own, which no program was ever given, was
+  // written since the last timed sample.
+  virtual MaybeFailure CheckGuards() { return std::nullopt; }
+
   // Enqueues `body` while other work of ours takes a part of the device that
   // differs from call to call, and waits for both. The other work ends by itself
   // within milliseconds, so that a body that needs the whole device goes on.

@@ -2,7 +2,6 @@
 #include "worker/device/input_store.h"
 
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +10,9 @@ namespace mtmc::worker {
 namespace {
 
 using KeptPointer = std::shared_ptr<const KeptTensor>;
+
+// Around kept tensors.
+constexpr uint8_t kRedzoneValue = 0x5A;
 
 }  // namespace
 
@@ -66,6 +68,7 @@ Outcome<KeptPointer> InputStore::KeepTensor(const kernel::Tensor& tensor,
                                             const InputSource& source) {
   auto buffer = device_.Allocate(tensor.type.bytes());
   if (!buffer.ok()) return buffer.failure();
+  if (MaybeFailure failure = (*buffer)->Fill(kRedzoneValue)) return *std::move(failure);
   if (MaybeFailure failure = CopyInput(tensor, source, **buffer)) return *std::move(failure);
   auto checksum = (*buffer)->Checksum();
   if (!checksum.ok()) return checksum.failure();
@@ -85,16 +88,34 @@ KeptPointer InputStore::FindEqual(const std::string& name, const KeptTensor& ten
   return nullptr;
 }
 
-int64_t InputStore::UsedBytes() const {
-  std::set<const KeptTensor*> tensors;
+std::map<const KeptTensor*, std::string> InputStore::Tensors() const {
+  std::map<const KeptTensor*, std::string> tensors;
   for (const auto& [id, set] : sets_) {
     for (const auto& [name, source] : set.tensors) {
-      tensors.insert(std::get<KeptPointer>(source).get());
+      tensors.emplace(std::get<KeptPointer>(source).get(), name);
     }
   }
+  return tensors;
+}
+
+int64_t InputStore::UsedBytes() const {
   int64_t bytes = 0;
-  for (const KeptTensor* tensor : tensors) bytes += tensor->buffer->bytes();
+  for (const auto& [tensor, name] : Tensors()) bytes += tensor->buffer->bytes();
   return bytes;
+}
+
+MaybeFailure InputStore::Check() const {
+  for (const auto& [tensor, name] : Tensors()) {
+    auto intact = tensor->buffer->HasRedzones(kRedzoneValue);
+    if (!intact.ok()) return intact.failure();
+    auto checksum = tensor->buffer->Checksum();
+    if (!checksum.ok()) return checksum.failure();
+    if (*intact && *checksum == tensor->checksum) continue;
+    return Failure{.kind = Failure::Kind::kOutOfBounds,
+                   .message = absl::StrCat("memory that the program was never given was written: ",
+                                           "kept contents of '", name, "'")};
+  }
+  return std::nullopt;
 }
 
 const InputSources* InputStore::Find(int64_t id) const {

@@ -50,6 +50,10 @@ class InputStore {
   // Null when there is none.
   const InputSources* Find(int64_t id) const;
 
+  // kOutOfBounds when a kept tensor or a redzone around it was written: no program
+  // has their addresses. Reads all of them.
+  MaybeFailure Check() const;
+
   // Whether no program has executed on the set since it was kept.
   bool IsUnseen(int64_t id) const;
   void MarkSeen(int64_t id);
@@ -69,6 +73,8 @@ class InputStore {
                                                         const InputSource& source);
   std::shared_ptr<const KeptTensor> FindEqual(const std::string& name,
                                               const KeptTensor& tensor) const;
+  // Each once, with a name that it goes by.
+  std::map<const KeptTensor*, std::string> Tensors() const;
   int64_t UsedBytes() const;
 
   Device& device_;

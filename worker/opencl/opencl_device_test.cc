@@ -194,6 +194,25 @@ TEST_CASE("InputStore refuses what does not fit", "[opencl]") {
   CHECK_FALSE(store.IsUnseen(1));
 }
 
+TEST_CASE("InputStore finds a write to what it keeps", "[opencl]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  const Floats x(1000, 1.0F);
+  auto runner = bench->Load(kScale, {{"FACTOR", 2}});
+  REQUIRE(runner.ok());
+  InputStore store(*bench->device, 1 << 20);
+  REQUIRE(*store.Keep(1, (*runner)->program(), {{"x", Bytes(x)}}));
+  REQUIRE_FALSE(store.Check());
+  const auto& kept =
+      std::get<std::shared_ptr<const KeptTensor>>(store.Find(1)->find("x")->second);
+
+  static_cast<float*>(kept->buffer->address())[GENERATE(-1, 0, 999, 1000)] = 7.0F;
+
+  const MaybeFailure failure = store.Check();
+  REQUIRE(failure);
+  CHECK(failure->kind == Failure::Kind::kOutOfBounds);
+}
+
 TEST_CASE("A program gives the same results under load", "[opencl]") {
   auto bench = Bench::Find();
   if (!bench) return;

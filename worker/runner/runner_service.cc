@@ -83,6 +83,8 @@ absl::StatusOr<MaybeFailure> RunnerService::Dispatch(const v1::RunnerRequest& re
     case v1::RunnerRequest::kTime:
       return Time(request.time(), response);
     case v1::RunnerRequest::kPublish:
+      // Wild writes show where nobody looks for each execution.
+      if (MaybeFailure failure = CheckForeignMemory()) return failure;
       return Publish(response);
     case v1::RunnerRequest::kProfile:
       return Profile(request.profile(), response);
@@ -218,6 +220,11 @@ MaybeFailure RunnerService::Time(const v1::RunnerRequest::Time& time,
   if (!timed.ok()) return timed.failure();
   *response.mutable_timed() = *std::move(timed);
   return std::nullopt;
+}
+
+MaybeFailure RunnerService::CheckForeignMemory() {
+  if (MaybeFailure failure = backend_->device->CheckGuards()) return failure;
+  return inputs_->Check();
 }
 
 absl::StatusOr<MaybeFailure> RunnerService::Publish(v1::RunnerResponse& response) {

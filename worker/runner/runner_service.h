@@ -42,6 +42,8 @@ class RunnerService {
                                          const v1::RunnerRequest::Execute& execute,
                                          v1::RunnerResponse& response);
   MaybeFailure Time(const v1::RunnerRequest::Time& time, v1::RunnerResponse& response);
+  // Of this process, but not of the program.
+  MaybeFailure CheckForeignMemory();
   absl::StatusOr<MaybeFailure> Publish(v1::RunnerResponse& response);
   MaybeFailure Profile(const v1::RunnerRequest::Profile& profile, v1::RunnerResponse& response);
   absl::StatusOr<MaybeFailure> Dispatch(const v1::RunnerRequest& request,
