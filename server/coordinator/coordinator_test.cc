@@ -311,12 +311,49 @@ TEST_CASE("Coordinator lets a job wait for a worker and says so", "[coordinator]
   World world;
   world.Start();
   world.Create(world.Request());
-  world.Await([&](const v1::Job&) { return world.HasNotice("no worker matches"); });
+  world.Await([&](const v1::Job&) {
+    return world.HasNotice("waits for a worker: no worker is connected");
+  });
   CHECK(world.memory.LookupJob(kJob)->state() == v1::Job::STATE_PENDING);
 
   world.worker.Attach(*world.coordinator);
 
   CHECK(world.AwaitEnd().state() == v1::Job::STATE_SUCCEEDED);
+}
+
+TEST_CASE("Coordinator says which isolation a job waits for", "[coordinator]") {
+  World world;
+  world.StartWithWorker();
+  v1::CreateJobRequest request = world.Request();
+  request.mutable_job()->mutable_evaluation()->set_min_isolation(v1::ISOLATION_CONFINED);
+  world.Create(request);
+  world.Await([&](const v1::Job&) { return world.HasNotice("no worker with isolation confined"); });
+
+  CHECK(world.memory.LookupJob(kJob)->state() == v1::Job::STATE_PENDING);
+  CHECK(world.worker.executions().empty());
+  CHECK(world.HasNotice("workers have restricted; see mtmc doctor"));
+}
+
+TEST_CASE("Coordinator asks for a job's least isolation with every lease", "[coordinator]") {
+  World world;
+  std::set<std::string> asked;
+  world.worker.isolation = v1::ISOLATION_CONFINED;
+  world.worker.work = [&asked](const v1::Lease& lease) {
+    asked.insert(v1::Isolation_Name(lease.has_inspection()
+                                        ? lease.inspection().min_isolation()
+                                        : lease.evaluation().options().min_isolation()));
+    return FakeWork(lease);
+  };
+  world.StartWithWorker();
+  v1::CreateJobRequest request = world.Request();
+  request.mutable_job()->mutable_evaluation()->set_min_isolation(v1::ISOLATION_CONFINED);
+
+  world.Create(request);
+  const v1::Job job = world.AwaitEnd();
+  world.Stop();
+
+  CHECK(job.state() == v1::Job::STATE_SUCCEEDED);
+  CHECK(asked == std::set<std::string>{"ISOLATION_CONFINED"});
 }
 
 TEST_CASE("Coordinator goes on with the rules when the policy does not answer well",

@@ -140,6 +140,7 @@ void FakeWorker::Call(Coordinator& coordinator) {
   request.mutable_worker()->set_version(std::string(config::Version()));
   request.mutable_worker()->mutable_device()->set_product("cpu");
   request.mutable_worker()->mutable_device()->add_dialects(v1::DIALECT_OPENCL);
+  request.mutable_worker()->set_isolation_level(isolation);
   {
     absl::MutexLock lock(&mu_);
     request.set_instance_id(absl::StrCat("instance-", instance_));

@@ -63,6 +63,9 @@ class FakeWorker {
   // What it does to a lease; the default measures by the program's digest.
   std::function<v1::LeaseResult(const v1::Lease&)> work;
 
+  // Set before it is attached.
+  v1::Isolation isolation = v1::ISOLATION_RESTRICTED;
+
   // Calls `coordinator` from now on, until that stops.
   void Attach(Coordinator& coordinator);
 

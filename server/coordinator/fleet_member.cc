@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/coordinator/fleet_member.h"
 
-#include <algorithm>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/id.h"
 #include "common/config/version.h"
 #include "common/rpc/error.h"
-#include "server/search/fingerprint.h"
 
 namespace mtmc::coordinator {
 namespace {
@@ -16,16 +13,6 @@ namespace {
 constexpr char kWorkerPrefix[] = "workers/";
 
 }  // namespace
-
-bool HasDialect(const v1::DeviceFacts& device, v1::Dialect dialect) {
-  return std::find(device.dialects().begin(), device.dialects().end(), dialect) !=
-         device.dialects().end();
-}
-
-bool Selects(const v1::WorkerSelector& selector, const v1::Worker& worker) {
-  return (selector.product().empty() || selector.product() == worker.device().product()) &&
-         (selector.worker().empty() || selector.worker() == worker.name());
-}
 
 absl::Status CheckIntroduction(const v1::Worker& worker) {
   const std::string& name = worker.name();
@@ -44,10 +31,8 @@ absl::Status CheckIntroduction(const v1::Worker& worker) {
        {"coordinator_version", std::string(config::Version())}});
 }
 
-bool FleetMember::CanServe(const search::Work& work) const {
-  return is_live && takes_work() && Selects(work.selector, worker) &&
-         HasDialect(worker.device(), work.dialect) &&
-         search::DeviceClass(worker.device()) == work.device_class;
+bool FleetMember::CanServe(const fleet::WorkerDemand& demand) const {
+  return is_live && takes_work() && fleet::Meets(worker, demand);
 }
 
 v1::Worker FleetMember::Describe(const std::string& activity) const {

@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/fleet/worker_demand.h"
 #include "mtmc/v1/worker.pb.h"
-#include "server/search/backends.h"
 
 namespace mtmc::coordinator {
 
@@ -43,17 +43,12 @@ struct FleetMember {
 
   bool is_idle() const { return lease.empty() && ahead.empty(); }
 
-  // Whether it may be given `work`.
-  bool CanServe(const search::Work& work) const;
+  // Whether it may be given work of that demand.
+  bool CanServe(const fleet::WorkerDemand& demand) const;
 
   // As people see it; `activity` is empty when it has no lease.
   v1::Worker Describe(const std::string& activity) const;
 };
-
-// Whether the job's selector names this worker.
-bool Selects(const v1::WorkerSelector& selector, const v1::Worker& worker);
-
-bool HasDialect(const v1::DeviceFacts& device, v1::Dialect dialect);
 
 // INVALID_ARGUMENT for a bad name, FAILED_PRECONDITION with reason
 // VERSION_MISMATCH for a version that cannot serve this coordinator.

@@ -38,8 +38,13 @@ void LeaseManager::Dispatch() {
   }
 }
 
+bool LeaseManager::CanServe(const FleetMember& state, const Task& task) const {
+  return std::any_of(task.waiters.begin(), task.waiters.end(),
+                     [&](const Task::Waiter& waiter) { return state.CanServe(waiter.demand); });
+}
+
 bool LeaseManager::IsGrantable(const FleetMember& state, const Task& task) const {
-  return task.losses < options_.max_losses && state.CanServe(task.work) &&
+  return task.losses < options_.max_losses && CanServe(state, task) &&
          !(task.failed_on.contains(state.worker.name()) && HasOtherWorker(state, task));
 }
 
@@ -107,6 +112,15 @@ absl::Status LeaseManager::BeginAhead(FleetMember& state) {
   return absl::OkStatus();
 }
 
+// Whether it may still begin what it holds ahead: it may be draining by now, have
+// less isolation than before, or serve none of those who still wait.
+bool LeaseManager::MayKeepAhead(const FleetMember& state) const {
+  const auto found = leases_.find(state.ahead);
+  if (!state.takes_work() || found == leases_.end()) return false;
+  const Task* task = queue_.Find(found->second.work);
+  return task == nullptr || CanServe(state, *task);
+}
+
 // Puts work that its worker has not begun back into the queue.
 void LeaseManager::TakeBackAhead(FleetMember& state) {
   const auto found = leases_.find(std::exchange(state.ahead, ""));
@@ -114,7 +128,7 @@ void LeaseManager::TakeBackAhead(FleetMember& state) {
   store::LeaseRecord& record = found->second;
   record.is_lost = true;
   Task* task = queue_.Find(record.work);
-  if (task != nullptr && task->lease == record.id) task->lease.clear();
+  if (task != nullptr) task->Requeue(record.id, clock_.Now());
   // What was not written comes back with the worker after a restart.
   const absl::Status status = store_.Commit({.leases = {record}});
   if (!status.ok()) Log(LogLevel::kWarning, "lease not taken back", {{"error", status}});
@@ -150,7 +164,7 @@ absl::Status LeaseManager::Retry(store::LeaseRecord& record, Task* task, const s
   if (task != nullptr) {
     task->losses = std::max(task->losses, record.losses);
     task->crashes = std::max(task->crashes, record.crashes);
-    if (task->lease == record.id) task->lease.clear();
+    task->Requeue(record.id, clock_.Now());
   }
   return store_.Commit({.leases = {record}});
 }
@@ -195,7 +209,7 @@ void LeaseManager::ForgetLeases(const std::string& key) {
 
 bool LeaseManager::HasOtherWorker(const FleetMember& state, const Task& task) const {
   return std::any_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
-    return &entry.second != &state && entry.second.CanServe(task.work) &&
+    return &entry.second != &state && CanServe(entry.second, task) &&
            !task.failed_on.contains(entry.first);
   });
 }

@@ -98,17 +98,16 @@ void LeaseManager::Load(const store::Fleet& fleet) {
 }
 
 std::optional<search::DeviceChoice> LeaseManager::FindDevice(const v1::Job& job) {
+  const fleet::WorkerDemand demand = fleet::DemandOf(job);
   std::optional<search::DeviceChoice> best;
   int best_rank = -1;
   for (const auto& [name, state] : workers_) {
-    if (!state.is_live || !state.takes_work()) continue;
-    if (!Selects(job.worker_selector(), state.worker)) continue;
-    v1::Dialect dialect = job.dialect();
-    const bool has_cuda = HasDialect(state.worker.device(), v1::DIALECT_CUDA);
+    if (!state.CanServe(demand)) continue;
+    v1::Dialect dialect = demand.dialect;
     if (dialect == v1::DIALECT_UNSPECIFIED) {
+      const bool has_cuda = fleet::HasDialect(state.worker.device(), v1::DIALECT_CUDA);
       dialect = has_cuda ? v1::DIALECT_CUDA : v1::DIALECT_OPENCL;
     }
-    if (!HasDialect(state.worker.device(), dialect)) continue;
     const int rank = (dialect == v1::DIALECT_CUDA ? 2 : 0) + (state.lease.empty() ? 1 : 0);
     if (rank <= best_rank) continue;
     best_rank = rank;
@@ -117,8 +116,16 @@ std::optional<search::DeviceChoice> LeaseManager::FindDevice(const v1::Job& job)
   return best;
 }
 
+std::string LeaseManager::WhyNoDevice(const v1::Job& job) {
+  return fleet::WhyNoneServes(fleet::DemandOf(job), ListWorkers());
+}
+
 void LeaseManager::Submit(search::Work work, search::Done<v1::LeaseResult> done) {
-  Task::Waiter waiter{.job = work.lease.job(), .granted = work.granted, .done = std::move(done)};
+  Task::Waiter waiter{.job = work.lease.job(),
+                      .demand = work.demand,
+                      .granted = work.granted,
+                      .stuck = work.stuck,
+                      .done = std::move(done)};
   const auto [task, is_new] = queue_.Add(std::move(work), std::move(waiter), clock_.Now());
   bool has_begun = !task.lease.empty() && !leases_.at(task.lease).is_ahead;
   if (is_new) {
@@ -162,7 +169,7 @@ void LeaseManager::Synchronize(const v1::SynchronizeRequest& request, Reply repl
     Lose(std::exchange(state.lease, ""), "quarantined");
   }
   ForgetFinished(state);
-  if (!state.takes_work()) TakeBackAhead(state);
+  if (!MayKeepAhead(state)) TakeBackAhead(state);
   if (!request.has_executing()) {
     const absl::Status status = BeginAhead(state);
     if (!status.ok()) return reply(status);
@@ -331,7 +338,18 @@ void LeaseManager::Tick() {
     if (!status.ok()) Log(LogLevel::kWarning, "result not recorded", {{"error", status}});
   }
   Dispatch();
+  TellStuck();
   ShowMetrics();
+}
+
+void LeaseManager::TellStuck() {
+  const absl::Time now = clock_.Now();
+  std::vector<v1::Worker> workers;
+  for (auto& [key, task] : queue_.tasks()) {
+    if (!task.lease.empty()) continue;
+    if (workers.empty()) workers = ListWorkers();
+    task.TellStuck(workers, now, options_.patience);
+  }
 }
 
 void LeaseManager::ReleaseHeld() {
@@ -352,7 +370,7 @@ bool LeaseManager::HasTask(const std::string& lease) const {
 v1::Lease LeaseManager::LeaseOf(const store::LeaseRecord& record) const {
   v1::Lease lease;
   const Task* task = queue_.Find(record.work);
-  if (task != nullptr) lease = task->work.lease;
+  if (task != nullptr) lease = task->MakeLease();
   lease.set_id(record.id);
   lease.set_job(record.job);
   lease.set_candidate(record.candidate);
@@ -429,7 +447,7 @@ void LeaseManager::ShowMetrics() {
   for (const auto& [key, task] : queue_.tasks()) {
     if (!task.lease.empty()) continue;
     ++queue[{task.work.lease.has_evaluation() ? "evaluation" : "inspection",
-             task.work.selector.product()}];
+             task.work.demand.selector.product()}];
   }
   metrics_.ShowQueue(queue);
 }

@@ -45,7 +45,9 @@ class CoordinatorMetrics;
 //     while no other worker could begin that task at once. It has not begun:
 //     losing the worker is no loss of the task, and a worker that becomes idle
 //     takes it over.
-//  5. Among tasks that a worker can do, the job served least recently is first,
+//  5. A worker is given, now or ahead, only work of which one of those who wait
+//     demands no more than it has: device, dialect, isolation (fleet::Meets).
+//  6. Among tasks that a worker can do, the job served least recently is first,
 //     and within a job the oldest.
 //
 // Every call is made on the event loop; none blocks longer than a commit. The
@@ -62,6 +64,9 @@ class LeaseManager final : public search::Evaluator {
     // How late a worker may be before it is lost: above a restart of the
     // coordinator and a stutter of the network.
     absl::Duration grace = absl::Seconds(10);
+    // How long there is no worker that may do a piece of work before its search hears
+    // of it: above a restart of worker or coordinator, which is no news.
+    absl::Duration patience = absl::Seconds(5);
     int max_losses = 3;
     int max_crashes = 2;
     // Workers that were not heard for so long are not listed.
@@ -78,6 +83,7 @@ class LeaseManager final : public search::Evaluator {
                                                               CoordinatorMetrics& metrics);
 
   std::optional<search::DeviceChoice> FindDevice(const v1::Job& job) override;
+  std::string WhyNoDevice(const v1::Job& job) override;
   void Submit(search::Work work, search::Done<v1::LeaseResult> done) override;
   void Abandon(const std::string& key, const std::string& job) override;
 
@@ -88,7 +94,8 @@ class LeaseManager final : public search::Evaluator {
   // The worker's held call is gone: nothing may be granted through it.
   void Disconnect(const std::string& worker, const std::string& instance);
 
-  // Ends leases and held calls whose time has come, and grants what can be.
+  // Ends leases and held calls whose time has come, grants what can be, and says
+  // what cannot.
   void Tick();
 
   // Answers every held call with UNAVAILABLE, so that workers come back later.
@@ -134,13 +141,16 @@ class LeaseManager final : public search::Evaluator {
   void TakeBackAhead(FleetMember& state);
   void TakeOverFor(const FleetMember& state);
 
+  bool CanServe(const FleetMember& state, const Task& task) const;
   bool IsGrantable(const FleetMember& state, const Task& task) const;
+  bool MayKeepAhead(const FleetMember& state) const;
   bool HasTask(const std::string& lease) const;
   bool HasOtherWorker(const FleetMember& state, const Task& task) const;
   v1::Lease LeaseOf(const store::LeaseRecord& record) const;
   v1::SynchronizeResponse LeaseResponse(FleetMember& state);
   v1::SynchronizeResponse IdleResponse(FleetMember& state);
   v1::Worker Describe(const FleetMember& state) const;
+  void TellStuck();
   void ShowMetrics();
 
   const Options options_;

@@ -1,15 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/coordinator/work_queue.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace mtmc::coordinator {
 
+void Task::Requeue(const std::string& lost, absl::Time now) {
+  if (lease != lost) return;
+  lease.clear();
+  served_time = now;
+}
+
 void Task::TellGranted() const {
   for (const Waiter& waiter : waiters) {
     if (waiter.granted) waiter.granted();
+  }
+}
+
+v1::Lease Task::MakeLease() const {
+  v1::Isolation least = v1::ISOLATION_CONFINED;
+  for (const Waiter& waiter : waiters) least = std::min(least, waiter.demand.min_isolation);
+  v1::Lease made = work.lease;
+  if (made.has_evaluation()) {
+    made.mutable_evaluation()->mutable_options()->set_min_isolation(least);
+  } else {
+    made.mutable_inspection()->set_min_isolation(least);
+  }
+  return made;
+}
+
+void Task::TellStuck(const std::vector<v1::Worker>& workers, absl::Time now,
+                     absl::Duration patience) {
+  std::vector<std::string> reasons;
+  for (const Waiter& waiter : waiters) {
+    reasons.push_back(fleet::WhyNoneServes(waiter.demand, workers));
+  }
+  const bool is_stuck =
+      std::none_of(reasons.begin(), reasons.end(), [](const auto& why) { return why.empty(); });
+  if (!is_stuck) served_time = now;
+  if (is_stuck && now - served_time < patience) return;
+  for (size_t i = 0; i < waiters.size(); ++i) {
+    const std::string before = std::exchange(waiters[i].told, is_stuck ? reasons[i] : "");
+    if (is_stuck && before != reasons[i] && waiters[i].stuck) waiters[i].stuck(reasons[i]);
   }
 }
 
@@ -39,6 +74,7 @@ WorkQueue::Added WorkQueue::Add(search::Work work, Task::Waiter waiter, absl::Ti
     task.work = std::move(work);
     task.order = next_order_++;
     task.submit_time = now;
+    task.served_time = now;
   }
   return {.task = task, .is_new = is_new};
 }

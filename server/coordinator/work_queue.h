@@ -18,10 +18,16 @@ namespace mtmc::coordinator {
 struct Task {
   struct Waiter {
     std::string job;
+    // Jobs that wait for the same may demand different workers.
+    fleet::WorkerDemand demand;
     std::function<void()> granted;
+    std::function<void(const std::string& why)> stuck;
     search::Done<v1::LeaseResult> done;
+    // What `stuck` was told last.
+    std::string told;
   };
 
+  // As the first who waits submitted it.
   search::Work work;
   std::vector<Waiter> waiters;
   // Id of the one lease that is not lost; empty while it is queued.
@@ -33,10 +39,24 @@ struct Task {
   std::set<std::string> failed_on;
   uint64_t order = 0;
   absl::Time submit_time;
+  // When a worker last had it or might have taken it.
+  absl::Time served_time;
   bool was_granted = false;
+
+  // What a worker is given: the work, with the least isolation that is enough for
+  // one of those who wait.
+  v1::Lease MakeLease() const;
+
+  // Puts it back into the queue if `lost` is its lease.
+  void Requeue(const std::string& lost, absl::Time now);
 
   // Tells who waits that a worker has begun.
   void TellGranted() const;
+
+  // Tells who waits why none of `workers` takes it, once that is so for `patience`.
+  // Nobody is told while one takes it for any of them, and nobody the same twice in a
+  // row.
+  void TellStuck(const std::vector<v1::Worker>& workers, absl::Time now, absl::Duration patience);
 };
 
 // The result of a task that nobody could do.
@@ -66,6 +86,8 @@ class WorkQueue {
 
   // A task of `job` was granted.
   void MarkServed(const std::string& job) { served_[job] = next_order_++; }
+
+  std::map<std::string, Task>& tasks() { return tasks_; }
 
   const std::map<std::string, Task>& tasks() const { return tasks_; }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/fleet/worker_demand.h"
 #include "mtmc/v1/job.pb.h"
 #include "mtmc/v1/micro_coding.pb.h"
 #include "mtmc/v1/policy.pb.h"
@@ -54,12 +55,13 @@ struct Work {
   std::string key;
   // `id` and `attempt` of the lease are the evaluator's to set.
   v1::Lease lease;
-  // Who may do it: the job's selector, a dialect, and a device class.
-  v1::WorkerSelector selector;
-  v1::Dialect dialect = v1::DIALECT_UNSPECIFIED;
-  std::string device_class;
+  // Who may do it for this job.
+  fleet::WorkerDemand demand;
   // Called on the loop when a worker takes it, each time it is granted.
   std::function<void()> granted;
+  // Called on the loop with the reason when no worker may do it for some time, and
+  // again when the reason is another. May be empty.
+  std::function<void(const std::string& why)> stuck;
 };
 
 // The fleet as a search sees it. Called on the event loop only. A result has
@@ -71,6 +73,9 @@ class Evaluator {
   // A device of a live worker that may serve the job, an idle one first. For a
   // job without a dialect a CUDA worker is preferred.
   virtual std::optional<DeviceChoice> FindDevice(const v1::Job& job) = 0;
+
+  // Why FindDevice has none, as fleet::WhyNoneServes says it; empty if it has one.
+  virtual std::string WhyNoDevice(const v1::Job& job) = 0;
 
   // Does the work as soon as a worker is free. `done` gets an evaluation, an
   // inspection or a problem failure, never a worker failure: lost workers are

@@ -132,6 +132,13 @@ awaitable<void> Journal::RecordNotice(const std::string& text) {
   status.IgnoreError();
 }
 
+void Journal::RecordWaiting(const std::string& why) {
+  store::Write write{.job_name = name_};
+  write.events.push_back(NoticeEvent(absl::StrCat("the job waits for a worker: ", why)));
+  // A notice that cannot be recorded is not worth a wait.
+  Commit(write).IgnoreError();
+}
+
 void Journal::RecordRunning(int trial) {
   v1::Candidate& candidate = lineage_.candidates[static_cast<size_t>(trial)];
   if (candidate.state() != v1::Candidate::STATE_PENDING) return;

@@ -79,6 +79,9 @@ class Journal {
   // Best effort: a text in the event log for whoever watches.
   boost::asio::awaitable<void> RecordNotice(const std::string& text);
 
+  // Best effort, at once: why the job waits for a worker.
+  void RecordWaiting(const std::string& why);
+
   // Best effort, at once: a candidate that a worker has begun is shown as running.
   void RecordRunning(int trial);
 

@@ -124,11 +124,12 @@ class Search::Impl {
       co_return absl::OkStatus();
     }
     std::optional<DeviceChoice> choice = tools_.evaluator.FindDevice(job_);
+    std::string told;
     // A worker that is just starting is no news.
     for (int polls = 0; !choice && !interruption_.is_set(); ++polls) {
-      if (polls == 10) {
-        co_await journal_.RecordNotice("no worker matches the job; it waits until one connects");
-      }
+      const std::string why = polls < 10 ? "" : tools_.evaluator.WhyNoDevice(job_);
+      if (!why.empty() && why != told) journal_.RecordWaiting(why);
+      told = why;
       co_await Pause(tools_.loop, interruption_, options_.device_poll);
       choice = tools_.evaluator.FindDevice(job_);
     }
@@ -147,6 +148,7 @@ class Search::Impl {
     auto* request = work.lease.mutable_inspection();
     *request->mutable_problem() = job_.problem();
     *request->mutable_baselines() = job_.evaluation().baselines();
+    request->set_min_isolation(job_.evaluation().min_isolation());
     work.key = InspectionKey(*request, job_.device());
     absl::StatusOr<std::optional<v1::Inspection>> known = tools_.store.FindInspection(work.key);
     if (!known.ok()) co_return known.status();
@@ -416,13 +418,12 @@ class Search::Impl {
     return program;
   }
 
-  Work NewWork(const std::string& candidate) const {
+  Work NewWork(const std::string& candidate) {
     Work work;
     work.lease.set_job(name_);
     work.lease.set_candidate(candidate);
-    work.selector = job_.worker_selector();
-    work.dialect = job_.dialect();
-    work.device_class = DeviceClass(job_.device());
+    work.demand = fleet::DemandOf(job_);
+    work.stuck = [this](const std::string& why) { journal_.RecordWaiting(why); };
     return work;
   }
 
