@@ -135,12 +135,8 @@ function(mtmc_plugin)
   _mtmc_parse(PLUGIN mtmc_plugin "" "NAME" "SRCS;DEPS" ${ARGN})
   set(target mtmc_${PLUGIN_NAME}_plugin)
   _mtmc_check_deps(${target} ${PLUGIN_DEPS})
-  add_library(${target} MODULE ${PLUGIN_SRCS} ${MTMC_SANITIZER_SOURCES})
+  add_library(${target} MODULE ${PLUGIN_SRCS})
   target_link_libraries(${target} PRIVATE ${PLUGIN_DEPS} mtmc::warnings)
-  if(MTMC_SANITIZER_SOURCES)
-    # They refer to all locks, used or not.
-    target_link_libraries(${target} PRIVATE mtmc::absl)
-  endif()
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   # No RPATH to the build host's wheels: whoever opens the plug-in has loaded
   # the libtorch of the host's own Python first.
