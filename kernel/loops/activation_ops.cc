@@ -65,7 +65,7 @@ using Activation = std::function<ScalarPtr(const NodeLowering& node, const Scala
 
 LowerNode Activate(const Activation& body) {
   return [body](NodeLowering& node) {
-    const Elements self = *node.FindTensor("self");
+    const Elements self = node.Tensor("self");
     const DataType type = ComputeType(node.result_type().data_type);
     node.Define(MapElements({CastTo(self, type)},
                             [&](const std::vector<ScalarPtr>& x) { return body(node, x[0]); }));
@@ -75,13 +75,13 @@ LowerNode Activate(const Activation& body) {
 
 // PReLU's weight is one number or one per channel (dimension 1).
 bool LowerPrelu(NodeLowering& node) {
-  const Elements self = *node.FindTensor("self");
-  Elements weight = *node.FindTensor("weight");
+  const Elements self = node.Tensor("self");
+  Elements weight = node.Tensor("weight");
   if (weight.type.elements() == 1) {
     weight = Reshape(weight, {});
   } else {
     std::vector<int64_t> shape(self.type.shape.size(), 1);
-    shape[1] = self.type.shape[1];
+    shape.at(1) = self.type.shape.at(1);
     weight = Reshape(weight, shape);
   }
   const DataType type = ComputeType(node.result_type().data_type);
@@ -94,13 +94,13 @@ bool LowerPrelu(NodeLowering& node) {
 
 // First half times the sigmoid of the second half of `dim`.
 bool LowerGlu(NodeLowering& node) {
-  const Elements self = *node.FindTensor("self");
+  const Elements self = node.Tensor("self");
   const auto dim = static_cast<size_t>(NodeLowering::Dimension(node.Int("dim", -1), self.rank()));
-  const int64_t half = self.type.shape[dim] / 2;
+  const int64_t half = self.type.shape.at(dim) / 2;
   node.Define({{self.type.data_type, node.result_type().shape},
                [self, dim, half](const std::vector<ScalarPtr>& indices) {
                  std::vector<ScalarPtr> gate = indices;
-                 gate[dim] = Add(gate[dim], Index(half));
+                 gate.at(dim) = Add(gate.at(dim), Index(half));
                  return Mul(self.at(indices), Call(Operator::kSigmoid, self.at(gate)));
                }});
   return true;

@@ -12,19 +12,30 @@ using Indices = std::vector<ScalarPtr>;
 // Parts one after another along `dim`; `extents` are theirs.
 Elements Concatenate(const std::vector<Elements>& parts, size_t dim, const TensorType& type) {
   return {type, [=](const Indices& indices) {
-            int64_t end = type.shape[dim];
+            int64_t end = type.shape.at(dim);
             ScalarPtr value;
             for (size_t i = parts.size(); i-- > 0;) {
-              const int64_t begin = end - parts[i].type.shape[dim];
+              const int64_t begin = end - parts.at(i).type.shape.at(dim);
               Indices own = indices;
-              own[dim] = Sub(own[dim], Index(begin));
-              const ScalarPtr element = Cast(parts[i].at(own), type.data_type);
+              own.at(dim) = Sub(own.at(dim), Index(begin));
+              const ScalarPtr element = Cast(parts.at(i).at(own), type.data_type);
               value = value == nullptr ? element
-                                       : Select(Less(indices[dim], Index(end)), element, value);
+                                       : Select(Less(indices.at(dim), Index(end)), element, value);
               end = begin;
             }
             return value;
           }};
+}
+
+// Whether parts of these shapes make up `type`.
+bool IsConcatenation(const std::vector<Elements>& parts, size_t dim, const TensorType& type) {
+  std::vector<int64_t> shape = type.shape;
+  shape.at(dim) = 0;
+  for (const Elements& part : parts) {
+    shape.at(dim) += part.type.shape.at(dim);
+    if (part.type.shape.size() != shape.size()) return false;
+  }
+  return shape == type.shape;
 }
 
 bool LowerCat(NodeLowering& node) {
@@ -34,7 +45,8 @@ bool LowerCat(NodeLowering& node) {
     if (part.type.elements() != 0) parts.push_back(part);
   }
   if (parts.empty()) return false;
-  const int dim = NodeLowering::Dimension(node.Int("dim", 0), parts[0].rank());
+  const int dim = NodeLowering::Dimension(node.Int("dim", 0), parts.at(0).rank());
+  Require(IsConcatenation(parts, static_cast<size_t>(dim), node.result_type()));
   node.DefineMovement(Concatenate(parts, static_cast<size_t>(dim), node.result_type()));
   return true;
 }
@@ -42,12 +54,13 @@ bool LowerCat(NodeLowering& node) {
 bool LowerStack(NodeLowering& node) {
   std::vector<Elements> parts = node.Tensors("tensors");
   if (parts.empty()) return false;
-  const int dim = NodeLowering::Dimension(node.Int("dim", 0), parts[0].rank() + 1);
+  const int dim = NodeLowering::Dimension(node.Int("dim", 0), parts.at(0).rank() + 1);
   for (Elements& part : parts) {
     std::vector<int64_t> shape = part.type.shape;
     shape.insert(shape.begin() + dim, 1);
     part = Reshape(part, shape);
   }
+  Require(IsConcatenation(parts, static_cast<size_t>(dim), node.result_type()));
   node.DefineMovement(Concatenate(parts, static_cast<size_t>(dim), node.result_type()));
   return true;
 }
@@ -64,27 +77,27 @@ ScalarPtr PaddedIndex(const ScalarPtr& index, int64_t extent, const std::string&
 }
 
 bool LowerPad(NodeLowering& node, const std::string& mode) {
-  const Elements self = *node.FindTensor("self");
+  const Elements self = node.Tensor("self");
   const auto padding = node.FindInts(node.Has("pad") ? "pad" : "padding");
-  if (!padding) return false;
+  if (!padding || padding->size() % 2 != 0) return false;
   const double value = node.Double("value", 0);
   node.DefineMovement({node.result_type(), [=](const Indices& indices) {
                          Indices source = indices;
                          ScalarPtr is_inside = Literal(1, DataType::kBool);
                          for (size_t i = 0; i * 2 < padding->size(); ++i) {
                            const size_t dim = source.size() - 1 - i;
-                           const int64_t before = (*padding)[2 * i];
-                           const int64_t after = (*padding)[2 * i + 1];
-                           const int64_t extent = self.type.shape[dim];
-                           source[dim] = Sub(source[dim], Index(before));
+                           const int64_t before = (*padding).at(2 * i);
+                           const int64_t after = (*padding).at(2 * i + 1);
+                           const int64_t extent = self.type.shape.at(dim);
+                           source.at(dim) = Sub(source.at(dim), Index(before));
                            if (mode != "constant") {
-                             source[dim] = PaddedIndex(source[dim], extent, mode);
+                             source.at(dim) = PaddedIndex(source.at(dim), extent, mode);
                              continue;
                            }
                            if (before > 0)
-                             is_inside = And(is_inside, LessEqual(Index(0), source[dim]));
+                             is_inside = And(is_inside, LessEqual(Index(0), source.at(dim)));
                            if (after > 0)
-                             is_inside = And(is_inside, Less(source[dim], Index(extent)));
+                             is_inside = And(is_inside, Less(source.at(dim), Index(extent)));
                          }
                          return Select(is_inside, self.at(source),
                                        Literal(value, self.type.data_type));
@@ -93,13 +106,13 @@ bool LowerPad(NodeLowering& node, const std::string& mode) {
 }
 
 bool LowerFlip(NodeLowering& node) {
-  const Elements self = *node.FindTensor("self");
+  const Elements self = node.Tensor("self");
   const std::vector<int> dims = node.Dimensions("dims", self.rank());
   node.DefineMovement({self.type, [=](const Indices& indices) {
                          Indices source = indices;
                          for (const int dim : dims) {
                            const auto d = static_cast<size_t>(dim);
-                           source[d] = Sub(Index(self.type.shape[d] - 1), source[d]);
+                           source.at(d) = Sub(Index(self.type.shape.at(d) - 1), source.at(d));
                          }
                          return self.at(source);
                        }});
@@ -107,38 +120,40 @@ bool LowerFlip(NodeLowering& node) {
 }
 
 bool LowerRoll(NodeLowering& node) {
-  Elements self = *node.FindTensor("self");
+  Elements self = node.Tensor("self");
   const auto shifts = node.FindInts("shifts");
   std::vector<int64_t> dims = node.FindInts("dims").value_or(std::vector<int64_t>{});
   if (!shifts) return false;
   const std::vector<int64_t> shape = self.type.shape;
+  if (self.type.elements() == 0) return false;
   if (dims.empty()) {
     self = Reshape(self, {self.type.elements()});
     dims = {0};
   }
-  const Elements rolled{self.type, [=](const Indices& indices) {
-                          Indices source = indices;
-                          for (size_t i = 0; i < dims.size(); ++i) {
-                            const auto d =
-                                static_cast<size_t>(NodeLowering::Dimension(dims[i], self.rank()));
-                            const int64_t extent = self.type.shape[d];
-                            const int64_t shift = ((*shifts)[i] % extent + extent) % extent;
-                            source[d] = Mod(Add(source[d], Index(extent - shift)), extent);
-                          }
-                          return self.at(source);
-                        }};
+  const Elements rolled{
+      self.type, [=](const Indices& indices) {
+        Indices source = indices;
+        for (size_t i = 0; i < dims.size(); ++i) {
+          const auto d = static_cast<size_t>(NodeLowering::Dimension(dims.at(i), self.rank()));
+          const int64_t extent = self.type.shape.at(d);
+          const int64_t shift = ((*shifts).at(i) % extent + extent) % extent;
+          source.at(d) = Mod(Add(source.at(d), Index(extent - shift)), extent);
+        }
+        return self.at(source);
+      }};
   node.DefineMovement(Reshape(rolled, shape));
   return true;
 }
 
 // Copies along each dimension; leading repeats add dimensions.
 bool LowerRepeat(NodeLowering& node) {
-  const Elements self = *node.FindTensor("self");
+  const Elements self = node.Tensor("self");
   node.DefineMovement({node.result_type(), [self](const Indices& indices) {
                          const size_t rank = self.type.shape.size();
-                         Indices source(indices.end() - static_cast<int64_t>(rank), indices.end());
+                         Indices source = Part(indices, static_cast<int64_t>(indices.size() - rank),
+                                               self.rank());
                          for (size_t d = 0; d < rank; ++d) {
-                           source[d] = Mod(source[d], self.type.shape[d]);
+                           source.at(d) = Mod(source.at(d), self.type.shape.at(d));
                          }
                          return self.at(source);
                        }});
@@ -149,7 +164,7 @@ bool LowerRepeat(NodeLowering& node) {
 bool LowerRepeatInterleave(NodeLowering& node) {
   const auto self = node.FindTensor("self");
   const auto repeats = node.FindInt("repeats");
-  if (!self || !repeats) return false;
+  if (!self || !repeats || *repeats < 1) return false;
   Elements source = *self;
   int dim = 0;
   if (const auto given = node.FindInt("dim")) {
@@ -159,7 +174,7 @@ bool LowerRepeatInterleave(NodeLowering& node) {
   }
   node.DefineMovement({node.result_type(), [=](const Indices& indices) {
                          Indices moved = indices;
-                         ScalarPtr& along = moved[static_cast<size_t>(dim)];
+                         ScalarPtr& along = moved.at(static_cast<size_t>(dim));
                          along = FloorDiv(along, *repeats);
                          return source.at(moved);
                        }});
@@ -168,11 +183,12 @@ bool LowerRepeatInterleave(NodeLowering& node) {
 
 // Keeps the lower (column <= row + diagonal) or upper triangle, else zero.
 bool LowerTriangle(NodeLowering& node, bool is_lower) {
-  const Elements self = *node.FindTensor("self");
+  const Elements self = node.Tensor("self");
   const int64_t diagonal = node.Int("diagonal", 0);
   node.DefineMovement({self.type, [=](const Indices& indices) {
-                         const ScalarPtr& column = indices.back();
-                         const ScalarPtr bound = Add(indices[indices.size() - 2], Index(diagonal));
+                         const ScalarPtr& column = indices.at(indices.size() - 1);
+                         const ScalarPtr bound =
+                             Add(indices.at(indices.size() - 2), Index(diagonal));
                          const ScalarPtr is_kept =
                              is_lower ? LessEqual(column, bound) : LessEqual(bound, column);
                          return Select(is_kept, self.at(indices), Literal(0, self.type.data_type));
@@ -186,12 +202,14 @@ bool LowerUpsampleNearest(NodeLowering& node) {
   if (!self) return false;
   const std::vector<int64_t>& shape = node.result_type().shape;
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] % self->type.shape[d] != 0) return false;
+    if (shape.at(d) == 0 || self->type.shape.at(d) == 0) return false;
+    if (shape.at(d) % self->type.shape.at(d) != 0) return false;
   }
   node.DefineMovement({node.result_type(), [source = *self, shape](const Indices& indices) {
                          Indices moved = indices;
                          for (size_t d = 2; d < moved.size(); ++d) {
-                           moved[d] = FloorDiv(moved[d], shape[d] / source.type.shape[d]);
+                           moved.at(d) =
+                               FloorDiv(moved.at(d), shape.at(d) / source.type.shape.at(d));
                          }
                          return source.at(moved);
                        }});
@@ -200,29 +218,30 @@ bool LowerUpsampleNearest(NodeLowering& node) {
 
 // [N, C r r, H, W] to [N, C, H r, W r].
 bool LowerPixelShuffle(NodeLowering& node) {
-  const Elements self = *node.FindTensor("self");
+  const Elements self = node.Tensor("self");
   const int64_t factor = node.Int("upscale_factor", 1);
-  if (self.rank() != 4) return false;
+  if (self.rank() != 4 || factor < 1 || factor > self.type.shape.at(1)) return false;
   node.DefineMovement(
       {node.result_type(), [=](const Indices& indices) {
          const ScalarPtr channel =
-             Add(Mul(indices[1], Index(factor * factor)),
-                 Add(Mul(Mod(indices[2], factor), Index(factor)), Mod(indices[3], factor)));
-         return self.at(
-             {indices[0], channel, FloorDiv(indices[2], factor), FloorDiv(indices[3], factor)});
+             Add(Mul(indices.at(1), Index(factor * factor)),
+                 Add(Mul(Mod(indices.at(2), factor), Index(factor)), Mod(indices.at(3), factor)));
+         return self.at({indices.at(0), channel, FloorDiv(indices.at(2), factor),
+                         FloorDiv(indices.at(3), factor)});
        }});
   return true;
 }
 
 // channel = g * k + j of the result is channel j * groups + g of the source.
 bool LowerChannelShuffle(NodeLowering& node) {
-  const Elements self = *node.FindTensor("self");
+  const Elements self = node.Tensor("self");
   const int64_t groups = node.Int("groups", 1);
-  const int64_t per_group = self.type.shape[1] / groups;
+  if (groups < 1) return false;
+  const int64_t per_group = self.type.shape.at(1) / groups;
   node.DefineMovement({self.type, [=](const Indices& indices) {
                          Indices source = indices;
-                         source[1] = Add(Mul(Mod(indices[1], groups), Index(per_group)),
-                                         FloorDiv(indices[1], groups));
+                         source.at(1) = Add(Mul(Mod(indices.at(1), groups), Index(per_group)),
+                                            FloorDiv(indices.at(1), groups));
                          return self.at(source);
                        }});
   return true;

@@ -12,7 +12,7 @@ using Operands = std::vector<ScalarPtr>;
 using Indices = std::vector<ScalarPtr>;
 
 Elements Input(const NodeLowering& node, const char* name) {
-  return CastTo(*node.FindTensor(name), ComputeType(node.result_type().data_type));
+  return CastTo(node.Tensor(name), ComputeType(node.result_type().data_type));
 }
 
 // Scaled scores with what must not be seen at minus infinity.
@@ -23,7 +23,8 @@ Elements Masked(const NodeLowering& node, const Elements& scores, double scale) 
       MapElements({scores}, [=](const Operands& v) { return Mul(v[0], Literal(scale, type)); });
   if (node.Bool("is_causal", false)) {
     masked = {scores.type, [=](const Indices& indices) {
-                const ScalarPtr is_seen = LessEqual(indices.back(), indices[indices.size() - 2]);
+                const ScalarPtr is_seen =
+                    LessEqual(indices.at(indices.size() - 1), indices.at(indices.size() - 2));
                 return Select(is_seen, masked.at(indices), hidden);
               }};
   }
@@ -46,6 +47,7 @@ bool LowerAttention(NodeLowering& node) {
   const Elements key = Input(node, "key");
   const Elements value = Input(node, "value");
   const size_t rank = query.type.shape.size();
+  if (rank < 2) return false;
   const std::vector<int64_t> batch(query.type.shape.begin(), query.type.shape.end() - 2);
   for (const Elements* other : {&key, &value}) {
     if (other->type.shape.size() != rank ||
@@ -59,7 +61,7 @@ bool LowerAttention(NodeLowering& node) {
 
   // Axes of the scores: batch, query position, key position; then the width.
   TensorType score_type = query.type;
-  score_type.shape.back() = key.type.shape[rank - 2];
+  score_type.shape.back() = key.type.shape.at(rank - 2);
   const Indices axes = Axes(static_cast<int>(rank) + 1);
   const auto at = [&](const ScalarPtr& row, const ScalarPtr& column) {
     Indices indices(axes.begin(), axes.begin() + static_cast<int64_t>(rank) - 2);
@@ -68,16 +70,17 @@ bool LowerAttention(NodeLowering& node) {
     return indices;
   };
   const Elements scores =
-      node.Contract(score_type, {width}, query.at(at(axes[rank - 2], axes[rank])),
-                    key.at(at(axes[rank - 1], axes[rank])), node.NameOf("scores"));
+      node.Contract(score_type, {width}, query.at(at(axes.at(rank - 2), axes.at(rank))),
+                    key.at(at(axes.at(rank - 1), axes.at(rank))), node.NameOf("scores"));
   const Elements weights =
       node.Materialize(SoftmaxOf(node, Masked(node, scores, scale), static_cast<int>(rank) - 1),
                        node.NameOf("weights"));
   const TensorType result{type, node.result_type().shape};
   const bool is_result = type == node.result_type().data_type;
-  const Elements mixed = node.Contract(
-      result, {score_type.shape.back()}, weights.at(at(axes[rank - 2], axes[rank])),
-      value.at(at(axes[rank], axes[rank - 1])), is_result ? node.result() : node.NameOf("mixed"));
+  const Elements mixed = node.Contract(result, {score_type.shape.back()},
+                                       weights.at(at(axes.at(rank - 2), axes.at(rank))),
+                                       value.at(at(axes.at(rank), axes.at(rank - 1))),
+                                       is_result ? node.result() : node.NameOf("mixed"));
   if (!is_result) node.Define(mixed);
   return true;
 }

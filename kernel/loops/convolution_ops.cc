@@ -28,16 +28,27 @@ Geometry GeometryOf(const NodeLowering& node, const Elements& weight) {
   // `same` puts the odd element behind.
   if (node.FindText("padding") == "same") {
     for (size_t d = 0; d < dims; ++d) {
-      geometry.padding[d] = geometry.dilation[d] * (geometry.kernel[d] - 1) / 2;
+      geometry.padding.at(d) = geometry.dilation.at(d) * (geometry.kernel.at(d) - 1) / 2;
     }
   }
+  // Far above any model's; sums of products with an extent stay within 64 bits.
+  constexpr int64_t kMaxAttribute = int64_t{1} << 20;
+  for (size_t d = 0; d < dims; ++d) {
+    Require(geometry.kernel.at(d) >= 1 && geometry.kernel.at(d) <= kMaxAttribute);
+    Require(geometry.stride.at(d) >= 1 && geometry.stride.at(d) <= kMaxAttribute);
+    Require(geometry.dilation.at(d) >= 1 && geometry.dilation.at(d) <= kMaxAttribute);
+    Require(geometry.padding.at(d) >= 0 && geometry.padding.at(d) <= kMaxAttribute);
+  }
+  Require(geometry.groups >= 1 && geometry.groups <= weight.type.shape.at(0));
+  Require(weight.type.shape.at(1) >= 1);
   return geometry;
 }
 
 // Position in the input that output `o` and tap `k` meet: o * stride - padding +
 // k * dilation, and whether it lies inside.
 ScalarPtr InputPosition(const Geometry& g, size_t d, const ScalarPtr& o, const ScalarPtr& k) {
-  return Sub(Add(Mul(o, Index(g.stride[d])), Mul(k, Index(g.dilation[d]))), Index(g.padding[d]));
+  return Sub(Add(Mul(o, Index(g.stride.at(d))), Mul(k, Index(g.dilation.at(d)))),
+             Index(g.padding.at(d)));
 }
 
 ScalarPtr IsInside(const ScalarPtr& position, int64_t extent) {
@@ -63,7 +74,7 @@ bool Finish(NodeLowering& node, const std::vector<int64_t>& extents, const Scala
     return true;
   }
   node.Define({type, [&](const std::vector<ScalarPtr>& indices) {
-                 return Add(product.at(indices), Cast(bias->at({indices[1]}), type.data_type));
+                 return Add(product.at(indices), Cast(bias->at({indices.at(1)}), type.data_type));
                }});
   return true;
 }
@@ -72,23 +83,23 @@ bool Finish(NodeLowering& node, const std::vector<int64_t>& extents, const Scala
 bool LowerConvolution(NodeLowering& node, const Elements& input, const Elements& weight,
                       const Geometry& g) {
   const size_t dims = g.dims();
-  const int64_t per_group = weight.type.shape[1];
+  const int64_t per_group = weight.type.shape.at(1);
   const std::vector<ScalarPtr> axes = Axes(static_cast<int>(2 * dims + 3));
-  const ScalarPtr& c = axes[dims + 2];
-  const ScalarPtr group = GroupOf(axes[1], weight.type.shape[0] / g.groups, g.groups);
-  std::vector<ScalarPtr> position = {axes[0], Add(Mul(group, Index(per_group)), c)};
-  std::vector<ScalarPtr> tap = {axes[1], c};
+  const ScalarPtr& c = axes.at(dims + 2);
+  const ScalarPtr group = GroupOf(axes.at(1), weight.type.shape.at(0) / g.groups, g.groups);
+  std::vector<ScalarPtr> position = {axes.at(0), Add(Mul(group, Index(per_group)), c)};
+  std::vector<ScalarPtr> tap = {axes.at(1), c};
   std::vector<int64_t> extents = {per_group};
   ScalarPtr is_inside = Literal(1, DataType::kBool);
   for (size_t d = 0; d < dims; ++d) {
-    const ScalarPtr& k = axes[dims + 3 + d];
-    position.push_back(InputPosition(g, d, axes[2 + d], k));
+    const ScalarPtr& k = axes.at(dims + 3 + d);
+    position.push_back(InputPosition(g, d, axes.at(2 + d), k));
     tap.push_back(k);
-    extents.push_back(g.kernel[d]);
-    const int64_t extent = input.type.shape[2 + d];
-    const int64_t last = (node.result_type().shape[2 + d] - 1) * g.stride[d] +
-                         (g.kernel[d] - 1) * g.dilation[d] - g.padding[d];
-    if (g.padding[d] > 0 || last >= extent) {
+    extents.push_back(g.kernel.at(d));
+    const int64_t extent = input.type.shape.at(2 + d);
+    const int64_t last = (node.result_type().shape.at(2 + d) - 1) * g.stride.at(d) +
+                         (g.kernel.at(d) - 1) * g.dilation.at(d) - g.padding.at(d);
+    if (g.padding.at(d) > 0 || last >= extent) {
       is_inside = And(is_inside, IsInside(position.back(), extent));
     }
   }
@@ -102,29 +113,29 @@ bool LowerConvolution(NodeLowering& node, const Elements& input, const Elements&
 bool LowerTransposed(NodeLowering& node, const Elements& input, const Elements& weight,
                      const Geometry& g) {
   const size_t dims = g.dims();
-  const int64_t outputs_per_group = weight.type.shape[1];
-  const int64_t inputs_per_group = weight.type.shape[0] / g.groups;
+  const int64_t outputs_per_group = weight.type.shape.at(1);
+  const int64_t inputs_per_group = weight.type.shape.at(0) / g.groups;
   const std::vector<ScalarPtr> axes = Axes(static_cast<int>(2 * dims + 3));
-  const ScalarPtr group = GroupOf(axes[1], outputs_per_group, g.groups);
-  const ScalarPtr channel = Add(Mul(group, Index(inputs_per_group)), axes[dims + 2]);
-  std::vector<ScalarPtr> position = {axes[0], channel};
+  const ScalarPtr group = GroupOf(axes.at(1), outputs_per_group, g.groups);
+  const ScalarPtr channel = Add(Mul(group, Index(inputs_per_group)), axes.at(dims + 2));
+  std::vector<ScalarPtr> position = {axes.at(0), channel};
   std::vector<ScalarPtr> tap = {
-      channel, g.groups == 1 ? axes[1] : Sub(axes[1], Mul(group, Index(outputs_per_group)))};
+      channel, g.groups == 1 ? axes.at(1) : Sub(axes.at(1), Mul(group, Index(outputs_per_group)))};
   std::vector<int64_t> extents = {inputs_per_group};
   ScalarPtr is_inside = Literal(1, DataType::kBool);
   for (size_t d = 0; d < dims; ++d) {
-    const ScalarPtr& k = axes[dims + 3 + d];
+    const ScalarPtr& k = axes.at(dims + 3 + d);
     const ScalarPtr scaled =
-        Sub(Add(axes[2 + d], Index(g.padding[d])), Mul(k, Index(g.dilation[d])));
-    position.push_back(FloorDiv(scaled, g.stride[d]));
+        Sub(Add(axes.at(2 + d), Index(g.padding.at(d))), Mul(k, Index(g.dilation.at(d))));
+    position.push_back(FloorDiv(scaled, g.stride.at(d)));
     tap.push_back(k);
-    extents.push_back(g.kernel[d]);
+    extents.push_back(g.kernel.at(d));
     is_inside = And(is_inside, LessEqual(Index(0), scaled));
-    if (g.stride[d] > 1) {
+    if (g.stride.at(d) > 1) {
       is_inside =
-          And(is_inside, Apply(Scalar::Operator::kEqual, {Mod(scaled, g.stride[d]), Index(0)}));
+          And(is_inside, Apply(Scalar::Operator::kEqual, {Mod(scaled, g.stride.at(d)), Index(0)}));
     }
-    is_inside = And(is_inside, Less(position.back(), Index(input.type.shape[2 + d])));
+    is_inside = And(is_inside, Less(position.back(), Index(input.type.shape.at(2 + d))));
   }
   const DataType type = input.type.data_type;
   return Finish(node, extents, Select(is_inside, input.at(position), Literal(0, type)),
@@ -134,10 +145,11 @@ bool LowerTransposed(NodeLowering& node, const Elements& input, const Elements& 
 LowerNode Convolution(bool is_transposed) {
   return [is_transposed](NodeLowering& node) {
     const DataType type = ComputeType(node.result_type().data_type);
-    const Elements input = CastTo(*node.FindTensor("input"), type);
-    const Elements weight = CastTo(*node.FindTensor("weight"), type);
+    const Elements input = CastTo(node.Tensor("input"), type);
+    const Elements weight = CastTo(node.Tensor("weight"), type);
     // An input without batch dimension has one dimension less than the weight.
-    if (input.rank() != weight.rank()) return false;
+    if (input.rank() != weight.rank() || input.rank() < 3) return false;
+    if (node.result_type().shape.size() != input.type.shape.size()) return false;
     const Geometry geometry = GeometryOf(node, weight);
     const bool transposed = is_transposed || node.Bool("transposed", false);
     return transposed ? LowerTransposed(node, input, weight, geometry)

@@ -21,7 +21,7 @@ bool LowerArange(NodeLowering& node) {
   const double step = node.Double("step", 1);
   const DataType type = node.result_type().data_type;
   node.DefineMovement({node.result_type(), [=](const std::vector<ScalarPtr>& indices) {
-                         return Add(Mul(Cast(indices[0], type), Literal(step, type)),
+                         return Add(Mul(Cast(indices.at(0), type), Literal(step, type)),
                                     Literal(start, type));
                        }});
   return true;
@@ -30,8 +30,9 @@ bool LowerArange(NodeLowering& node) {
 bool LowerEye(NodeLowering& node) {
   const DataType type = node.result_type().data_type;
   node.DefineMovement({node.result_type(), [=](const std::vector<ScalarPtr>& indices) {
-                         return Select(Apply(Scalar::Operator::kEqual, {indices[0], indices[1]}),
-                                       Literal(1, type), Literal(0, type));
+                         return Select(
+                             Apply(Scalar::Operator::kEqual, {indices.at(0), indices.at(1)}),
+                             Literal(1, type), Literal(0, type));
                        }});
   return true;
 }

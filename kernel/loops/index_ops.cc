@@ -7,32 +7,32 @@ namespace {
 using Indices = std::vector<ScalarPtr>;
 
 Elements IndexTensor(const NodeLowering& node, const char* name) {
-  return CastTo(*node.FindTensor(name), DataType::kI64);
+  return CastTo(node.Tensor(name), DataType::kI64);
 }
 
 // weight[indices[...], j].
 bool LowerEmbedding(NodeLowering& node) {
-  const Elements weight = *node.FindTensor("weight");
+  const Elements weight = node.Tensor("weight");
   const Elements index = IndexTensor(node, "indices");
   node.Define({node.result_type(), [=](const Indices& axes) {
-                 const Indices outer(axes.begin(), axes.end() - 1);
-                 return weight.at({index.at(outer), axes.back()});
+                 const Indices outer = Part(axes, 0, index.rank());
+                 return weight.at({index.at(outer), axes.at(outer.size())});
                }});
   return true;
 }
 
 // self with its index along `dim` taken from a tensor of the result's shape.
 bool LowerGather(NodeLowering& node, const char* index_name) {
-  const Elements self = *node.FindTensor("self");
+  const Elements self = node.Tensor("self");
   const auto dim = node.FindInt("dim");
   if (!dim) return false;
   const Elements index = BroadcastTo(IndexTensor(node, index_name), node.result_type().shape);
   const auto d = static_cast<size_t>(NodeLowering::Dimension(*dim, self.rank()));
   node.Define({node.result_type(), [=](const Indices& axes) {
                  Indices source = axes;
-                 source[d] = index.at(axes);
+                 source.at(d) = index.at(axes);
                  for (size_t i = 0; i < source.size(); ++i) {
-                   if (i != d && self.type.shape[i] == 1) source[i] = Index(0);
+                   if (i != d && self.type.shape.at(i) == 1) source.at(i) = Index(0);
                  }
                  return self.at(source);
                }});
@@ -40,13 +40,13 @@ bool LowerGather(NodeLowering& node, const char* index_name) {
 }
 
 bool LowerIndexSelect(NodeLowering& node) {
-  const Elements self = *node.FindTensor("self");
+  const Elements self = node.Tensor("self");
   const Elements index = IndexTensor(node, "index");
   if (index.rank() != 1) return false;
   const auto d = static_cast<size_t>(NodeLowering::Dimension(node.Int("dim", 0), self.rank()));
   node.Define({node.result_type(), [=](const Indices& axes) {
                  Indices source = axes;
-                 source[d] = index.at({axes[d]});
+                 source.at(d) = index.at({axes.at(d)});
                  return self.at(source);
                }});
   return true;
@@ -55,15 +55,16 @@ bool LowerIndexSelect(NodeLowering& node) {
 // self[i, j, ...] with integer index tensors on the leading dimensions and whole
 // ones behind; negative indices count from the end.
 bool LowerIndex(NodeLowering& node) {
-  const Elements self = *node.FindTensor("self");
+  const Elements self = node.Tensor("self");
   const std::vector<Elements> tensors = node.Tensors("indices");
-  const auto* list =
-      std::get_if<std::vector<GraphArgument>>(&node.node().FindArgument("indices")->value);
+  const GraphArgument* argument = node.node().FindArgument("indices");
+  if (argument == nullptr) return false;
+  const auto* list = std::get_if<std::vector<GraphArgument>>(&argument->value);
   // A None in front moves the indexed dimensions and has no form here.
   if (list == nullptr || tensors.empty()) return false;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    if (!std::holds_alternative<ValueArgument>((*list)[i].value)) return false;
-    if (tensors[i].type.data_type == DataType::kBool) return false;
+    if (!std::holds_alternative<ValueArgument>((*list).at(i).value)) return false;
+    if (tensors.at(i).type.data_type == DataType::kBool) return false;
   }
   std::vector<int64_t> shape;
   for (const Elements& tensor : tensors) shape = BroadcastShape(shape, tensor.type.shape);
@@ -72,15 +73,16 @@ bool LowerIndex(NodeLowering& node) {
     wide.push_back(CastTo(BroadcastTo(tensor, shape), DataType::kI64));
   }
   node.Define({node.result_type(), [=](const Indices& axes) {
-                 const auto split = axes.begin() + static_cast<int64_t>(shape.size());
-                 const Indices outer(axes.begin(), split);
+                 const auto split = static_cast<int64_t>(shape.size());
+                 const Indices outer = Part(axes, 0, split);
+                 const Indices inner = Part(axes, split, static_cast<int64_t>(axes.size()) - split);
                  Indices source;
                  for (size_t i = 0; i < wide.size(); ++i) {
-                   const ScalarPtr index = wide[i].at(outer);
-                   source.push_back(
-                       Select(Less(index, Index(0)), Add(index, Index(self.type.shape[i])), index));
+                   const ScalarPtr index = wide.at(i).at(outer);
+                   source.push_back(Select(Less(index, Index(0)),
+                                           Add(index, Index(self.type.shape.at(i))), index));
                  }
-                 source.insert(source.end(), split, axes.end());
+                 source.insert(source.end(), inner.begin(), inner.end());
                  return self.at(source);
                }});
   return true;
@@ -89,9 +91,10 @@ bool LowerIndex(NodeLowering& node) {
 bool LowerOneHot(NodeLowering& node) {
   const Elements index = IndexTensor(node, "self");
   node.Define({node.result_type(), [=](const Indices& axes) {
-                 const Indices outer(axes.begin(), axes.end() - 1);
-                 return Select(Apply(Scalar::Operator::kEqual, {index.at(outer), axes.back()}),
-                               Index(1), Index(0));
+                 const Indices outer = Part(axes, 0, index.rank());
+                 return Select(
+                     Apply(Scalar::Operator::kEqual, {index.at(outer), axes.at(outer.size())}),
+                     Index(1), Index(0));
                }});
   return true;
 }

@@ -2,9 +2,11 @@
 #include "kernel/loops/loop.h"
 
 #include <algorithm>
+#include <exception>
 #include <set>
 
 #include "absl/status/status.h"
+#include "kernel/loops/loop_check.h"
 #include "kernel/loops/node_lowering.h"
 #include "kernel/loops/op_table.h"
 
@@ -50,12 +52,51 @@ bool DefinesAllResults(const LoopNest& nest, size_t first_loop, const GraphNode&
                      [&defined](const std::string& name) { return defined.contains(name); });
 }
 
+// Every value a node uses, lists included.
+void CollectUses(const std::vector<GraphArgument>& arguments, std::vector<std::string>& uses) {
+  for (const GraphArgument& argument : arguments) {
+    if (const auto* value = std::get_if<ValueArgument>(&argument.value)) {
+      uses.push_back(value->name);
+    } else if (const auto* list = std::get_if<std::vector<GraphArgument>>(&argument.value)) {
+      CollectUses(*list, uses);
+    }
+  }
+}
+
+// Whether the operator's lowering takes the node as it is written. A malformed
+// node ends in an exception of the standard library's checked access.
+bool TryLower(const OpTable& table, NodeLowering& lowering) {
+  const auto found = table.find(lowering.op());
+  if (found == table.end()) return false;
+  try {
+    return found->second(lowering);
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+// Whether all that a node touches is of a size that index arithmetic can hold.
+bool HasUsualSizes(const GraphNode& node, const LoopNest& nest) {
+  std::vector<std::string> uses;
+  CollectUses(node.arguments, uses);
+  return std::all_of(uses.begin(), uses.end(),
+                     [&nest](const std::string& use) {
+                       return IsWithinLimits(nest.types.find(use)->second.shape);
+                     }) &&
+         std::all_of(node.result_types.begin(), node.result_types.end(),
+                     [](const TensorType& type) { return IsWithinLimits(type.shape); });
+}
+
+bool AreSound(const LoopNest& nest, size_t first_loop) {
+  return std::all_of(nest.loops.begin() + static_cast<int64_t>(first_loop), nest.loops.end(),
+                     [&nest](const Loop& loop) { return IsSound(loop, nest); });
+}
+
 void LowerOne(const OpTable& table, const Graph& graph, const GraphNode& node, LoopNest& nest) {
   const size_t first_loop = nest.loops.size();
   NodeLowering lowering(graph, node, nest);
-  const auto found = table.find(lowering.op());
-  const bool has_form =
-      found != table.end() && found->second(lowering) && DefinesAllResults(nest, first_loop, node);
+  const bool has_form = HasUsualSizes(node, nest) && TryLower(table, lowering) &&
+                        DefinesAllResults(nest, first_loop, node) && AreSound(nest, first_loop);
   if (!has_form) {
     for (size_t i = first_loop; i < nest.loops.size(); ++i) {
       for (const std::string& name : nest.loops[i].results) nest.types.erase(name);
@@ -65,17 +106,6 @@ void LowerOne(const OpTable& table, const Graph& graph, const GraphNode& node, L
   }
   for (size_t i = 0; i < node.results.size(); ++i) {
     nest.types.insert_or_assign(node.results[i], node.result_types[i]);
-  }
-}
-
-// Every value a node uses, lists included.
-void CollectUses(const std::vector<GraphArgument>& arguments, std::vector<std::string>& uses) {
-  for (const GraphArgument& argument : arguments) {
-    if (const auto* value = std::get_if<ValueArgument>(&argument.value)) {
-      uses.push_back(value->name);
-    } else if (const auto* list = std::get_if<std::vector<GraphArgument>>(&argument.value)) {
-      CollectUses(*list, uses);
-    }
   }
 }
 

@@ -76,8 +76,10 @@ struct LoopNest {
   std::vector<const Loop*> OfNode(std::string_view node) const;
 };
 
-// Rewrites every node as loops; a node it has no form for becomes kOpaque.
-// INVALID_ARGUMENT only when the graph breaks its own invariants.
+// Rewrites every node as loops; a node it has no form for becomes kOpaque, and so
+// does one whose arguments, shapes or sizes do not fit its operator. What it gives
+// is sound (loop_check.h). INVALID_ARGUMENT only when the graph breaks its own
+// invariants.
 absl::StatusOr<LoopNest> LowerToLoops(const Graph& graph);
 
 // One loop per line, for people and golden tests.

@@ -20,7 +20,7 @@ ScalarPtr Number(double value, const ScalarPtr& like) { return Literal(value, li
 ScalarPtr Call(Operator op, const ScalarPtr& x) { return Apply(op, {x}); }
 
 Elements Operand(const NodeLowering& node, const char* name) {
-  return CastTo(*node.FindTensor(name), ComputeType(node.result_type().data_type));
+  return CastTo(node.Tensor(name), ComputeType(node.result_type().data_type));
 }
 
 // Sum of all elements.
@@ -116,7 +116,7 @@ ScalarPtr HingeEmbedding(const NodeLowering& node, const ScalarPtr& x, const Sca
 // Class of a sample is dimension 1, or the only one. `loss` has the samples'
 // shape: minus the log-probability of each target.
 bool DefineClassLoss(NodeLowering& node, const Elements& log_probability) {
-  const Elements target = *node.FindTensor("target");
+  const Elements target = node.Tensor("target");
   if (IsFloating(target.type.data_type) || node.Has("weight")) return false;
   if (node.Double("label_smoothing", 0) != 0) return false;
   const size_t class_dim = log_probability.rank() == 1 ? 0 : 1;
@@ -129,6 +129,7 @@ bool DefineClassLoss(NodeLowering& node, const Elements& log_probability) {
   const Elements loss{{type, target.type.shape}, [=](const std::vector<ScalarPtr>& indices) {
                         const ScalarPtr label = labels.at(indices);
                         std::vector<ScalarPtr> own = indices;
+                        Require(class_dim <= own.size());
                         own.insert(own.begin() + static_cast<int64_t>(class_dim), label);
                         return Select(is_ignored(label), Literal(0, type),
                                       Call(Operator::kNeg, log_probability.at(own)));
@@ -154,7 +155,7 @@ bool DefineClassLoss(NodeLowering& node, const Elements& log_probability) {
 
 bool LowerCrossEntropy(NodeLowering& node) {
   const Elements self = Operand(node, "self");
-  if (IsFloating(node.FindTensor("target")->type.data_type)) return false;
+  if (IsFloating(node.Tensor("target").type.data_type)) return false;
   return DefineClassLoss(node, LogSoftmaxOf(node, self, self.rank() == 1 ? 0 : 1));
 }
 

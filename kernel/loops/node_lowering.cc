@@ -2,29 +2,39 @@
 #include "kernel/loops/node_lowering.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
+
+#include "kernel/loops/loop_check.h"
 
 namespace mtmc::kernel {
 namespace {
 
 std::optional<int64_t> ToInt(const GraphArgument& argument) {
-  if (const auto* value = std::get_if<int64_t>(&argument.value)) return *value;
+  if (const auto* value = std::get_if<int64_t>(&argument.value)) {
+    return std::clamp(*value, -kMaxInteger, kMaxInteger);
+  }
   if (const auto* value = std::get_if<bool>(&argument.value)) return *value ? 1 : 0;
-  if (const auto* value = std::get_if<double>(&argument.value)) return static_cast<int64_t>(*value);
+  if (const auto* value = std::get_if<double>(&argument.value)) {
+    if (std::isnan(*value)) return std::nullopt;
+    const auto bound = static_cast<double>(kMaxInteger);
+    return static_cast<int64_t>(std::clamp(*value, -bound, bound));
+  }
   return std::nullopt;
 }
 
 std::optional<double> ToDouble(const GraphArgument& argument) {
   if (const auto* value = std::get_if<double>(&argument.value)) return *value;
-  if (const std::optional<int64_t> value = ToInt(argument)) return static_cast<double>(*value);
+  if (const auto* value = std::get_if<int64_t>(&argument.value)) return static_cast<double>(*value);
+  if (const auto* value = std::get_if<bool>(&argument.value)) return *value ? 1 : 0;
   return std::nullopt;
 }
 
 // Row-major strides.
 std::vector<int64_t> StridesOf(const std::vector<int64_t>& shape) {
   std::vector<int64_t> strides(shape.size(), 1);
-  for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  for (size_t i = shape.size(); i-- > 1;) strides.at(i - 1) = strides.at(i) * shape.at(i);
   return strides;
 }
 
@@ -33,14 +43,14 @@ void AppendUnraveled(const ScalarPtr& offset, const std::vector<int64_t>& shape,
                      std::vector<ScalarPtr>& indices) {
   const std::vector<int64_t> strides = StridesOf(shape);
   for (size_t i = 0; i < shape.size(); ++i) {
-    ScalarPtr index = FloorDiv(offset, strides[i]);
+    ScalarPtr index = FloorDiv(offset, strides.at(i));
     // The leading quotient is in range by itself.
     const bool is_leading = std::all_of(shape.begin(), shape.begin() + static_cast<int64_t>(i),
                                         [](int64_t extent) { return extent == 1; });
-    if (shape[i] == 1) {
+    if (shape.at(i) == 1) {
       index = Index(0);
     } else if (!is_leading) {
-      index = Mod(index, shape[i]);
+      index = Mod(index, shape.at(i));
     }
     indices.push_back(std::move(index));
   }
@@ -50,7 +60,7 @@ ScalarPtr Ravel(const std::vector<ScalarPtr>& indices, const std::vector<int64_t
   const std::vector<int64_t> strides = StridesOf(shape);
   ScalarPtr offset = Index(0);
   for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] != 1) offset = Add(offset, Mul(indices[i], Index(strides[i])));
+    if (shape.at(i) != 1) offset = Add(offset, Mul(indices.at(i), Index(strides.at(i))));
   }
   return offset;
 }
@@ -76,18 +86,22 @@ std::vector<int64_t> BroadcastShape(const std::vector<int64_t>& a, const std::ve
   std::vector<int64_t> shape = longer;
   const size_t offset = longer.size() - shorter.size();
   for (size_t i = 0; i < shorter.size(); ++i) {
-    if (shape[offset + i] == 1) shape[offset + i] = shorter[i];
+    if (shape.at(offset + i) == 1) shape.at(offset + i) = shorter[i];
+    Require(shorter[i] == 1 || shorter[i] == shape.at(offset + i));
   }
+  Require(IsWithinLimits(shape));
   return shape;
 }
 
 Elements BroadcastTo(const Elements& operand, const std::vector<int64_t>& shape) {
   if (operand.type.shape == shape) return operand;
+  Require(BroadcastShape(operand.type.shape, shape) == shape);
   return {{operand.type.data_type, shape}, [operand](const std::vector<ScalarPtr>& indices) {
             const size_t rank = operand.type.shape.size();
-            std::vector<ScalarPtr> own(indices.end() - static_cast<int64_t>(rank), indices.end());
+            std::vector<ScalarPtr> own =
+                Part(indices, static_cast<int64_t>(indices.size() - rank), operand.rank());
             for (size_t i = 0; i < rank; ++i) {
-              if (operand.type.shape[i] == 1) own[i] = Index(0);
+              if (operand.type.shape.at(i) == 1) own.at(i) = Index(0);
             }
             return operand.at(own);
           }};
@@ -113,6 +127,7 @@ Elements MapElements(const std::vector<Elements>& operands, const ScalarFunction
 Elements Reshape(const Elements& operand, std::vector<int64_t> shape) {
   if (operand.type.shape == shape) return operand;
   const std::vector<int64_t> from = operand.type.shape;
+  Require(operand.type.elements() == TensorType{operand.type.data_type, shape}.elements());
   return {{operand.type.data_type, shape},
           [operand, from, shape](const std::vector<ScalarPtr>& indices) {
             // Dimensions are matched in the smallest groups of equal size, so that
@@ -123,13 +138,13 @@ Elements Reshape(const Elements& operand, std::vector<int64_t> shape) {
             while (i < from.size() || j < shape.size()) {
               const size_t first_i = i;
               const size_t first_j = j;
-              int64_t size_from = i < from.size() ? from[i++] : 1;
-              int64_t size_to = j < shape.size() ? shape[j++] : 1;
+              int64_t size_from = i < from.size() ? from.at(i++) : 1;
+              int64_t size_to = j < shape.size() ? shape.at(j++) : 1;
               while (size_from != size_to) {
                 if (size_from < size_to && i < from.size()) {
-                  size_from *= from[i++];
+                  size_from *= from.at(i++);
                 } else if (j < shape.size()) {
-                  size_to *= shape[j++];
+                  size_to *= shape.at(j++);
                 } else {
                   break;
                 }
@@ -143,6 +158,19 @@ Elements Reshape(const Elements& operand, std::vector<int64_t> shape) {
             }
             return operand.at(source);
           }};
+}
+
+std::vector<ScalarPtr> Part(const std::vector<ScalarPtr>& indices, int64_t first, int64_t count) {
+  std::vector<ScalarPtr> part;
+  for (int64_t i = first; i < first + count; ++i) {
+    part.push_back(indices.at(static_cast<size_t>(i)));
+  }
+  return part;
+}
+
+void Require(bool holds) {
+  const std::optional<bool> held = holds ? std::optional<bool>(true) : std::nullopt;
+  static_cast<void>(held.value());
 }
 
 DataType ComputeType(DataType type) {
@@ -213,6 +241,7 @@ std::vector<int64_t> NodeLowering::Ints(std::string_view name, size_t count,
   std::vector<int64_t> values = FindInts(name).value_or(std::vector<int64_t>{});
   if (values.empty()) values.assign(count, otherwise);
   if (values.size() == 1) values.assign(count, values[0]);
+  Require(values.size() == count);
   return values;
 }
 
@@ -261,7 +290,7 @@ std::optional<Elements> NodeLowering::FindOperand(std::string_view name) const {
 }
 
 Elements NodeLowering::Value(const std::string& name) const {
-  const TensorType& type = nest_.types.find(name)->second;
+  const TensorType type = nest_.types.at(name);
   return {type, [name, data_type = type.data_type](const std::vector<ScalarPtr>& indices) {
             return Read(name, indices, data_type);
           }};
@@ -270,7 +299,7 @@ Elements NodeLowering::Value(const std::string& name) const {
 void NodeLowering::AddLoop(Loop loop) {
   loop.node = node_.name;
   for (size_t i = 0; i < loop.results.size(); ++i) {
-    nest_.types.insert_or_assign(loop.results[i], loop.types[i]);
+    nest_.types.insert_or_assign(loop.results.at(i), loop.types[i]);
   }
   nest_.loops.push_back(std::move(loop));
 }
@@ -289,11 +318,11 @@ void NodeLowering::AddMap(const Elements& elements, const std::string& name, con
 }
 
 void NodeLowering::Define(const Elements& elements, size_t index) {
-  AddMap(elements, node_.results[index], node_.result_types[index], /*is_movement=*/false);
+  AddMap(elements, node_.results.at(index), node_.result_types.at(index), /*is_movement=*/false);
 }
 
 void NodeLowering::DefineMovement(const Elements& elements, size_t index) {
-  AddMap(elements, node_.results[index], node_.result_types[index], /*is_movement=*/true);
+  AddMap(elements, node_.results.at(index), node_.result_types.at(index), /*is_movement=*/true);
 }
 
 Elements NodeLowering::Materialize(const Elements& elements, const std::string& name) {
@@ -313,14 +342,14 @@ Elements NodeLowering::Reduce(const Elements& body, const Reduction& reduction) 
     const bool is_reduced =
         std::find(reduction.dims.begin(), reduction.dims.end(), dim) != reduction.dims.end();
     if (is_reduced && !reduction.keep) continue;
-    if (!is_reduced) indices[static_cast<size_t>(dim)] = Axis(axis);
-    loop.extents.push_back(is_reduced ? 1 : body.type.shape[static_cast<size_t>(dim)]);
+    if (!is_reduced) indices.at(static_cast<size_t>(dim)) = Axis(axis);
+    loop.extents.push_back(is_reduced ? 1 : body.type.shape.at(static_cast<size_t>(dim)));
     ++axis;
   }
   TensorType type{body.type.data_type, loop.extents};
   for (const int dim : reduction.dims) {
-    indices[static_cast<size_t>(dim)] = Axis(axis++);
-    loop.extents.push_back(body.type.shape[static_cast<size_t>(dim)]);
+    indices.at(static_cast<size_t>(dim)) = Axis(axis++);
+    loop.extents.push_back(body.type.shape.at(static_cast<size_t>(dim)));
   }
   loop.body = body.at(indices);
   loop.results = {reduction.name};
@@ -394,7 +423,9 @@ std::string NodeLowering::NameOf(std::string_view suffix) const {
 }
 
 int NodeLowering::Dimension(int64_t dim, int rank) {
-  return static_cast<int>(dim < 0 ? dim + std::max(rank, 1) : dim);
+  const int64_t from_start = dim < 0 ? dim + std::max(rank, 1) : dim;
+  Require(from_start >= 0 && from_start < std::max(rank, 1));
+  return static_cast<int>(from_start);
 }
 
 std::vector<int> NodeLowering::Dimensions(std::string_view name, int rank) const {
@@ -407,6 +438,7 @@ std::vector<int> NodeLowering::Dimensions(std::string_view name, int rank) const
     std::iota(dims.begin(), dims.end(), 0);
   }
   std::sort(dims.begin(), dims.end());
+  Require(std::adjacent_find(dims.begin(), dims.end()) == dims.end());
   return dims;
 }
 

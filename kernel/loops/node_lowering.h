@@ -26,21 +26,36 @@ struct Elements {
 Elements Constant(double value, DataType type, std::vector<int64_t> shape = {});
 // Same elements converted.
 Elements CastTo(const Elements& operand, DataType type);
-// Broadcast to `shape` by PyTorch's rule. REQUIRES: the shapes are compatible.
+// Broadcast to `shape` by PyTorch's rule; requires that the shapes are compatible.
 Elements BroadcastTo(const Elements& operand, const std::vector<int64_t>& shape);
 std::vector<int64_t> BroadcastShape(const std::vector<int64_t>& a, const std::vector<int64_t>& b);
 // Element-wise function of broadcast operands; the result has `body`'s type.
 using ScalarFunction = std::function<ScalarPtr(const std::vector<ScalarPtr>& operands)>;
 Elements MapElements(const std::vector<Elements>& operands, const ScalarFunction& body);
-// Same elements in row-major order under another shape of equal size.
+// Same elements in row-major order under another shape, required to be of equal
+// size.
 Elements Reshape(const Elements& operand, std::vector<int64_t> shape);
+
+// Bound of the integers that an argument gives. Above the extents a device can
+// hold, and products of two stay within 64 bits.
+inline constexpr int64_t kMaxInteger = int64_t{1} << 31;
 
 // The type arithmetic is done in: f16 and bf16 compute as f32.
 DataType ComputeType(DataType type);
 
+// `count` indices from `first`, which are required to be there.
+std::vector<ScalarPtr> Part(const std::vector<ScalarPtr>& indices, int64_t first, int64_t count);
+
+// Gives up on a node that is malformed, as at() and value() of the standard
+// library do: LowerToLoops is where their exceptions end, and the node becomes
+// opaque. For what those two cannot see.
+void Require(bool holds);
+
 // One graph node on its way to loops: typed access to its arguments, and the
 // loops made so far. An op's lowering reads arguments, defines every result and
-// returns true; or returns false, and what it defined is dropped. Made and used
+// returns true; or returns false, and what it defined is dropped. A node may be
+// malformed in every way its Graph allows, so a lowering takes arguments, shapes
+// and indices with checked access only and writes no check twice. Made and used
 // by LowerToLoops on one thread.
 class NodeLowering {
  public:
@@ -52,12 +67,12 @@ class NodeLowering {
   // Operator without namespace and overload, such as `conv2d`.
   std::string op() const;
 
-  const TensorType& result_type(size_t index = 0) const { return node_.result_types[index]; }
+  const TensorType& result_type(size_t index = 0) const { return node_.result_types.at(index); }
 
   size_t result_count() const { return node_.results.size(); }
 
   // Arguments by schema name. A missing or None argument is absent; a number
-  // given in another kind is converted.
+  // given in another kind is converted, an integer cut to +-kMaxInteger.
   bool Has(std::string_view name) const;
   std::optional<int64_t> FindInt(std::string_view name) const;
   std::optional<double> FindDouble(std::string_view name) const;
@@ -69,8 +84,11 @@ class NodeLowering {
   // A list of `count` integers; a list of one is repeated, an absent or empty
   // one is all `otherwise`.
   std::vector<int64_t> Ints(std::string_view name, size_t count, int64_t otherwise) const;
-  // A tensor argument.
+  // A tensor argument; Tensor requires that there is one.
   bool IsTensor(std::string_view name) const;
+
+  Elements Tensor(std::string_view name) const { return FindTensor(name).value(); }
+
   std::optional<Elements> FindTensor(std::string_view name) const;
   std::vector<Elements> Tensors(std::string_view name) const;
   // A tensor or a number; a number has rank 0 and is never a literal's type.
@@ -110,15 +128,16 @@ class NodeLowering {
   Elements Materialize(const Elements& elements, const std::string& name);
 
   // Name of the node's only or first result.
-  const std::string& result() const { return node_.results[0]; }
+  const std::string& result() const { return node_.results.at(0); }
 
   // A new value name that starts with the node's.
   std::string NameOf(std::string_view suffix) const;
 
-  // Non-negative form of a dimension argument.
+  // Non-negative form of a dimension argument, which is required to name one of
+  // `rank`, or 0 of a scalar.
   static int Dimension(int64_t dim, int rank);
   // Sorted non-negative dimensions of a list argument; all when it is absent or
-  // empty.
+  // empty. Requires that none stands twice.
   std::vector<int> Dimensions(std::string_view name, int rank) const;
 
  private:

@@ -19,7 +19,7 @@ struct Moments {
 
 Moments MomentsOf(NodeLowering& node, const Elements& x, const std::vector<int>& dims) {
   int64_t count = 1;
-  for (const int dim : dims) count *= x.type.shape[static_cast<size_t>(dim)];
+  for (const int dim : dims) count *= x.type.shape.at(static_cast<size_t>(dim));
   const std::string deviations = node.NameOf("deviations");
   const Elements mean = node.Reduce(x, {.combiner = Combiner::kWelford,
                                         .dims = dims,
@@ -47,7 +47,7 @@ Elements Standardize(NodeLowering& node, const Elements& x, const Moments& momen
 // A vector along dimension 1 of a tensor of this rank.
 Elements AlongChannels(const Elements& vector, int rank) {
   std::vector<int64_t> shape(static_cast<size_t>(rank), 1);
-  shape[1] = vector.type.shape[0];
+  shape.at(1) = vector.type.shape.at(0);
   return Reshape(vector, shape);
 }
 
@@ -64,13 +64,14 @@ Elements ScaleAndShift(Elements x, std::optional<Elements> weight, std::optional
 }
 
 Elements Input(const NodeLowering& node) {
-  const Elements input = *node.FindTensor(node.Has("input") ? "input" : "self");
+  const Elements input = node.Tensor(node.Has("input") ? "input" : "self");
   return CastTo(input, ComputeType(node.result_type().data_type));
 }
 
 std::vector<int> TrailingDimensions(const NodeLowering& node, int rank) {
   const size_t count = node.FindInts("normalized_shape").value_or(std::vector<int64_t>{}).size();
   std::vector<int> dims(count);
+  Require(count <= static_cast<size_t>(rank));
   std::iota(dims.begin(), dims.end(), rank - static_cast<int>(count));
   return dims;
 }
@@ -94,7 +95,7 @@ bool LowerRmsNorm(NodeLowering& node) {
   const std::vector<int> dims = TrailingDimensions(node, x.rank());
   double count = 1;
   for (const int dim : dims) {
-    count *= static_cast<double>(x.type.shape[static_cast<size_t>(dim)]);
+    count *= static_cast<double>(x.type.shape.at(static_cast<size_t>(dim)));
   }
   const double eps = node.Double("eps", std::numeric_limits<float>::epsilon());
   const Elements squares = node.Reduce(
@@ -114,19 +115,20 @@ bool LowerRmsNorm(NodeLowering& node) {
 // x as [N, groups, C / groups, spatial...].
 Elements Grouped(const Elements& x, int64_t groups) {
   std::vector<int64_t> shape = x.type.shape;
-  shape[1] /= groups;
+  Require(groups >= 1 && groups <= shape.at(1) && shape.at(1) % groups == 0);
+  shape.at(1) /= groups;
   shape.insert(shape.begin() + 1, groups);
   return Reshape(x, shape);
 }
 
 // [N, groups, 1...] read at the channels of x.
 Elements PerGroup(const Elements& row, const Elements& x, int64_t groups) {
-  const int64_t per_group = x.type.shape[1] / groups;
+  const int64_t per_group = x.type.shape.at(1) / groups;
   return {{row.type.data_type, x.type.shape},
           [row, per_group](const std::vector<ScalarPtr>& indices) {
             std::vector<ScalarPtr> own(indices.size() + 1, Index(0));
-            own[0] = indices[0];
-            own[1] = FloorDiv(indices[1], per_group);
+            own.at(0) = indices.at(0);
+            own.at(1) = FloorDiv(indices.at(1), per_group);
             return row.at(own);
           }};
 }
@@ -195,7 +197,7 @@ bool LowerBatchNormTraining(NodeLowering& node) {
                             ChannelVector(node, "weight", x.rank()),
                             ChannelVector(node, "bias", x.rank())));
   if (node.result_count() == 1) return true;
-  const int64_t channels = x.type.shape[1];
+  const int64_t channels = x.type.shape.at(1);
   const Elements mean = Reshape(moments.mean, {channels});
   const double divisor = static_cast<double>(std::max<int64_t>(moments.count - 1, 1));
   const Elements variance =

@@ -61,15 +61,13 @@ bool DefineArithmetic(NodeLowering& node, std::vector<Elements> operands,
 
 LowerNode Unary(Operator op) {
   return [op](NodeLowering& node) {
-    return DefineArithmetic(node, {*node.FindTensor("self")},
+    return DefineArithmetic(node, {node.Tensor("self")},
                             [op](const Operands& x) { return Apply(op, {x[0]}); });
   };
 }
 
 LowerNode UnaryOf(const ScalarFunction& body) {
-  return [body](NodeLowering& node) {
-    return DefineArithmetic(node, {*node.FindTensor("self")}, body);
-  };
+  return [body](NodeLowering& node) { return DefineArithmetic(node, {node.Tensor("self")}, body); };
 }
 
 // Rounding leaves integers as they are.
@@ -175,9 +173,9 @@ LowerNode Comparison(const ScalarFunction& body) {
 
 LowerNode Logical(const ScalarFunction& body) {
   return [body](NodeLowering& node) {
-    std::vector<Elements> operands = {CastTo(*node.FindTensor("self"), DataType::kBool)};
+    std::vector<Elements> operands = {CastTo(node.Tensor("self"), DataType::kBool)};
     if (node.IsTensor("other")) {
-      operands.push_back(CastTo(*node.FindTensor("other"), DataType::kBool));
+      operands.push_back(CastTo(node.Tensor("other"), DataType::kBool));
     }
     node.Define(MapElements(operands, body));
     return true;
@@ -194,7 +192,7 @@ LowerNode Bitwise(Operator on_integers, const ScalarFunction& on_bools) {
 
 LowerNode Predicate(Operator op) {
   return [op](NodeLowering& node) {
-    const Elements self = *node.FindTensor("self");
+    const Elements self = node.Tensor("self");
     const DataType type = ComputeType(self.type.data_type);
     if (!IsFloating(type)) {
       node.Define(Constant(0, DataType::kBool, self.type.shape));
@@ -207,7 +205,7 @@ LowerNode Predicate(Operator op) {
 }
 
 bool LowerClamp(NodeLowering& node) {
-  std::vector<Elements> operands = {*node.FindTensor("self")};
+  std::vector<Elements> operands = {node.Tensor("self")};
   const auto low = node.FindOperand("min");
   const auto high = node.FindOperand("max");
   if (low) operands.push_back(*low);
@@ -237,16 +235,16 @@ bool LowerMaskedFill(NodeLowering& node) {
   const auto value = node.FindOperand("value");
   if (!mask || !value) return false;
   const DataType type = node.result_type().data_type;
-  node.Define(MapElements({CastTo(*mask, DataType::kBool), CastTo(*value, type),
-                           CastTo(*node.FindTensor("self"), type)},
-                          [](const Operands& x) { return Select(x[0], x[1], x[2]); }));
+  node.Define(MapElements(
+      {CastTo(*mask, DataType::kBool), CastTo(*value, type), CastTo(node.Tensor("self"), type)},
+      [](const Operands& x) { return Select(x[0], x[1], x[2]); }));
   return true;
 }
 
 bool LowerLerp(NodeLowering& node) {
   const auto weight = node.FindOperand("weight");
   if (!weight) return false;
-  return DefineArithmetic(node, {*node.FindTensor("self"), *node.FindTensor("end"), *weight},
+  return DefineArithmetic(node, {node.Tensor("self"), node.Tensor("end"), *weight},
                           [](const Operands& x) { return Add(x[0], Mul(x[2], Sub(x[1], x[0]))); });
 }
 
@@ -255,7 +253,7 @@ LowerNode ScaledPair(Operator op) {
   return [op](NodeLowering& node) {
     const double value = node.Double("value", 1);
     return DefineArithmetic(
-        node, {*node.FindTensor("self"), *node.FindTensor("tensor1"), *node.FindTensor("tensor2")},
+        node, {node.Tensor("self"), node.Tensor("tensor1"), node.Tensor("tensor2")},
         [=](const Operands& x) {
           return Add(x[0], Mul(Literal(value, x[0]->type), Apply(op, {x[1], x[2]})));
         });
@@ -263,7 +261,7 @@ LowerNode ScaledPair(Operator op) {
 }
 
 bool LowerCopy(NodeLowering& node) {
-  node.Define(*node.FindTensor("self"));
+  node.Define(node.Tensor("self"));
   return true;
 }
 
@@ -328,12 +326,12 @@ void AddPointwiseOps(OpTable& table) {
   table["le"] = Comparison([](const Operands& x) { return LessEqual(x[0], x[1]); });
   table["gt"] = Comparison([](const Operands& x) { return Less(x[1], x[0]); });
   table["ge"] = Comparison([](const Operands& x) { return LessEqual(x[1], x[0]); });
-  const ScalarFunction both = [](const Operands& x) { return And(x[0], x[1]); };
+  const ScalarFunction both = [](const Operands& x) { return And(x.at(0), x.at(1)); };
   const ScalarFunction either = [](const Operands& x) {
-    return Apply(Operator::kOr, {x[0], x[1]});
+    return Apply(Operator::kOr, {x.at(0), x.at(1)});
   };
   const ScalarFunction differ = [](const Operands& x) {
-    return Apply(Operator::kNotEqual, {x[0], x[1]});
+    return Apply(Operator::kNotEqual, {x.at(0), x.at(1)});
   };
   table["logical_and"] = Logical(both);
   table["logical_or"] = Logical(either);

@@ -10,7 +10,7 @@ namespace {
 using Operands = std::vector<ScalarPtr>;
 
 Elements Factor(const NodeLowering& node, const char* name) {
-  return CastTo(*node.FindTensor(name), ComputeType(node.result_type().data_type));
+  return CastTo(node.Tensor(name), ComputeType(node.result_type().data_type));
 }
 
 // The contraction's own type: that of the result, f32 for the 16-bit ones.
@@ -32,28 +32,31 @@ Elements NamedContraction(NodeLowering& node, int64_t depth, const ScalarPtr& lh
 // Product of [..., M, K] and [..., K, N] with broadcast leading dimensions; a
 // vector on either side loses its own dimension in the result.
 Elements MatrixProduct(NodeLowering& node, const Elements& a, const Elements& b, bool is_final) {
+  Require(a.rank() >= 1 && b.rank() >= 1);
   const bool has_rows = a.rank() > 1;
   const bool has_columns = b.rank() > 1;
   const int rank = static_cast<int>(node.result_type().shape.size());
   const std::vector<ScalarPtr> axes = Axes(rank + 1);
   const int batch_rank = rank - (has_rows ? 1 : 0) - (has_columns ? 1 : 0);
+  Require(batch_rank >= 0);
   const ScalarPtr& k = axes.back();
   // Leading indices of an operand, aligned right against the result's.
   const auto leading = [&](const Elements& operand) {
     const int own = operand.rank() - 2;
     std::vector<ScalarPtr> indices;
     for (int i = 0; i < own; ++i) {
-      const bool is_broadcast = operand.type.shape[static_cast<size_t>(i)] == 1;
-      indices.push_back(is_broadcast ? Index(0) : axes[static_cast<size_t>(batch_rank - own + i)]);
+      const bool is_broadcast = operand.type.shape.at(static_cast<size_t>(i)) == 1;
+      indices.push_back(is_broadcast ? Index(0)
+                                     : axes.at(static_cast<size_t>(batch_rank - own + i)));
     }
     return indices;
   };
   std::vector<ScalarPtr> left = leading(a);
-  if (has_rows) left.push_back(axes[static_cast<size_t>(batch_rank)]);
+  if (has_rows) left.push_back(axes.at(static_cast<size_t>(batch_rank)));
   left.push_back(k);
   std::vector<ScalarPtr> right = leading(b);
   right.push_back(k);
-  if (has_columns) right.push_back(axes[static_cast<size_t>(rank - 1)]);
+  if (has_columns) right.push_back(axes.at(static_cast<size_t>(rank - 1)));
   return NamedContraction(node, a.type.shape.back(), a.at(left), b.at(right), is_final);
 }
 
@@ -86,12 +89,12 @@ bool LowerLinear(NodeLowering& node) {
   if (weight.rank() != 2) return false;
   const int rank = input.rank();
   const std::vector<ScalarPtr> axes = Axes(rank + 1);
-  std::vector<ScalarPtr> left(axes.begin(), axes.begin() + rank - 1);
+  std::vector<ScalarPtr> left = Part(axes, 0, rank - 1);
   left.push_back(axes.back());
   const bool has_bias = node.Has("bias");
   const Elements product = NamedContraction(
-      node, weight.type.shape[1], input.at(left),
-      weight.at({axes[static_cast<size_t>(rank - 1)], axes.back()}), /*is_final=*/!has_bias);
+      node, weight.type.shape.at(1), input.at(left),
+      weight.at({axes.at(static_cast<size_t>(rank - 1)), axes.back()}), /*is_final=*/!has_bias);
   if (has_bias) {
     node.Define(MapElements({product, Factor(node, "bias")},
                             [](const Operands& v) { return Add(v[0], v[1]); }));
@@ -103,7 +106,7 @@ bool LowerOuter(NodeLowering& node) {
   const Elements self = Factor(node, "self");
   const Elements other = Factor(node, node.Has("vec2") ? "vec2" : "other");
   node.Define({node.result_type(), [=](const std::vector<ScalarPtr>& indices) {
-                 return Mul(self.at({indices[0]}), other.at({indices[1]}));
+                 return Mul(self.at({indices.at(0)}), other.at({indices.at(1)}));
                }});
   return true;
 }
@@ -138,7 +141,8 @@ std::optional<Subscripts> ParseEquation(std::string_view equation) {
 bool LowerEinsum(NodeLowering& node) {
   const std::optional<Subscripts> subscripts = ParseEquation(node.FindText("equation"));
   const std::vector<Elements> tensors = node.Tensors("tensors");
-  if (!subscripts || tensors.size() != subscripts->operands.size() || tensors.size() > 2) {
+  if (!subscripts || tensors.size() != subscripts->operands.size() || tensors.size() > 2 ||
+      tensors.empty()) {
     return false;
   }
   // Axis and extent of each letter: the result's first, then the summed ones.
@@ -146,17 +150,18 @@ bool LowerEinsum(NodeLowering& node) {
   std::vector<int64_t> summed;
   for (const char letter : subscripts->result) axis.emplace(letter, static_cast<int>(axis.size()));
   for (size_t i = 0; i < tensors.size(); ++i) {
-    for (size_t d = 0; d < subscripts->operands[i].size(); ++d) {
-      if (!axis.emplace(subscripts->operands[i][d], static_cast<int>(axis.size())).second) continue;
-      summed.push_back(tensors[i].type.shape[d]);
+    for (size_t d = 0; d < subscripts->operands.at(i).size(); ++d) {
+      if (!axis.emplace(subscripts->operands.at(i)[d], static_cast<int>(axis.size())).second)
+        continue;
+      summed.push_back(tensors.at(i).type.shape.at(d));
     }
   }
   const TensorType type = ProductType(node);
   std::vector<ScalarPtr> factors;
   for (size_t i = 0; i < tensors.size(); ++i) {
     std::vector<ScalarPtr> indices;
-    for (const char letter : subscripts->operands[i]) indices.push_back(Axis(axis.at(letter)));
-    factors.push_back(Cast(tensors[i].at(indices), type.data_type));
+    for (const char letter : subscripts->operands.at(i)) indices.push_back(Axis(axis.at(letter)));
+    factors.push_back(Cast(tensors.at(i).at(indices), type.data_type));
   }
   const ScalarPtr one = Literal(1, type.data_type);
   if (summed.empty()) {

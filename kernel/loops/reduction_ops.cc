@@ -12,13 +12,13 @@ using Operands = std::vector<ScalarPtr>;
 
 int64_t CountOf(const Elements& body, const std::vector<int>& dims) {
   int64_t count = 1;
-  for (const int dim : dims) count *= body.type.shape[static_cast<size_t>(dim)];
+  for (const int dim : dims) count *= body.type.shape.at(static_cast<size_t>(dim));
   return count;
 }
 
 // The operand in the type it is accumulated in.
 Elements Accumulated(const NodeLowering& node) {
-  return CastTo(*node.FindTensor("self"), ComputeType(node.result_type().data_type));
+  return CastTo(node.Tensor("self"), ComputeType(node.result_type().data_type));
 }
 
 // `dim` of an op that takes one dimension, a list, or none for all.
@@ -51,7 +51,7 @@ LowerNode Reduced(Combiner combiner) {
 
 LowerNode Quantified(Combiner combiner) {
   return [combiner](NodeLowering& node) {
-    return DefineReduction(node, CastTo(*node.FindTensor("self"), DataType::kBool), combiner);
+    return DefineReduction(node, CastTo(node.Tensor("self"), DataType::kBool), combiner);
   };
 }
 
@@ -68,27 +68,26 @@ bool LowerMean(NodeLowering& node) {
 LowerNode Extremum(Combiner value, Combiner with_index, Operator pairwise) {
   return [=](NodeLowering& node) {
     if (node.IsTensor("other")) {
-      node.Define(MapElements({*node.FindTensor("self"), *node.FindTensor("other")},
-                              [=](const Operands& x) {
-                                return Apply(pairwise, {x[0], x[1]});
-                              }));
+      node.Define(MapElements({node.Tensor("self"), node.Tensor("other")}, [=](const Operands& x) {
+        return Apply(pairwise, {x[0], x[1]});
+      }));
       return true;
     }
-    const Elements body = *node.FindTensor("self");
+    const Elements body = node.Tensor("self");
     if (node.result_count() == 1) return DefineReduction(node, body, value);
     if (body.rank() == 0) return false;
     node.Reduce(body, {.combiner = with_index,
                        .dims = {NodeLowering::Dimension(node.Int("dim", 0), body.rank())},
                        .keep = node.Bool("keepdim", false),
-                       .name = node.node().results[0],
-                       .second = node.node().results[1]});
+                       .name = node.node().results.at(0),
+                       .second = node.node().results.at(1)});
     return true;
   };
 }
 
 LowerNode Argument(Combiner combiner) {
   return [combiner](NodeLowering& node) {
-    const Elements body = *node.FindTensor("self");
+    const Elements body = node.Tensor("self");
     if (body.rank() == 0) return false;
     node.Reduce(body, {.combiner = combiner,
                        .dims = ReducedDimensions(node, body.rank()),

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/loops/scalar.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -16,6 +18,12 @@ bool IsLiteralOf(const ScalarPtr& node, double value) {
   if (!node->is_literal()) return false;
   return IsFloating(node->type) ? node->literal == value
                                 : static_cast<double>(node->integer) == value;
+}
+
+// The nearest integer towards zero; 0 for NaN.
+int64_t ToInteger(double value) {
+  constexpr double kBound = 9223372036854774784.0;  // the largest double below 2^63
+  return std::isnan(value) ? 0 : static_cast<int64_t>(std::clamp(value, -kBound, kBound));
 }
 
 ScalarPtr IntegerLiteral(int64_t value, DataType type) {
@@ -51,19 +59,25 @@ int64_t FloorDivide(int64_t a, int64_t b) {
   return (a % b != 0 && (a < 0) != (b < 0)) ? quotient - 1 : quotient;
 }
 
+bool HasQuotient(int64_t a, int64_t b) {
+  return b != 0 && (b != -1 || a != std::numeric_limits<int64_t>::min());
+}
+
+// Absent where there is no result or it does not fit.
 std::optional<int64_t> FoldInteger(Operator op, int64_t a, int64_t b) {
+  int64_t result = 0;
   switch (op) {
     case Operator::kAdd:
-      return a + b;
+      return __builtin_add_overflow(a, b, &result) ? std::nullopt : std::optional(result);
     case Operator::kSub:
-      return a - b;
+      return __builtin_sub_overflow(a, b, &result) ? std::nullopt : std::optional(result);
     case Operator::kMul:
-      return a * b;
+      return __builtin_mul_overflow(a, b, &result) ? std::nullopt : std::optional(result);
     case Operator::kFloorDiv:
-      if (b != 0) return FloorDivide(a, b);
+      if (HasQuotient(a, b)) return FloorDivide(a, b);
       return std::nullopt;
     case Operator::kMod:
-      if (b != 0) return a - FloorDivide(a, b) * b;
+      if (HasQuotient(a, b)) return a - FloorDivide(a, b) * b;
       return std::nullopt;
     case Operator::kMin:
       return a < b ? a : b;
@@ -197,8 +211,7 @@ void CollectReads(const ScalarPtr& root, std::unordered_set<const Scalar*>& seen
 
 ScalarPtr Literal(double value, DataType type) {
   if (!IsFloating(type)) {
-    const int64_t integer = type == DataType::kBool ? value != 0 : static_cast<int64_t>(value);
-    return IntegerLiteral(integer, type);
+    return IntegerLiteral(type == DataType::kBool ? value != 0 : ToInteger(value), type);
   }
   auto node = std::make_shared<Scalar>();
   node->kind = Scalar::Kind::kLiteral;
@@ -240,8 +253,10 @@ ScalarPtr Apply(Operator op, std::vector<ScalarPtr> operands) {
   }
   if (op == Operator::kNeg && operands[0]->is_literal()) {
     const Scalar& value = *operands[0];
-    return IsFloating(value.type) ? Literal(-value.literal, value.type)
-                                  : IntegerLiteral(-value.integer, value.type);
+    if (IsFloating(value.type)) return Literal(-value.literal, value.type);
+    if (const auto negated = FoldInteger(Operator::kSub, 0, value.integer)) {
+      return IntegerLiteral(*negated, value.type);
+    }
   }
   if (op == Operator::kSelect && operands[0]->is_literal()) {
     return operands[0]->integer != 0 ? operands[1] : operands[2];
@@ -319,7 +334,7 @@ ScalarPtr SubstituteAxes(const ScalarPtr& root, const std::vector<ScalarPtr>& ax
       root,
       [&axes](const ScalarPtr& node) -> ScalarPtr {
         if (node->kind != Scalar::Kind::kAxis) return nullptr;
-        return axes[static_cast<size_t>(node->axis)];
+        return axes.at(static_cast<size_t>(node->axis));
       },
       memo);
 }

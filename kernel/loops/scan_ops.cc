@@ -7,7 +7,7 @@ namespace {
 LowerNode Cumulative(Combiner combiner) {
   return [combiner](NodeLowering& node) {
     const DataType type = ComputeType(node.result_type().data_type);
-    const Elements self = CastTo(*node.FindTensor("self"), type);
+    const Elements self = CastTo(node.Tensor("self"), type);
     if (self.rank() == 0) return false;
     const int dim = NodeLowering::Dimension(node.Int("dim", 0), self.rank());
     const bool is_result = type == node.result_type().data_type;

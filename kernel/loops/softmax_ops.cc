@@ -9,7 +9,7 @@ using Operator = Scalar::Operator;
 using Operands = std::vector<ScalarPtr>;
 
 Elements Accumulated(const NodeLowering& node) {
-  return CastTo(*node.FindTensor("self"), ComputeType(node.result_type().data_type));
+  return CastTo(node.Tensor("self"), ComputeType(node.result_type().data_type));
 }
 
 LowerNode Softmax(const std::function<Elements(NodeLowering&, const Elements&, int)>& body) {

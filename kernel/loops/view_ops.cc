@@ -18,22 +18,12 @@ void DefineView(NodeLowering& node, const Elements& source, size_t index,
 }
 
 bool LowerReshape(NodeLowering& node) {
-  node.DefineMovement(Reshape(*node.FindTensor("self"), node.result_type().shape));
+  node.DefineMovement(Reshape(node.Tensor("self"), node.result_type().shape));
   return true;
 }
 
 bool LowerExpand(NodeLowering& node) {
-  node.DefineMovement(BroadcastTo(*node.FindTensor("self"), node.result_type().shape));
-  return true;
-}
-
-// Result dimension i is source dimension order[i].
-bool Permute(NodeLowering& node, const std::vector<int>& order) {
-  DefineView(node, *node.FindTensor("self"), 0, [&order](const Indices& indices) {
-    Indices source(indices.size());
-    for (size_t i = 0; i < order.size(); ++i) source[static_cast<size_t>(order[i])] = indices[i];
-    return source;
-  });
+  node.DefineMovement(BroadcastTo(node.Tensor("self"), node.result_type().shape));
   return true;
 }
 
@@ -43,8 +33,22 @@ std::vector<int> Identity(int rank) {
   return order;
 }
 
+// Result dimension i is source dimension order[i].
+bool Permute(NodeLowering& node, const std::vector<int>& order) {
+  std::vector<int> dims = order;
+  std::sort(dims.begin(), dims.end());
+  Require(dims == Identity(node.Tensor("self").rank()));
+  DefineView(node, node.Tensor("self"), 0, [&order](const Indices& indices) {
+    Indices source(indices.size());
+    for (size_t i = 0; i < order.size(); ++i)
+      source.at(static_cast<size_t>(order.at(i))) = indices.at(i);
+    return source;
+  });
+  return true;
+}
+
 bool LowerPermute(NodeLowering& node) {
-  const int rank = node.FindTensor("self")->rank();
+  const int rank = node.Tensor("self").rank();
   const std::vector<int64_t> dims = node.FindInts("dims").value_or(std::vector<int64_t>{});
   std::vector<int> order;
   for (const int64_t dim : dims) {
@@ -54,11 +58,11 @@ bool LowerPermute(NodeLowering& node) {
 }
 
 bool SwapDimensions(NodeLowering& node, int64_t a, int64_t b) {
-  const int rank = node.FindTensor("self")->rank();
+  const int rank = node.Tensor("self").rank();
   std::vector<int> order = Identity(rank);
   if (rank >= 2) {
-    std::swap(order[static_cast<size_t>(NodeLowering::Dimension(a, rank))],
-              order[static_cast<size_t>(NodeLowering::Dimension(b, rank))]);
+    std::swap(order.at(static_cast<size_t>(NodeLowering::Dimension(a, rank))),
+              order.at(static_cast<size_t>(NodeLowering::Dimension(b, rank))));
   }
   return Permute(node, order);
 }
@@ -68,7 +72,7 @@ void DefineStrided(NodeLowering& node, const Elements& source, size_t index, int
                    int64_t step) {
   DefineView(node, source, index, [=](const Indices& indices) {
     Indices moved = indices;
-    ScalarPtr& along = moved[static_cast<size_t>(dim)];
+    ScalarPtr& along = moved.at(static_cast<size_t>(dim));
     along = Add(Mul(along, Index(step)), Index(first));
     return moved;
   });
@@ -79,20 +83,20 @@ int64_t ClampIndex(int64_t index, int64_t extent) {
 }
 
 bool LowerSlice(NodeLowering& node) {
-  const Elements self = *node.FindTensor("self");
+  const Elements self = node.Tensor("self");
   const int dim = NodeLowering::Dimension(node.Int("dim", 0), self.rank());
-  const int64_t extent = self.type.shape[static_cast<size_t>(dim)];
+  const int64_t extent = self.type.shape.at(static_cast<size_t>(dim));
   DefineStrided(node, self, 0, dim, ClampIndex(node.Int("start", 0), extent), node.Int("step", 1));
   return true;
 }
 
 bool LowerNarrow(NodeLowering& node) {
-  const Elements self = *node.FindTensor("self");
+  const Elements self = node.Tensor("self");
   const int dim = NodeLowering::Dimension(node.Int("dim", 0), self.rank());
   const auto start = node.FindInt("start");
   if (!start) return false;
-  DefineStrided(node, self, 0, dim, ClampIndex(*start, self.type.shape[static_cast<size_t>(dim)]),
-                1);
+  DefineStrided(node, self, 0, dim,
+                ClampIndex(*start, self.type.shape.at(static_cast<size_t>(dim))), 1);
   return true;
 }
 
@@ -101,22 +105,23 @@ void DefineSelected(NodeLowering& node, const Elements& source, size_t index, in
                     int64_t position) {
   DefineView(node, source, index, [=](const Indices& indices) {
     Indices moved = indices;
+    Require(dim <= static_cast<int>(moved.size()));
     moved.insert(moved.begin() + dim, Index(position));
     return moved;
   });
 }
 
 bool LowerSelect(NodeLowering& node) {
-  const Elements self = *node.FindTensor("self");
+  const Elements self = node.Tensor("self");
   const int dim = NodeLowering::Dimension(node.Int("dim", 0), self.rank());
   const int64_t index = node.Int("index", 0);
-  const int64_t extent = self.type.shape[static_cast<size_t>(dim)];
+  const int64_t extent = self.type.shape.at(static_cast<size_t>(dim));
   DefineSelected(node, self, 0, dim, index < 0 ? index + extent : index);
   return true;
 }
 
 bool LowerUnbind(NodeLowering& node) {
-  const Elements self = *node.FindTensor("self");
+  const Elements self = node.Tensor("self");
   const int dim = NodeLowering::Dimension(node.Int("dim", 0), self.rank());
   for (size_t i = 0; i < node.result_count(); ++i) {
     DefineSelected(node, self, i, dim, static_cast<int64_t>(i));
@@ -126,32 +131,32 @@ bool LowerUnbind(NodeLowering& node) {
 
 // split, chunk and their kin: the results' own extents say where each begins.
 bool LowerSplit(NodeLowering& node) {
-  const Elements self = *node.FindTensor("self");
+  const Elements self = node.Tensor("self");
   const int dim = NodeLowering::Dimension(node.Int("dim", 0), self.rank());
   int64_t first = 0;
   for (size_t i = 0; i < node.result_count(); ++i) {
     DefineStrided(node, self, i, dim, first, 1);
-    first += node.result_type(i).shape[static_cast<size_t>(dim)];
+    first += node.result_type(i).shape.at(static_cast<size_t>(dim));
   }
   return true;
 }
 
 // The diagonal of a matrix, or the matrix with a vector on its diagonal.
 bool LowerDiag(NodeLowering& node) {
-  const Elements self = *node.FindTensor("self");
+  const Elements self = node.Tensor("self");
   const int64_t diagonal = node.Int("diagonal", 0);
   const int64_t down = diagonal < 0 ? -diagonal : 0;
   const int64_t right = diagonal > 0 ? diagonal : 0;
   if (self.rank() == 2) {
     DefineView(node, self, 0, [=](const Indices& indices) {
-      return Indices{Add(indices[0], Index(down)), Add(indices[0], Index(right))};
+      return Indices{Add(indices.at(0), Index(down)), Add(indices.at(0), Index(right))};
     });
     return true;
   }
   const DataType type = self.type.data_type;
   node.DefineMovement({node.result_type(), [=](const Indices& indices) {
-                         const ScalarPtr row = Sub(indices[0], Index(down));
-                         const ScalarPtr column = Sub(indices[1], Index(right));
+                         const ScalarPtr row = Sub(indices.at(0), Index(down));
+                         const ScalarPtr column = Sub(indices.at(1), Index(right));
                          const ScalarPtr is_diagonal =
                              And(Apply(Scalar::Operator::kEqual, {row, column}),
                                  LessEqual(Index(0), row));
@@ -161,7 +166,7 @@ bool LowerDiag(NodeLowering& node) {
 }
 
 bool LowerDiagonal(NodeLowering& node) {
-  const Elements self = *node.FindTensor("self");
+  const Elements self = node.Tensor("self");
   const auto dim1 = static_cast<size_t>(NodeLowering::Dimension(node.Int("dim1", 0), self.rank()));
   const auto dim2 = static_cast<size_t>(NodeLowering::Dimension(node.Int("dim2", 1), self.rank()));
   const int64_t offset = node.Int("offset", 0);
@@ -169,10 +174,10 @@ bool LowerDiagonal(NodeLowering& node) {
     Indices source(static_cast<size_t>(self.rank()));
     size_t next = 0;
     for (size_t dim = 0; dim < source.size(); ++dim) {
-      if (dim != dim1 && dim != dim2) source[dim] = indices[next++];
+      if (dim != dim1 && dim != dim2) source.at(dim) = indices.at(next++);
     }
-    source[dim1] = Add(indices.back(), Index(offset < 0 ? -offset : 0));
-    source[dim2] = Add(indices.back(), Index(offset > 0 ? offset : 0));
+    source.at(dim1) = Add(indices.at(next), Index(offset < 0 ? -offset : 0));
+    source.at(dim2) = Add(indices.at(next), Index(offset > 0 ? offset : 0));
     return source;
   });
   return true;
@@ -182,7 +187,7 @@ bool LowerBroadcastTensors(NodeLowering& node) {
   const std::vector<Elements> tensors = node.Tensors("tensors");
   if (tensors.size() != node.result_count()) return false;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    node.DefineMovement(BroadcastTo(tensors[i], node.result_type(i).shape), i);
+    node.DefineMovement(BroadcastTo(tensors.at(i), node.result_type(i).shape), i);
   }
   return true;
 }
@@ -205,7 +210,7 @@ void AddViewOps(OpTable& table) {
   };
   table["t"] = [](NodeLowering& node) { return SwapDimensions(node, 0, 1); };
   table["numpy_T"] = [](NodeLowering& node) {
-    std::vector<int> order = Identity(node.FindTensor("self")->rank());
+    std::vector<int> order = Identity(node.Tensor("self").rank());
     std::reverse(order.begin(), order.end());
     return Permute(node, order);
   };

@@ -27,6 +27,14 @@ Window WindowOf(const NodeLowering& node, size_t dims) {
   if (stride && !stride->empty()) window.stride = node.Ints("stride", dims, 1);
   window.padding = node.Ints("padding", dims, 0);
   window.dilation = node.Ints("dilation", dims, 1);
+  // Far above any model's; sums of products with an extent stay within 64 bits.
+  constexpr int64_t kMaxAttribute = int64_t{1} << 20;
+  for (size_t d = 0; d < dims; ++d) {
+    Require(window.kernel.at(d) >= 1 && window.kernel.at(d) <= kMaxAttribute);
+    Require(window.stride.at(d) >= 1 && window.stride.at(d) <= kMaxAttribute);
+    Require(window.dilation.at(d) >= 1 && window.dilation.at(d) <= kMaxAttribute);
+    Require(window.padding.at(d) >= 0 && window.padding.at(d) <= kMaxAttribute);
+  }
   return window;
 }
 
@@ -41,16 +49,16 @@ Position PositionIn(const Window& window, const Elements& input,
                     const std::vector<int64_t>& output_shape, const std::vector<ScalarPtr>& axes) {
   const size_t rank = output_shape.size();
   const size_t first = rank - window.dims();
-  Position position{{axes.begin(), axes.begin() + static_cast<int64_t>(first)},
-                    Literal(1, DataType::kBool)};
+  Require(rank >= window.dims() && input.type.shape.size() == rank);
+  Position position{Part(axes, 0, static_cast<int64_t>(first)), Literal(1, DataType::kBool)};
   for (size_t d = 0; d < window.dims(); ++d) {
-    const ScalarPtr index = Sub(Add(Mul(axes[first + d], Index(window.stride[d])),
-                                    Mul(axes[rank + d], Index(window.dilation[d]))),
-                                Index(window.padding[d]));
-    const int64_t extent = input.type.shape[first + d];
-    const int64_t last = (output_shape[first + d] - 1) * window.stride[d] +
-                         (window.kernel[d] - 1) * window.dilation[d] - window.padding[d];
-    if (window.padding[d] > 0) {
+    const ScalarPtr index = Sub(Add(Mul(axes.at(first + d), Index(window.stride.at(d))),
+                                    Mul(axes.at(rank + d), Index(window.dilation.at(d)))),
+                                Index(window.padding.at(d)));
+    const int64_t extent = input.type.shape.at(first + d);
+    const int64_t last = (output_shape.at(first + d) - 1) * window.stride.at(d) +
+                         (window.kernel.at(d) - 1) * window.dilation.at(d) - window.padding.at(d);
+    if (window.padding.at(d) > 0) {
       position.is_inside = And(position.is_inside, LessEqual(Index(0), index));
     }
     if (last >= extent) {
@@ -70,20 +78,20 @@ ScalarPtr InputOffset(const Window& window, const Elements& input,
   int64_t inner = 1;
   for (const int64_t extent : window.kernel) inner *= extent;
   for (size_t d = 0; d < window.dims(); ++d) {
-    inner /= window.kernel[d];
+    inner /= window.kernel.at(d);
     ScalarPtr tap = FloorDiv(chosen, inner);
-    if (d > 0) tap = Mod(tap, window.kernel[d]);
-    const ScalarPtr index =
-        Sub(Add(Mul(axes[first + d], Index(window.stride[d])), Mul(tap, Index(window.dilation[d]))),
-            Index(window.padding[d]));
-    offset = Add(Mul(offset, Index(input.type.shape[first + d])), index);
+    if (d > 0) tap = Mod(tap, window.kernel.at(d));
+    const ScalarPtr index = Sub(Add(Mul(axes.at(first + d), Index(window.stride.at(d))),
+                                    Mul(tap, Index(window.dilation.at(d)))),
+                                Index(window.padding.at(d)));
+    offset = Add(Mul(offset, Index(input.type.shape.at(first + d))), index);
   }
   return offset;
 }
 
 LowerNode MaxPool(size_t dims) {
   return [dims](NodeLowering& node) {
-    const Elements input = *node.FindTensor("self");
+    const Elements input = node.Tensor("self");
     const Window window = WindowOf(node, dims);
     const TensorType& type = node.result_type();
     if (!IsFloating(type.data_type)) return false;
@@ -117,17 +125,19 @@ ScalarPtr AverageDivisor(const Window& window, const Elements& input, bool count
   const size_t first = axes.size() - window.dims();
   ScalarPtr count = Index(1);
   for (size_t d = 0; d < window.dims(); ++d) {
-    const int64_t low = counts_padding ? -window.padding[d] : 0;
-    const int64_t high = input.type.shape[first + d] + (counts_padding ? window.padding[d] : 0);
-    const int64_t last_end =
-        (output_shape[first + d] - 1) * window.stride[d] - window.padding[d] + window.kernel[d];
-    if (-window.padding[d] >= low && last_end <= high) {
-      count = Mul(count, Index(window.kernel[d]));
+    const int64_t low = counts_padding ? -window.padding.at(d) : 0;
+    const int64_t high =
+        input.type.shape.at(first + d) + (counts_padding ? window.padding.at(d) : 0);
+    const int64_t last_end = (output_shape.at(first + d) - 1) * window.stride.at(d) -
+                             window.padding.at(d) + window.kernel.at(d);
+    if (-window.padding.at(d) >= low && last_end <= high) {
+      count = Mul(count, Index(window.kernel.at(d)));
       continue;
     }
     const ScalarPtr begin =
-        Sub(Mul(axes[first + d], Index(window.stride[d])), Index(window.padding[d]));
-    const ScalarPtr end = Apply(Operator::kMin, {Add(begin, Index(window.kernel[d])), Index(high)});
+        Sub(Mul(axes.at(first + d), Index(window.stride.at(d))), Index(window.padding.at(d)));
+    const ScalarPtr end =
+        Apply(Operator::kMin, {Add(begin, Index(window.kernel.at(d))), Index(high)});
     count = Mul(count, Sub(end, Apply(Operator::kMax, {begin, Index(low)})));
   }
   return count;
@@ -136,7 +146,7 @@ ScalarPtr AverageDivisor(const Window& window, const Elements& input, bool count
 LowerNode AveragePool(size_t dims) {
   return [dims](NodeLowering& node) {
     const TensorType type{ComputeType(node.result_type().data_type), node.result_type().shape};
-    const Elements input = CastTo(*node.FindTensor("self"), type.data_type);
+    const Elements input = CastTo(node.Tensor("self"), type.data_type);
     const Window window = WindowOf(node, dims);
     const Elements total = node.ReduceWindow(
         type, window.kernel,
@@ -170,6 +180,8 @@ ScalarPtr AdaptiveEnd(const ScalarPtr& o, int64_t in, int64_t out) {
 }
 
 int64_t LargestAdaptiveWindow(int64_t in, int64_t out) {
+  // Bounds the loop; far above any model's.
+  Require(in >= 1 && out >= 1 && out <= int64_t{1} << 16);
   int64_t largest = 0;
   for (int64_t o = 0; o < out; ++o) {
     const int64_t begin = o * in / out;
@@ -187,10 +199,10 @@ ScalarPtr AdaptiveOffset(const Elements& input, const std::vector<int64_t>& wind
   int64_t inner = 1;
   for (const int64_t extent : window) inner *= extent;
   for (size_t d = 0; d < window.size(); ++d) {
-    inner /= window[d];
+    inner /= window.at(d);
     ScalarPtr tap = FloorDiv(chosen, inner);
-    if (d > 0) tap = Mod(tap, window[d]);
-    offset = Add(Mul(offset, Index(input.type.shape[first + d])), Add(begin[d], tap));
+    if (d > 0) tap = Mod(tap, window.at(d));
+    offset = Add(Mul(offset, Index(input.type.shape.at(first + d))), Add(begin.at(d), tap));
   }
   return offset;
 }
@@ -198,24 +210,25 @@ ScalarPtr AdaptiveOffset(const Elements& input, const std::vector<int64_t>& wind
 LowerNode AdaptivePool(size_t dims, bool is_average) {
   return [=](NodeLowering& node) {
     const TensorType type{ComputeType(node.result_type().data_type), node.result_type().shape};
-    const Elements input = CastTo(*node.FindTensor("self"), type.data_type);
+    const Elements input = CastTo(node.Tensor("self"), type.data_type);
     const size_t rank = type.shape.size();
+    Require(rank >= dims && input.type.shape.size() == rank);
     const size_t first = rank - dims;
     std::vector<int64_t> window;
     for (size_t d = first; d < rank; ++d) {
-      window.push_back(LargestAdaptiveWindow(input.type.shape[d], type.shape[d]));
+      window.push_back(LargestAdaptiveWindow(input.type.shape.at(d), type.shape.at(d)));
     }
     const double neutral = is_average ? 0 : -std::numeric_limits<double>::infinity();
     const auto body = [&](const std::vector<ScalarPtr>& axes) {
-      std::vector<ScalarPtr> indices(axes.begin(), axes.begin() + static_cast<int64_t>(rank));
+      std::vector<ScalarPtr> indices = Part(axes, 0, static_cast<int64_t>(rank));
       ScalarPtr is_inside = Literal(1, DataType::kBool);
       for (size_t d = 0; d < dims; ++d) {
-        const int64_t in = input.type.shape[first + d];
-        const int64_t out = type.shape[first + d];
-        const ScalarPtr& o = axes[first + d];
-        indices[first + d] = Add(AdaptiveBegin(o, in, out), axes[rank + d]);
+        const int64_t in = input.type.shape.at(first + d);
+        const int64_t out = type.shape.at(first + d);
+        const ScalarPtr& o = axes.at(first + d);
+        indices.at(first + d) = Add(AdaptiveBegin(o, in, out), axes.at(rank + d));
         if (in % out != 0) {
-          is_inside = And(is_inside, Less(indices[first + d], AdaptiveEnd(o, in, out)));
+          is_inside = And(is_inside, Less(indices.at(first + d), AdaptiveEnd(o, in, out)));
         }
       }
       return Select(is_inside, input.at(indices), Literal(neutral, type.data_type));
@@ -233,25 +246,26 @@ LowerNode AdaptivePool(size_t dims, bool is_average) {
                    if (!is_average) return reduced.at(axes);
                    ScalarPtr count = Index(1);
                    for (size_t d = first; d < rank; ++d) {
-                     const int64_t in = input.type.shape[d];
-                     const int64_t out = type.shape[d];
+                     const int64_t in = input.type.shape.at(d);
+                     const int64_t out = type.shape.at(d);
                      count = Mul(count, in % out == 0 ? Index(in / out)
-                                                      : Sub(AdaptiveEnd(axes[d], in, out),
-                                                            AdaptiveBegin(axes[d], in, out)));
+                                                      : Sub(AdaptiveEnd(axes.at(d), in, out),
+                                                            AdaptiveBegin(axes.at(d), in, out)));
                    }
                    return Div(reduced.at(axes), Cast(count, type.data_type));
                  }});
     if (!has_index) return true;
     const Elements taps = node.Value(chosen);
-    node.Define({node.result_type(1),
-                 [&](const std::vector<ScalarPtr>& axes) {
-                   std::vector<ScalarPtr> begin;
-                   for (size_t d = first; d < rank; ++d) {
-                     begin.push_back(AdaptiveBegin(axes[d], input.type.shape[d], type.shape[d]));
-                   }
-                   return AdaptiveOffset(input, window, begin, taps.at(axes));
-                 }},
-                1);
+    node.Define(
+        {node.result_type(1),
+         [&](const std::vector<ScalarPtr>& axes) {
+           std::vector<ScalarPtr> begin;
+           for (size_t d = first; d < rank; ++d) {
+             begin.push_back(AdaptiveBegin(axes.at(d), input.type.shape.at(d), type.shape.at(d)));
+           }
+           return AdaptiveOffset(input, window, begin, taps.at(axes));
+         }},
+        1);
     return true;
   };
 }
