@@ -16,12 +16,26 @@ _HANDLE_BYTES = 64
 _BLOCK_BYTES = 2 * 1024 * 1024
 
 
+# The Allocation that was given up last. Allocating and freeing gigabytes takes
+# milliseconds, and the next one mostly has the same size.
+_spare = None
+
+
 class Allocation:
-    """Device memory of its own, so that its handle opens nothing else."""
+    """Device memory of its own, so that its handle opens nothing else.
+
+    Its content is arbitrary: what another Allocation was used for, and no more.
+    """
 
     def __init__(self, size, device):
+        global _spare
         self._device = device
-        size = -(-size // _BLOCK_BYTES) * _BLOCK_BYTES
+        self._size = -(-size // _BLOCK_BYTES) * _BLOCK_BYTES
+        if _spare is not None and (_spare._size, _spare._device) == (self._size, device):
+            self.pointer, _spare = _spare.pointer, None
+            return
+        free_spare()
+        size = self._size
         _select(device)
         try:
             self.pointer = int(_check(runtime.cudaMalloc(size)))
@@ -36,11 +50,24 @@ class Allocation:
         handle = _check(runtime.cudaIpcGetMemHandle(self.pointer))
         return ctypes.string_at(handle.getPtr(), _HANDLE_BYTES)
 
-    def free(self):
-        if self.pointer:
-            _select(self._device)
-            pointer, self.pointer = self.pointer, 0
-            _check(runtime.cudaFree(pointer))
+    def keep_for_next(self):
+        """Gives the memory up, to the next Allocation if that has the same size."""
+        global _spare
+        free_spare()
+        _spare = self
+
+    def _free(self):
+        _select(self._device)
+        pointer, self.pointer = self.pointer, 0
+        _check(runtime.cudaFree(pointer))
+
+
+def free_spare():
+    """Frees what the last Allocation that was given up has left."""
+    global _spare
+    if _spare is not None:
+        freed, _spare = _spare, None
+        freed._free()
 
 
 def open_handle(handle, device):
@@ -92,5 +119,6 @@ def _check(answer):
     code, *values = answer
     if code != runtime.cudaError_t.cudaSuccess:
         runtime.cudaGetLastError()
-        raise RuntimeError(f"CUDA runtime call failed: {code.name}")
+        _, text = runtime.cudaGetErrorString(code)
+        raise RuntimeError(f"CUDA runtime call failed: {text.decode()} ({code.name})")
     return values[0] if values else None

@@ -18,10 +18,14 @@ class Dropped(Exception):
 class Judge:
     """Computes expectations of one problem on one device."""
 
-    def __init__(self, execution, workloads, device, draws_random):
+    def __init__(self, execution, workloads, device, draws_random, is_default_strict):
         self.execution = execution
         self.workloads = workloads
         self.device = device
+        # Whether PyTorch's defaults compute the model as strict FP32 does.
+        self.is_default_strict = is_default_strict
+        # Called with the bytes that a run needs and that are not free.
+        self.make_room = lambda need: None
         # A dropout mask drawn for fp64 is another one: compare like with like.
         self.draws_random = draws_random
         # Outputs whose public values are all finite; None before those are known.
@@ -52,6 +56,8 @@ class Judge:
         """Outputs of fp64, rounded to what is compared; None where it is not possible."""
         inputs = self.workloads.draw(key)
         need = 6 * total_bytes(inputs) + 4 * total_bytes(strict)
+        if not self.draws_random and need > free_bytes(self.device):
+            self.make_room(need)
         if self.draws_random or need > free_bytes(self.device):
             return None
         try:
@@ -112,8 +118,7 @@ class Expectation:
         self._own = {}
         self._reordered = ()
         self._eager = None
-        # On a CPU the default is strict FP32 already.
-        if judge.device.type == "cpu" and key.is_unchanged:
+        if judge.is_default_strict and key.is_unchanged:
             self._eager = strict
         # What stands for the truth: `fp64`, `strict` or `equal`.
         if not any(dtype.is_floating_point for dtype in self._dtypes):

@@ -9,28 +9,35 @@ import torch
 
 from . import cost, share, workload
 from .baseline import Baselines
-from .compare import are_allclose, error, errors, is_near
+from .compare import error, errors, is_allclose, is_near
 from .deadline import deadline, parse_duration
 from .distribution import DISTRIBUTIONS
 from .execution import Execution, state_tensor
 from .expectation import Dropped, Judge
 from .failure import ProblemFailure
 from .flaws import FlawFinder, distribution_keys
+from .memory_budget import MemoryBudget
 from .oracle import PRECISIONS, kernelbench_tolerance
 from .peril import Peril
 from .prepared import PreparedWorkloads
 from .probes import needed_tolerances
 from .problem import ProblemFile
 from .tensor_type import data_type
-from .trace import draws_random, trace
+from .trace import draws_random, may_use_tf32, trace
 
 _DEFAULT_PRECISION = "PRECISION_KERNELBENCH"
 # Workload whose outputs are replayed against the public one.
 _REPLAYED = workload.Key(1)
 # Root mean square error that outputs near as a whole may have.
 _NEAR_RATIO = 0.25
-# Part of the free memory that outputs kept for a repeated comparison may take.
+# Part of the memory that outputs kept for a repeated comparison may take.
 _REPEAT_RATIO = 0.1
+# What the runner has of the inputs of a workload: those that it executes on, two kept
+# sets, a fresh one, and intermediate results as large; and of the outputs: its own,
+# the shared ones and intermediate results.
+_RUNNER_INPUTS, _RUNNER_OUTPUTS = 5, 3
+# What is drawn and run here in passing, the outputs of the last comparison included.
+_PASSING_INPUTS, _PASSING_OUTPUTS = 1, 2
 
 
 class LoadedProblem:
@@ -52,14 +59,21 @@ class LoadedProblem:
             self._problem, self._model, self._graph, self._seed, self._device
         )
         self._judge = Judge(
-            self._execution, self._workloads, self._device, draws_random(self._graph)
+            self._execution,
+            self._workloads,
+            self._device,
+            draws_random(self._graph),
+            is_default_strict=self._device.type == "cpu" or not may_use_tf32(self._graph),
         )
-        self._prepared = PreparedWorkloads(self._judge, self._publish_inputs)
+        self._budget = self._make_budget()
+        self._prepared = PreparedWorkloads(self._judge, self._publish_inputs, self._budget)
         self._baselines = Baselines(self._execution, self._device)
         # Parameters, buffers and constants: the same for every workload.
         self._state = None
-        # Outputs of the last comparison that may be repeated.
+        # Handle and outputs of the last comparison, if it may be repeated. The memory
+        # of the outputs stays for those of the next one.
         self._compared_last = None
+        self._compared_outputs = None
 
     def _trace(self, path, randomize_identity):
         """Imports the file, builds the model, draws the public inputs, makes the graph."""
@@ -75,12 +89,27 @@ class LoadedProblem:
         need = sum(cost.type_bytes(value["type"]) for value in values)
         self._check_memory(need, "inputs, parameters and outputs")
 
+    def _make_budget(self):
+        def size(values):
+            return sum(cost.type_bytes(value["type"]) for value in values)
+
+        def is_input(entry):
+            return entry["kind"] == "KIND_USER_INPUT"
+
+        inputs = size(filter(is_input, self._graph["inputs"]))
+        state = size(self._graph["inputs"]) - inputs
+        outputs = size(self._graph["outputs"])
+        passing = _PASSING_INPUTS * inputs + _PASSING_OUTPUTS * outputs
+        runner = _RUNNER_INPUTS * inputs + _RUNNER_OUTPUTS * outputs + 2 * state
+        return MemoryBudget(self._device, runner + passing, passing)
+
     def release(self):
         """Frees what is shared with other processes."""
         self._prepared.release()
         if self._state is not None:
             self._state.release()
             self._state = None
+        share.return_spare_memory(self._device)
 
     def inspect(self):
         """Runs the reference in every arithmetic; returns mtmc.v1.Inspection."""
@@ -284,7 +313,7 @@ class LoadedProblem:
             "isCorrect": is_correct,
             "errors": reports,
             "satisfied": satisfied,
-            "kernelbenchAllclose": self._is_kernelbench_allclose(expectation, actual),
+            "kernelbenchAllclose": self._is_kernelbench_allclose(expectation, actual, distances),
             "message": "" if is_correct else _worst(reports),
         }
         if is_repeat:
@@ -307,17 +336,23 @@ class LoadedProblem:
                 needed[index] = 0.0
         return needed
 
-    def _is_kernelbench_allclose(self, expectation, actual):
+    def _is_kernelbench_allclose(self, expectation, actual, distances):
         if not expectation.key.is_unchanged:
             return True
-        pairs = list(zip(actual, expectation.eager()))[: self._execution.user_outputs]
+        judged = expectation.outputs()
         return all(
-            are_allclose([(y, eager)], kernelbench_tolerance(eager.dtype)) for y, eager in pairs
+            is_allclose(
+                actual[index],
+                eager,
+                kernelbench_tolerance(eager.dtype),
+                distances[index] if eager is judged[index] else None,
+            )
+            for index, eager in enumerate(expectation.eager()[: self._execution.user_outputs])
         )
 
     def _compare_repeat(self, expectation, actual, answer):
         """Whether two runs on the same inputs agree as well as strict FP32 does."""
-        handle, before = self._compared_last or (None, None)
+        handle, before = self._compared_last, self._compared_outputs
         if handle is None or self._prepared.find(handle).expectation is not expectation:
             return
         for index, distance in enumerate(errors(list(zip(actual, before)))):
@@ -335,9 +370,14 @@ class LoadedProblem:
         self._compared_last = None
         if entry.key.salt or not entry.key.is_unchanged:
             return
-        size = workload.total_bytes(actual)
-        if size < _REPEAT_RATIO * workload.free_bytes(self._device):
-            self._compared_last = entry.handle, [output.clone() for output in actual]
+        if self._compared_outputs is None:
+            whole = self._budget.whole(self._prepared.byte_count())
+            if workload.total_bytes(actual) >= _REPEAT_RATIO * whole:
+                return
+            self._compared_outputs = [torch.empty_like(output) for output in actual]
+        for copy, output in zip(self._compared_outputs, actual):
+            copy.copy_(output)
+        self._compared_last = entry.handle
 
     def _versions(self, oracle):
         versions = {

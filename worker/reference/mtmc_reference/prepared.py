@@ -2,19 +2,22 @@
 """Workloads that are ready to be compared with, and their shared inputs.
 
 An entry is found again by its key, and a candidate after the first costs neither
-draws nor runs nor copies. Entries that were used longest ago give their memory back
-when it gets short; what is asked of them later is computed again, because their
-seeds are known. The entry that was prepared last always stays.
+draws nor runs nor copies where memory is enough. Where it is not, entries give
+theirs back, and what is asked of them later is computed again, because their seeds
+are known:
+
+    - Every candidate asks for the same keys in the same order. So the entries that
+      were used last go first: they are the ones that are asked for again last.
+    - Shared inputs go before expectations: drawing them again takes a few passes over
+      memory, and a run of the model may take any time.
+    - The entry that was prepared last always stays.
 """
 
 import collections
 import itertools
 
-from . import workload
 from .expectation import Dropped
-
-# Part of the free memory that remembered workloads may take.
-_CACHE_RATIO = 0.25
+from .failure import ProblemFailure, is_out_of_memory
 
 
 class Entry:
@@ -31,7 +34,13 @@ class Entry:
         return size + (self.publication.byte_count if self.publication else 0)
 
     def release(self):
+        self.release_expectation()
+        self.release_publication()
+
+    def release_expectation(self):
         self.expectation = None
+
+    def release_publication(self):
         if self.publication is not None:
             self.publication.release()
             self.publication = None
@@ -40,12 +49,15 @@ class Entry:
 class PreparedWorkloads:
     """The workloads of one problem. A resource: `release` frees what is shared.
 
-    `publish` shares a list of inputs and returns a publication.
+    `publish` shares a list of inputs and returns a publication; `budget` is a
+    MemoryBudget.
     """
 
-    def __init__(self, judge, publish):
+    def __init__(self, judge, publish, budget):
         self._judge = judge
         self._publish = publish
+        self._budget = budget
+        judge.make_room = self._make_room
         self._by_key = collections.OrderedDict()
         self._by_handle = {}
         self._handles = itertools.count(1)
@@ -74,8 +86,7 @@ class PreparedWorkloads:
         if entry.expectation is None or entry.publication is None:
             self._complete(entry, is_published=True)
         elif not entry.publication.is_intact():
-            entry.publication.release()
-            entry.publication = None
+            entry.release_publication()
             self._complete(entry, is_published=True)
         return entry
 
@@ -105,6 +116,10 @@ class PreparedWorkloads:
             self._inputs = self._judge.workloads.draw_own(self.last.key)
         return self._inputs
 
+    def byte_count(self):
+        """Bytes that all entries keep."""
+        return sum(entry.byte_count() for entry in self._by_key.values())
+
     def drop(self, distribution, reason):
         """From now on, no candidate is judged on a distribution."""
         self._dropped[distribution] = reason
@@ -121,13 +136,32 @@ class PreparedWorkloads:
 
     def _complete(self, entry, is_published):
         """Draws the inputs of `entry`, and makes of them what it lacks."""
+        if not self._fits(entry, is_published):
+            self._give_back(entry, lambda: False)
+            self._make(entry, is_published)
+        kept = self.byte_count()
+        most = self._budget.most(kept)
+        self._give_back(entry, lambda: self.byte_count() <= most)
+
+    def _fits(self, entry, is_published):
+        """Whether `_make` had the memory it needs."""
+        try:
+            self._make(entry, is_published)
+        except (ProblemFailure, RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(getattr(error, "cause", None) or error):
+                raise
+            return False
+        return True
+
+    def _make(self, entry, is_published):
         inputs = self._judge.workloads.draw(entry.key)
         if entry.expectation is None:
             try:
                 entry.expectation = self._judge.expectation(entry.key, inputs)
             except Dropped as dropped:
                 if self._judge.workloads.soften(entry.key.distribution):
-                    self._complete(entry, is_published)
+                    del inputs
+                    self._make(entry, is_published)
                     return
                 self._dropped[entry.key] = str(dropped)
                 self._remove(entry)
@@ -135,11 +169,10 @@ class PreparedWorkloads:
         if is_published:
             if not entry.key.salt:
                 entry.expectation.hold_eager(inputs)
-            # The runner needs the memory that the runs have used.
-            workload.return_cached_memory()
             if entry.publication is None:
                 entry.publication = self._publish(inputs)
-        self._evict(entry)
+            del inputs
+            self._budget.return_memory()
 
     def _remove(self, entry):
         entry.release()
@@ -148,13 +181,20 @@ class PreparedWorkloads:
         if self.last is entry:
             self.last = None
 
-    def _evict(self, needed):
-        """Frees the entries that were used longest ago, `needed` and the last one never."""
-        kept = sum(entry.byte_count() for entry in self._by_key.values())
-        most = _CACHE_RATIO * (workload.free_bytes(self._judge.device) + kept)
-        for entry in list(self._by_key.values()):
-            if kept <= most:
+    def _make_room(self, need):
+        """Tries to have `need` bytes free for a run."""
+        self._give_back(self.last, lambda: self._budget.free_bytes() >= need)
+
+    def _give_back(self, needed, is_enough):
+        """Frees memory until `is_enough()`, that of `needed` and the last one never."""
+        others = [e for e in self._by_key.values() if e is not needed and e is not self.last]
+        # Nobody asks for those of a salt by their key again.
+        order = sorted(reversed(others), key=lambda entry: not entry.key.salt)
+        salted = [entry for entry in order if entry.key.salt]
+        parts = [Entry.release] * len(salted)
+        parts += [Entry.release_publication] * len(order)
+        parts += [Entry.release_expectation] * len(order)
+        for release, entry in zip(parts, salted + order + order):
+            if is_enough():
                 return
-            if entry is not needed and entry is not self.last:
-                kept -= entry.byte_count()
-                entry.release()
+            release(entry)

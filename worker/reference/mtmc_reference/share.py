@@ -64,11 +64,11 @@ class CudaPublication:
         self.byte_count = size
         self._memory = cuda_ipc.Allocation(size, device)
         whole = cuda_ipc.as_tensor(self._memory.pointer, size, device)
-        # Gaps between tensors count in the sum.
-        whole.zero_()
-        for (_, tensor), offset in zip(tensors, offsets):
+        for (_, tensor), offset, end in zip(tensors, offsets, [*offsets[1:], size]):
             content = _bytes_of(tensor.detach().contiguous())
             whole[offset : offset + content.numel()].copy_(content)
+            # What lies between tensors counts in the sum.
+            whole[offset + content.numel() : end].zero_()
         self._words = whole.view(torch.int64)
         # Waits for the copies, too.
         self._sum = self._words.sum().item()
@@ -84,7 +84,7 @@ class CudaPublication:
 
     def release(self):
         self._words = None
-        self._memory.free()
+        self._memory.keep_for_next()
 
 
 def publish(tensors, scratch, device):
@@ -92,6 +92,14 @@ def publish(tensors, scratch, device):
     if device.type == "cuda":
         return CudaPublication(device, tensors)
     return FilePublication(scratch, tensors)
+
+
+def return_spare_memory(device):
+    """Frees what released publications have left for the next ones."""
+    if device.type == "cuda":
+        from . import cuda_ipc
+
+        cuda_ipc.free_spare()
 
 
 @contextlib.contextmanager

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much memory the workloads of one problem may keep."""
+
+import torch
+
+from .workload import free_bytes, return_cached_memory
+
+# Part of the memory that may be kept. On a CPU it is also the host's.
+_KEPT_RATIOS = {"cuda": 0.5, "cpu": 0.25}
+# Part of the memory that stays free whatever else runs on the device.
+_FREE_RATIO = 0.05
+
+
+class MemoryBudget:
+    """The memory of one device.
+
+    `room` are the bytes that others need for one candidate: the runner, and what is
+    drawn and run here in passing, of which `passing` may stay with PyTorch's allocator.
+    """
+
+    def __init__(self, device, room, passing):
+        self._device = device
+        self._room = room
+        self._passing = passing
+        # What was free before anything was kept; a runner that comes later has its room.
+        self._whole = 0
+
+    def most(self, kept):
+        """Bytes that may be kept where `kept` are now."""
+        whole = self.whole(kept)
+        ratio = _KEPT_RATIOS[self._device.type]
+        spare = kept + self.free_bytes() - int(_FREE_RATIO * whole)
+        return max(0, min(whole - self._room, int(ratio * whole), spare))
+
+    def whole(self, kept):
+        """Bytes that were free when least was in use, what is `kept` now included."""
+        self._whole = max(self._whole, self.free_bytes() + kept)
+        return self._whole
+
+    def free_bytes(self):
+        """Bytes that a new allocation can use."""
+        return free_bytes(self._device)
+
+    def return_memory(self):
+        """Gives to other processes what PyTorch's allocator keeps beyond `passing`.
+
+        Not the rest: returning gigabytes and asking for them again takes longer than
+        reading them.
+        """
+        if self._device.type != "cuda":
+            return
+        reserved = torch.cuda.memory_reserved(self._device)
+        if reserved - torch.cuda.memory_allocated(self._device) > self._passing:
+            return_cached_memory()

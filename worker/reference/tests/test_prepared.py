@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is remembered between candidates when memory is short."""
+
+import collections
+
+import pytest
+import torch
+
+from mtmc_reference.expectation import Dropped
+from mtmc_reference.memory_budget import MemoryBudget
+from mtmc_reference.prepared import PreparedWorkloads
+from mtmc_reference.workload import Key
+
+_INPUT_BYTES, _OUTPUT_BYTES = 100, 100
+_KEYS = [Key(seed) for seed in range(3)] + [Key(3 + i, f"D{i}") for i in range(6)]
+
+
+class Expectation:
+    def byte_count(self):
+        return _OUTPUT_BYTES
+
+    def hold_eager(self, inputs):
+        pass
+
+
+class Publication:
+    byte_count = _INPUT_BYTES
+
+    def is_intact(self):
+        return True
+
+    def release(self):
+        pass
+
+
+class Reference:
+    """Plays judge, workloads and budget, counts draws, runs and publications."""
+
+    def __init__(self, kept_bytes):
+        self.workloads = self
+        self.kept_bytes = kept_bytes
+        self.counts = collections.Counter()
+        self.failures = []
+        self.prepared = PreparedWorkloads(self, self.publish, self)
+
+    def draw(self, key):
+        self.counts["draws"] += 1
+        return [key]
+
+    def soften(self, name):
+        return False
+
+    def expectation(self, key, inputs):
+        if self.failures:
+            raise self.failures.pop()
+        self.counts["runs"] += 1
+        return Expectation()
+
+    def publish(self, inputs):
+        self.counts["publications"] += 1
+        return Publication()
+
+    def most(self, kept):
+        return self.kept_bytes
+
+    def free_bytes(self):
+        return self.kept_bytes - self.prepared.byte_count()
+
+    def return_memory(self):
+        pass
+
+    def candidate(self):
+        """What one candidate costs: (draws, runs, publications)."""
+        self.counts.clear()
+        for key in _KEYS:
+            self.prepared.prepare(key)
+        return tuple(self.counts[name] for name in ("draws", "runs", "publications"))
+
+
+def test_everything_is_remembered_where_it_fits():
+    reference = Reference(9 * (_INPUT_BYTES + _OUTPUT_BYTES))
+
+    assert [reference.candidate() for _ in range(3)] == [(9, 9, 9), (0, 0, 0), (0, 0, 0)]
+
+
+def test_most_expectations_stay_where_four_of_nine_workloads_fit():
+    reference = Reference(4 * (_INPUT_BYTES + _OUTPUT_BYTES))
+
+    costs = [reference.candidate() for _ in range(3)]
+
+    assert costs == [(9, 9, 9), (9, 2, 9), (9, 2, 9)]
+    assert reference.prepared.byte_count() == reference.kept_bytes
+
+
+def test_inputs_of_four_workloads_stay_where_no_more_fit():
+    reference = Reference(9 * _OUTPUT_BYTES + 4 * _INPUT_BYTES)
+
+    costs = [reference.candidate() for _ in range(3)]
+
+    assert costs == [(9, 9, 9), (5, 0, 5), (5, 0, 5)]
+
+
+def test_a_run_that_needs_room_takes_it_from_inputs_first():
+    reference = Reference(9 * (_INPUT_BYTES + _OUTPUT_BYTES))
+    reference.candidate()
+
+    reference.make_room(3 * _INPUT_BYTES)
+
+    assert reference.free_bytes() == 3 * _INPUT_BYTES
+    assert reference.candidate() == (3, 0, 3)
+
+
+def test_memory_that_runs_out_is_taken_from_others():
+    reference = Reference(9 * (_INPUT_BYTES + _OUTPUT_BYTES))
+    reference.candidate()
+    reference.failures = [torch.cuda.OutOfMemoryError("CUDA out of memory")]
+
+    reference.prepared.prepare(Key(20))
+
+    # The entry that was prepared last has all it needs, and nobody else has anything.
+    assert reference.prepared.byte_count() == _INPUT_BYTES + _OUTPUT_BYTES
+
+
+def test_other_failures_are_passed_on_and_take_nothing():
+    reference = Reference(9 * (_INPUT_BYTES + _OUTPUT_BYTES))
+    reference.candidate()
+    reference.failures = [Dropped("not defined")]
+
+    with pytest.raises(Dropped):
+        reference.prepared.prepare(Key(20, "D"))
+
+    assert reference.candidate()[1] == 0
+
+
+def test_workloads_of_a_salt_go_first():
+    reference = Reference(9 * (_INPUT_BYTES + _OUTPUT_BYTES))
+    fresh = reference.prepared.prepare(Key(1, salt=5))
+    reference.candidate()
+
+    assert fresh.publication is None
+    assert reference.candidate() == (0, 0, 0)
+
+
+def test_a_budget_leaves_room_for_others(monkeypatch):
+    free = [1000]
+    monkeypatch.setattr("mtmc_reference.memory_budget.free_bytes", lambda device: free[0])
+    budget = MemoryBudget(torch.device("cuda:0"), room=700, passing=0)
+    assert budget.most(kept=0) == 300
+
+    # What the runner takes later is within its room.
+    free[0] = 250
+    assert budget.most(kept=100) == 300
+    # Another process is not.
+    free[0] = 60
+    assert budget.most(kept=100) == 110
