@@ -85,8 +85,7 @@ class Workloads:
             return self._drawn(self._seed)
         if key.is_unchanged:
             return self._drawn(self._fork(key.salt, key.seed_index))
-        base = self._distribution_base()
-        inputs = [value.clone() if isinstance(value, torch.Tensor) else value for value in base]
+        inputs = self._distribution_base()
         seed = self._fork(key.salt, key.seed_index, key.distribution)
         form = self._forms.get(key.distribution, 0)
         return distribution.apply(key.distribution, inputs, self._free, seed, form)
@@ -110,12 +109,14 @@ class Workloads:
             self._held = None
 
     def _distribution_base(self):
-        if self._base is None:
+        """Fresh inputs for a distribution, drawn or copied."""
+        base = self._base
+        if base is None:
             base = self._drawn(self._fork("base"))
             if total_bytes(base) > _HELD_RATIO * free_bytes(self._device):
-                return base
+                return [_owned(value) for value in base]
             self._base = base
-        return self._base
+        return [value.clone() if isinstance(value, torch.Tensor) else value for value in base]
 
     def _drawn(self, seed):
         inputs = draw(self._problem, seed, self._device)
@@ -204,6 +205,22 @@ def require_memory(need, limit, device, what):
             f"{what} take {need / 1e9:.1f} GB and at most {most / 1e9:.1f} GB may be used; "
             "make the sizes of the problem smaller",
         )
+
+
+def _owned(value):
+    """The value, as a copy where it is a tensor whose elements others hold, too.
+
+    What `get_inputs` returns may be the user's own tensor, or a part of it.
+    """
+    if not isinstance(value, torch.Tensor) or _is_sole_owner(value):
+        return value
+    return value.clone()
+
+
+def _is_sole_owner(tensor):
+    count = getattr(torch._C, "_storage_Use_Count", None)
+    # Besides the tensor, the storage that is asked holds its elements.
+    return count is not None and count(tensor.untyped_storage()._cdata) == 2
 
 
 def _placed(value, index, device):

@@ -5,7 +5,8 @@ import math
 
 import pytest
 import torch
-from mtmc_reference import distribution, prepared
+from mtmc_reference import distribution, workload
+from mtmc_reference.memory_budget import MemoryBudget
 from mtmc_reference.problem import ProblemFile
 from mtmc_reference.workload import Key, Workloads
 
@@ -109,8 +110,13 @@ def test_salts_and_seeds_give_inputs_of_their_own(write_problem):
     assert len({tensor.sum().item() for tensor in drawn}) == len(keys)
 
 
-def test_the_users_own_tensors_are_not_changed(client, write_problem):
-    footer = "GLOBAL = torch.rand(32, 16)\n" + inputs_of("GLOBAL")
+@pytest.mark.parametrize("held_ratio", [0.05, 0.0])
+@pytest.mark.parametrize("drawn", ["GLOBAL", "GLOBAL.view(16, 32).view(32, 16)"])
+def test_the_users_own_tensors_are_not_changed(
+    client, write_problem, monkeypatch, held_ratio, drawn
+):
+    monkeypatch.setattr(workload, "_HELD_RATIO", held_ratio)
+    footer = "GLOBAL = torch.rand(32, 16)\n" + inputs_of(drawn)
     client.load(write_problem("return x * 2", footer=footer))
 
     client.check_all(lambda t: t["x"] * 2)
@@ -152,7 +158,7 @@ def test_a_milder_form_comes_before_a_distribution_is_dropped(client, write_prob
 
 
 def test_workloads_that_were_evicted_are_computed_again(client, write_problem, monkeypatch):
-    monkeypatch.setattr(prepared, "_CACHE_RATIO", 0.0)
+    monkeypatch.setattr(MemoryBudget, "most", lambda self, kept: 0)
     client.load(write_problem("return torch.tanh(x)"))
     shared = client.session.prepare({"workload": 1})
     values = {}
