@@ -17,7 +17,7 @@ standard library; on CUDA also `cuda.bindings`.
     oracle          the error that each precision class allows, rounding what other
                     orders of a sum add to it
     peril           tells which run broke the device of a process before
-    prepared        remembers expectations and shared inputs
+    prepared        remembers expectations and shared inputs (memory_budget: how many)
     probes          zeros, mean, input and replay, which must not pass
     flaws           what is wrong with a problem, from its behaviour
     compare         one tensor against another
@@ -25,4 +25,6 @@ standard library; on CUDA also `cuda.bindings`.
     share           tensors in files or CUDA IPC memory
     cost            bytes and FLOPs that no implementation can avoid
     baseline        times eager and torch.compile
+    selftest, stopwatch
+                    programs: whether all of it works on a machine, and where time goes
 """
