@@ -120,7 +120,8 @@ class RandomFarm {
   void CheckOneLeaseEach() const {
     std::set<std::string> works;
     std::map<std::string, int> ahead;
-    for (const store::LeaseRecord& lease : farm_.store.ReadFleet()->leases) {
+    const auto fleet = farm_.store.ReadFleet();
+    for (const store::LeaseRecord& lease : fleet->leases) {
       if (lease.is_lost) continue;
       CHECK(works.insert(lease.work).second);
       if (lease.is_ahead) CHECK(++ahead[lease.worker] == 1);
