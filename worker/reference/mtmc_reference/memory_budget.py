@@ -5,10 +5,13 @@ import torch
 
 from .workload import free_bytes, return_cached_memory
 
-# Part of the memory that may be kept. On a CPU it is also the host's.
+# Part of the memory that may be kept where others have their room. On a CPU it is also
+# the host's.
 _KEPT_RATIOS = {"cuda": 0.5, "cpu": 0.25}
-# Part of the memory that stays free whatever else runs on the device.
+# Part of the memory that then stays free whatever else runs on the device.
 _FREE_RATIO = 0.05
+# Part of what is not in use by others that may be kept in any case.
+_LEAST_RATIO = 0.25
 
 
 class MemoryBudget:
@@ -28,9 +31,10 @@ class MemoryBudget:
     def most(self, kept):
         """Bytes that may be kept where `kept` are now."""
         whole = self.whole(kept)
+        unused = kept + self.free_bytes()
         ratio = _KEPT_RATIOS[self._device.type]
-        spare = kept + self.free_bytes() - int(_FREE_RATIO * whole)
-        return max(0, min(whole - self._room, int(ratio * whole), spare))
+        roomy = min(whole - self._room, int(ratio * whole), unused - int(_FREE_RATIO * whole))
+        return max(roomy, int(_LEAST_RATIO * unused))
 
     def whole(self, kept):
         """Bytes that were free when least was in use, what is `kept` now included."""

@@ -144,12 +144,19 @@ def test_workloads_of_a_salt_go_first():
 def test_a_budget_leaves_room_for_others(monkeypatch):
     free = [1000]
     monkeypatch.setattr("mtmc_reference.memory_budget.free_bytes", lambda device: free[0])
-    budget = MemoryBudget(torch.device("cuda:0"), room=700, passing=0)
-    assert budget.most(kept=0) == 300
+    budget = MemoryBudget(torch.device("cuda:0"), room=600, passing=0)
+    assert budget.most(kept=0) == 400
 
     # What the runner takes later is within its room.
     free[0] = 250
-    assert budget.most(kept=100) == 300
+    assert budget.most(kept=300) == 400
     # Another process is not.
     free[0] = 60
-    assert budget.most(kept=100) == 110
+    assert budget.most(kept=300) == 310
+
+
+def test_a_budget_without_room_for_all_leaves_most_of_what_is_there(monkeypatch):
+    monkeypatch.setattr("mtmc_reference.memory_budget.free_bytes", lambda device: 1000)
+    budget = MemoryBudget(torch.device("cuda:0"), room=5000, passing=0)
+
+    assert budget.most(kept=0) == 250
