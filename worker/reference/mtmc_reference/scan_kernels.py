@@ -44,21 +44,22 @@ _is_possible = True
 def takes_pair(y, r):
     """Whether `distances` can compare the two."""
     is_integer = y.dtype == r.dtype and y.dtype in INTEGERS
-    return takes_floats(y, r) or (is_integer and _are_in_reach(y, r))
+    return takes_floats(y, r) or (is_integer and _are_in_reach([y, r]))
 
 
 def takes_floats(y, r):
     """Whether `nearness` can, too."""
-    return y.dtype in FLOATS and r.dtype in FLOATS and _are_in_reach(y, r)
+    return y.dtype in FLOATS and r.dtype in FLOATS and _are_in_reach([y, r])
 
 
 def takes_float(x):
     """Whether `ranges` can sum up the tensor."""
-    return _is_possible and x.is_cuda and x.dtype in FLOATS and x.numel() > 0
+    return x.dtype in FLOATS and x.numel() > 0 and _are_in_reach([x])
 
 
-def _are_in_reach(y, r):
-    return _is_possible and y.is_cuda and y.device == r.device
+def _are_in_reach(tensors):
+    device = tensors[0].device
+    return _is_possible and device.type == "cuda" and all(x.device == device for x in tensors)
 
 
 def distances(pairs):

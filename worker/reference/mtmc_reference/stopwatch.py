@@ -180,6 +180,7 @@ def _time_candidates(path, device, scratch, count):
     session.load({"path": path, "device": str(device)})
     print(f"{'load':32} {(time.perf_counter() - start) * 1e3:10.3f} ms", flush=True)
     runner = _Runner(path, device, scratch)
+    _time_opening(session, runner, device)
     for number in range(1, count + 1):
         totals = [0.0, 0.0]
         for key in _KEYS:
@@ -193,6 +194,18 @@ def _time_candidates(path, device, scratch, count):
         _print_times(f"candidate {number}: all", totals)
     runner.stop()
     session.close()
+
+
+def _time_opening(session, runner, device):
+    outputs = runner.outputs(session.prepare({})["inputs"])
+
+    def open_and_close():
+        with share.opened(outputs, device):
+            pass
+
+    open_and_close()
+    seconds = min(_seconds(open_and_close, device) for _ in range(_REPETITIONS))
+    print(f"{'open the outputs':32} {seconds * 1e3:10.3f} ms", flush=True)
 
 
 def _print_times(name, seconds):

@@ -200,6 +200,66 @@ def test_sums_of_squares_are_those_of_the_operators(host, y_type, r_type):
     assert rows.sum(dim=0).tolist() == pytest.approx(compare._chunk_nearness(y, r), rel=1e-12)
 
 
+@pytest.fixture
+def on_host(host, monkeypatch):
+    """Lets `compare` use the kernels, which run on the host."""
+
+    def launched(template, names, columns, tensors):
+        return host(scan_kernels.expression(template, names, 8), tensors, columns)
+
+    monkeypatch.setattr(scan_kernels, "_are_in_reach", lambda tensors: scan_kernels._is_possible)
+    monkeypatch.setattr(scan_kernels, "_launched", launched)
+    monkeypatch.setattr(scan_kernels, "_is_possible", True)
+
+
+def _outputs():
+    """Pairs of outputs: close, equal, special, integers that differ, of mixed types."""
+    generator = torch.Generator().manual_seed(7)
+    close = _pair(torch.float32, torch.float32, 5000, generator)
+    special = [tensor.clone() for tensor in close]
+    special[0][77], special[1][78] = math.nan, math.inf
+    whole = torch.arange(100), torch.arange(100).roll(1)
+    mixed = torch.arange(100).float(), torch.arange(100)
+    return [close, (close[0], close[0]), special, whole, mixed, (torch.empty(0), torch.empty(0))]
+
+
+def test_a_comparison_is_the_same_with_and_without_kernels(on_host, monkeypatch):
+    pairs = _outputs()
+    tensors = [tensor for pair in pairs for tensor in pair]
+
+    def judged():
+        return (
+            [(e.tolerance, e.max_absolute, e.worst_index) for e in compare.errors(pairs)],
+            compare.tolerances(pairs),
+            [compare.are_allclose([pair], 2e-3) for pair in pairs],
+            [compare.is_near(*pair, 0.25) for pair in pairs[:3]],
+            [compare.are_finite([tensor]) for tensor in tensors],
+            [(s.low, s.high, pytest.approx(s.mean)) for s in compare.spreads(tensors)],
+        )
+
+    with_kernels = judged()
+    found = compare.error(*pairs[0])
+    monkeypatch.setattr(scan_kernels, "_is_possible", False)
+    assert with_kernels == judged()
+    assert found.swapped == compare.error(*reversed(pairs[0])).tolerance
+    assert compare.is_allclose(*pairs[0], found.swapped, found)
+    assert not compare.is_allclose(*pairs[0], found.swapped * 0.999, found)
+
+
+def test_operators_compare_where_kernels_do_not_compile(on_host, monkeypatch, capfd):
+    def fail(*_):
+        raise RuntimeError("no such architecture")
+
+    monkeypatch.setattr(scan_kernels, "_launched", fail)
+    pairs = _outputs()
+
+    found = compare.errors(pairs)
+    assert found == compare.errors(pairs)
+
+    assert not scan_kernels._is_possible
+    assert capfd.readouterr().err.count("no such architecture") == 1
+
+
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 
 
