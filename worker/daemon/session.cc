@@ -161,7 +161,10 @@ SessionPlan FirstSession(const v1::EvaluationOptions& options) {
     plan.baselines.push_back(static_cast<v1::Baseline>(baseline));
   }
   if (plan.baselines.empty()) plan.baselines.push_back(v1::BASELINE_EAGER);
-  if (options.min_samples() > 0) plan.rule.min_samples = options.min_samples();
+  if (options.min_samples() > 0) {
+    plan.rule.min_samples = options.min_samples();
+    plan.rule.min_slow_samples = options.min_samples();
+  }
   if (options.max_noise_ratio() > 0) plan.rule.max_error_ratio = options.max_noise_ratio();
   return plan;
 }

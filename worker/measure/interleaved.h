@@ -25,8 +25,8 @@ struct InterleavedSamples {
 
 // How long a turn of one side lasts, warm-up and preparation of each sample
 // included: short against a drift of the clock, and long against the cost of a turn
-// (two pipe messages, about 0.2 ms).
-inline constexpr absl::Duration kTurnTime = absl::Milliseconds(8);
+// (two pipe messages, about 0.2 ms). The fewest turns of a comparison take 50 ms.
+inline constexpr absl::Duration kTurnTime = absl::Milliseconds(3);
 
 // Samples the candidate and every baseline in turns, so that a drift of clocks
 // or temperature reaches all of them alike; every other round in reverse order, so

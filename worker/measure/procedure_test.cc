@@ -80,6 +80,7 @@ struct Counts {
   int slower = 0;
   int ambiguous = 0;
   double mean_session = 0;
+  double mean_turns = 0;
 };
 
 Counts Repeat(double seconds, double slowdown, const Noise& noise) {
@@ -102,6 +103,7 @@ Counts Repeat(double seconds, double slowdown, const Noise& noise) {
     counts.faster += outcome == Outcome::kFaster ? 1 : 0;
     counts.slower += outcome == Outcome::kSlower ? 1 : 0;
     counts.ambiguous += outcome == Outcome::kAmbiguous ? 1 : 0;
+    counts.mean_turns += static_cast<double>(samples->candidate.turns.size()) / kRuns;
     counts.mean_session += absl::ToDoubleSeconds(clock.Now() - start) / kRuns;
   }
   return counts;
@@ -135,6 +137,16 @@ TEST_CASE("The procedure calls no short program faster for what two processes di
   CHECK(equal.same >= 0.99 * kRuns);
   CHECK(equal.faster + slower5.faster + slower20.faster == 0);
   CHECK(slower20.slower >= 0.99 * kRuns);
+}
+
+TEST_CASE("The procedure spends its time where two programs are close", "[measure]") {
+  const Noise noise{.block_ratio = 0.02};
+
+  const Counts close = Repeat(100e-6, 1.03, noise);
+  const Counts far = Repeat(100e-6, 2.0, noise);
+
+  CHECK(far.slower == kRuns);
+  CHECK(far.mean_turns < 0.5 * close.mean_turns);
 }
 
 TEST_CASE("The procedure does not decide when everything is noise", "[measure]") {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/measure/stopping_rule.h"
 
+#include <algorithm>
+
 namespace mtmc::worker {
 
 std::string_view ToText(StoppingRule::Reason reason) {
@@ -18,7 +20,10 @@ std::string_view ToText(StoppingRule::Reason reason) {
 }
 
 StoppingRule::Reason NoiseStoppingRule::Decide(const Progress& progress) const {
-  if (progress.samples >= options_.min_samples && progress.turns >= options_.min_turns &&
+  const bool is_slow = progress.elapsed >= options_.slow_time;
+  const int min_samples =
+      is_slow ? std::min(options_.min_slow_samples, options_.min_samples) : options_.min_samples;
+  if (progress.samples >= min_samples && progress.turns >= options_.min_turns &&
       progress.error_ratio <= options_.max_error_ratio &&
       progress.interval_ratio <= options_.max_interval_ratio) {
     return Reason::kNoise;

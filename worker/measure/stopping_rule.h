@@ -14,7 +14,8 @@ struct Progress {
   int turns = 0;
   // Largest relative standard error of a side's median.
   double error_ratio = 0;
-  // Largest half width of the interval of a speedup; 0 where nothing is compared.
+  // Largest half width of the interval of a speedup, divided by how far from 1 it is
+  // where that is far; 0 where nothing is compared.
   double interval_ratio = 0;
   // Since sampling began, pauses included.
   absl::Duration elapsed;
@@ -35,13 +36,16 @@ class StoppingRule {
 std::string_view ToText(StoppingRule::Reason reason);
 
 // Stops when the standard error of every median and the interval of every speedup
-// have become small, after at least `min_samples` and `min_turns`, and at the
-// latest after `max_samples` or `max_time`.
+// have become small, after at least `min_samples` (or the smaller number for slow
+// ones) and `min_turns`, and at the latest after `max_samples` or `max_time`.
 class NoiseStoppingRule : public StoppingRule {
  public:
   struct Options {
     // Fewer than 10 make the interquartile range meaningless.
     int min_samples = 20;
+    // Enough once sampling has taken `slow_time`: long samples are quiet ones.
+    int min_slow_samples = 12;
+    absl::Duration slow_time = absl::Milliseconds(200);
     // The interval comes from the differences between turns: fewer make Student's t
     // so large that the interval says nothing.
     int min_turns = 9;

@@ -16,6 +16,17 @@ TEST_CASE("NoiseStoppingRule stops when noise is small after the fewest samples"
   CHECK(rule.Decide({.samples = 20, .turns = 5, .error_ratio = 1e-4}) == Reason::kNoise);
 }
 
+TEST_CASE("NoiseStoppingRule needs fewer samples of what takes long", "[measure]") {
+  const NoiseStoppingRule rule({.min_turns = 5});
+
+  CHECK(rule.Decide({.samples = 12, .turns = 12, .elapsed = absl::Milliseconds(100)}) ==
+        Reason::kGoOn);
+  CHECK(rule.Decide({.samples = 11, .turns = 11, .elapsed = absl::Milliseconds(300)}) ==
+        Reason::kGoOn);
+  CHECK(rule.Decide({.samples = 12, .turns = 12, .elapsed = absl::Milliseconds(300)}) ==
+        Reason::kNoise);
+}
+
 TEST_CASE("NoiseStoppingRule goes on while an interval is wide", "[measure]") {
   const NoiseStoppingRule rule({.max_samples = 100, .max_interval_ratio = 0.01});
 
