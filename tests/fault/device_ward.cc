@@ -37,6 +37,11 @@ std::string Text(v1::Dialect dialect, const std::string& body, const std::string
                       body, "\n}\n");
 }
 
+// Nearest rank, in percent, of sorted values.
+double AtRank(const std::vector<double>& sorted, int rank) {
+  return sorted[(sorted.size() * static_cast<size_t>(rank) + 99) / 100 - 1];
+}
+
 worker::ToolPaths FindTools(const absl::StatusOr<config::PythonEnvironment>& python) {
   return python.ok() ? worker::ToolPaths::From(*python) : worker::ToolPaths();
 }
@@ -126,8 +131,14 @@ void DeviceWard::Build(const std::string& body, const std::string& directives) {
 }
 
 worker::Reply<v1::RunnerResponse> DeviceWard::Run(absl::Duration timeout) {
-  auto loaded = runner_->Call(load_, kPatience);
+  auto loaded = Load();
   if (!loaded.is_answered() || loaded.response.has_failure()) return loaded;
+  return Execute(timeout);
+}
+
+worker::Reply<v1::RunnerResponse> DeviceWard::Load() { return runner_->Call(load_, kPatience); }
+
+worker::Reply<v1::RunnerResponse> DeviceWard::Execute(absl::Duration timeout) {
   return runner_->Call(execute_, timeout);
 }
 
@@ -158,29 +169,46 @@ Recovery MeasureRecovery(DeviceWard& ward, const BadProgram& bad, int samples) {
     // Of a hang, the load before it counts too; it is less than a millisecond.
     const absl::Time death = is_hang ? start + bad.deadline : start;
     // Building the next program is not part of the recovery: it goes on meanwhile.
-    const absl::Time before_build = absl::Now();
+    const absl::Time known = absl::Now();
     ward.Build(good);
-    const absl::Duration build = absl::Now() - before_build;
-    run_good();
-    recovery.ms.push_back(absl::ToDoubleMilliseconds(absl::Now() - death - build));
+    const absl::Time built = absl::Now();
+    // The first load replaces the process.
+    REQUIRE(ward.Load().is_answered());
+    const absl::Time loaded = absl::Now();
+    REQUIRE(ward.Execute(kPatience).response.has_outputs());
+    const absl::Time done = absl::Now();
+    recovery.ms.push_back(absl::ToDoubleMilliseconds(done - death - (built - known)));
+    const auto& replacement = ward.runner().last_replacement();
+    const auto add = [&recovery](const char* part, absl::Duration time) {
+      recovery.parts_ms[part].push_back(absl::ToDoubleMilliseconds(time));
+    };
+    add("until_known", known - death - replacement.burial);
+    add("burial", replacement.burial);
+    add("opening", replacement.opening);
+    add("canary", replacement.canary);
+    add("load", loaded - built - replacement.opening - replacement.canary);
+    add("execute", done - loaded);
     const absl::Time usual = absl::Now();
     run_good();
     recovery.usual_ms = absl::ToDoubleMilliseconds(absl::Now() - usual);
   }
   std::sort(recovery.ms.begin(), recovery.ms.end());
+  for (auto& [part, ms] : recovery.parts_ms) std::sort(ms.begin(), ms.end());
   return recovery;
 }
 
 std::string ToJson(const std::string& name, const DeviceWard& ward, const Recovery& recovery) {
-  // Nearest rank, in percent.
-  const auto at = [&](size_t rank) {
-    return recovery.ms[(recovery.ms.size() * rank + 99) / 100 - 1];
-  };
+  const auto at = [&](int rank) { return AtRank(recovery.ms, rank); };
+  std::string parts;
+  for (const auto& [part, ms] : recovery.parts_ms) {
+    absl::StrAppend(&parts, parts.empty() ? "" : ", ", "\"", part, "\": [", AtRank(ms, 50), ", ",
+                    AtRank(ms, 95), "]");
+  }
   return absl::StrCat(
       "{\"fault\": \"", name, "\", \"isolation\": \"", ward.level(),
       "\", \"samples\": ", recovery.ms.size(), ", \"crash_recovery_ms_p50\": ", at(50),
       ", \"crash_recovery_ms_p95\": ", at(95), ", \"crash_recovery_ms_max\": ", recovery.ms.back(),
-      ", \"usual_ms\": ", recovery.usual_ms, "}");
+      ", \"usual_ms\": ", recovery.usual_ms, ", \"parts_ms_p50_p95\": {", parts, "}}");
 }
 
 }  // namespace mtmc::fault

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,9 @@ class DeviceWard {
 
   // Loads and executes what was built last. The load's reply if that went wrong.
   worker::Reply<v1::RunnerResponse> Run(absl::Duration timeout);
+  // Its two halves.
+  worker::Reply<v1::RunnerResponse> Load();
+  worker::Reply<v1::RunnerResponse> Execute(absl::Duration timeout);
 
   // Blocks until a spare is open.
   bool AwaitSpare();
@@ -61,6 +65,9 @@ class DeviceWard {
 // of the one that hangs.
 struct Recovery {
   std::vector<double> ms;
+  // What they are made of, by part, each sorted: until the end is known, the parts
+  // of RunnerClient::Replacement, loading, and executing.
+  std::map<std::string, std::vector<double>> parts_ms;
   // The same steps in a process that lives: loading and executing.
   double usual_ms = 0;
 };

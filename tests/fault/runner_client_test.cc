@@ -151,6 +151,9 @@ TEST_CASE("A spare does not open while executions are timed", "[fault]") {
   ward.Plan({"open spin"});
   ward.Call(Program("load crash"));
   REQUIRE(ward.Call(Program()) == Ending::kAnswered);
+  v1::RunnerRequest execute;
+  execute.mutable_execute();
+  REQUIRE(ward.Call(execute) == Ending::kAnswered);
   const auto count = [](char state) {
     int found = 0;
     for (const pid_t child : ChildrenOf(getpid())) found += StateOf(child) == state ? 1 : 0;

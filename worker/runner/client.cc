@@ -32,6 +32,10 @@ bool IsOutOfMemory(const Reply<v1::RunnerResponse>& reply) {
   return reply.is_answered() && reply.response.failure().kind() == v1::Failure::KIND_OUT_OF_MEMORY;
 }
 
+std::string NotStarted(const absl::Status& status) {
+  return absl::StrCat("could not be started: ", std::string(status.message()));
+}
+
 // The first line of a report, which names the fault.
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
@@ -54,6 +58,9 @@ Reply<v1::RunnerResponse> RunnerClient::Call(const v1::RunnerRequest& request,
   if (is_crowded && process_ && Reaper::Default().AwaitAll(absl::Now() + kMemoryTimeout)) {
     reply = Exchange(request, timeout);
   }
+  // What was loaded is executed next, and a spare would be in its way.
+  const bool is_loaded = request.has_load() && process_ && !reply.response.has_failure();
+  if (wants_spare_ && !is_loaded) StartSpare();
   return reply;
 }
 
@@ -61,7 +68,7 @@ void RunnerClient::Retire() { process_.reset(); }
 
 std::string RunnerClient::CheckHealth() {
   RunnerReply ignored;
-  if (!process_ && needs_canary_) Replace(ignored);
+  if (!process_ && needs_canary_ && Replace(ignored)) StartSpare();
   return fault_;
 }
 
@@ -78,7 +85,7 @@ Reply<v1::RunnerResponse> RunnerClient::Open(const v1::RunnerRequest& request,
   auto started = Start();
   if (!started.ok()) {
     reply.ending = Ending::kUnavailable;
-    reply.detail = absl::StrCat("could not be started: ", std::string(started.status().message()));
+    reply.detail = NotStarted(started.status());
     return reply;
   }
   process_ = std::move(started->process);
@@ -98,7 +105,9 @@ Reply<v1::RunnerResponse> RunnerClient::Exchange(const v1::RunnerRequest& reques
   if (!process_) {
     EndProcess(reply.detail);
   } else if (reply.response.is_context_lost()) {
+    const absl::Time start = absl::Now();
     EndProcess(absl::StrCat("lost its context\n", process_->Bury()));
+    last_replacement_.burial = absl::Now() - start;
   }
   return reply;
 }
@@ -107,9 +116,11 @@ void RunnerClient::EndProcess(const std::string& detail) {
   base::Log(base::LogLevel::kWarning, "runner process ended", {{"detail", detail}});
   process_.reset();
   needs_canary_ = true;
+  last_replacement_ = {};
 }
 
 bool RunnerClient::Replace(RunnerReply& reply) {
+  last_replacement_.opening = last_replacement_.canary = absl::ZeroDuration();
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     Runner runner = std::exchange(spare_, Runner());
     if (runner.process) {
@@ -117,8 +128,7 @@ bool RunnerClient::Replace(RunnerReply& reply) {
     } else {
       auto started = Start();
       if (!started.ok()) {
-        reply.detail =
-            absl::StrCat("could not be started: ", std::string(started.status().message()));
+        reply.detail = NotStarted(started.status());
         continue;
       }
       runner = *std::move(started);
@@ -134,7 +144,7 @@ bool RunnerClient::Replace(RunnerReply& reply) {
     process_ = std::move(runner.process);
     needs_canary_ = false;
     fault_.clear();
-    StartSpare();
+    wants_spare_ = true;
     return true;
   }
   fault_ = FirstLine(reply.detail);
@@ -148,7 +158,8 @@ bool RunnerClient::Replace(RunnerReply& reply) {
 // meanwhile, the runner goes on opening.
 bool RunnerClient::AwaitOpen(Runner& runner, RunnerReply& reply) {
   if (runner.open_sequence == 0) return true;
-  const absl::Time deadline = absl::Now() + kOpenTimeout;
+  const absl::Time start = absl::Now();
+  const absl::Time deadline = start + kOpenTimeout;
   while (!runner.process->AwaitAnswer(std::min(deadline, absl::Now() + kOpenSlice)) &&
          absl::Now() < deadline) {
     if (!options_.is_cancelled()) continue;
@@ -157,6 +168,7 @@ bool RunnerClient::AwaitOpen(Runner& runner, RunnerReply& reply) {
   }
   reply = ReceiveFrom<v1::RunnerResponse>(runner.process, std::exchange(runner.open_sequence, 0),
                                           deadline);
+  last_replacement_.opening += absl::Now() - start;
   if (reply.is_answered() && !reply.response.has_failure()) return true;
   reply.detail = absl::StrCat(
       "the device could not be opened again: ", reply.response.failure().message(), reply.detail);
@@ -167,7 +179,8 @@ bool RunnerClient::RunCanary(Runner& runner, RunnerReply& reply) {
   v1::RunnerRequest request;
   request.mutable_canary();
   request.set_sequence(++sequence_);
-  const absl::Time deadline = absl::Now() + options_.canary_timeout;
+  const absl::Time start = absl::Now();
+  const absl::Time deadline = start + options_.canary_timeout;
   auto sent = ToReply<v1::RunnerResponse>(runner.process->Send(request, deadline));
   if (!sent.is_answered()) {
     reply = std::move(sent);
@@ -176,6 +189,7 @@ bool RunnerClient::RunCanary(Runner& runner, RunnerReply& reply) {
     runner.process->AwaitAnswer(deadline);
     reply = ReceiveFrom<v1::RunnerResponse>(runner.process, sequence_, deadline);
   }
+  last_replacement_.canary += absl::Now() - start;
   const auto& result = reply.response.canary();
   for (const std::string& event : result.events()) {
     base::Log(base::LogLevel::kWarning, "device event", {{"event", event}});
@@ -215,6 +229,7 @@ absl::StatusOr<RunnerClient::Runner> RunnerClient::Start() {
 
 void RunnerClient::StartSpare() {
   is_spare_held_ = false;
+  wants_spare_ = false;
   auto started = Start();
   if (started.ok()) {
     spare_ = *std::move(started);

@@ -27,9 +27,10 @@ namespace mtmc::worker {
 //
 // Opening goes on by itself, because nobody waits for its answer. When the
 // process that works dies, hangs, or loses its context, the next call takes the
-// spare, lets it run the canary, and starts another spare; that costs some
-// milliseconds. If the new spare is needed before it is open, the call waits for
-// the rest of its opening; a candidate's deadline starts afterwards. A program
+// spare and lets it run the canary; that costs some milliseconds. Another spare is
+// started once the next program has been executed, or has failed, or while nobody
+// waits: starting and opening it would delay what the device does first. If the new spare is needed before it is open,
+// the call waits for the rest of its opening; a candidate's deadline starts afterwards. A program
 // that was loaded is lost, and what needs one is answered with a failure.
 //
 // A canary that fails or hangs is repeated in a fresh process. If that fails too,
@@ -55,6 +56,16 @@ class RunnerClient final : public RunnerParty {
     std::function<bool()> is_cancelled = [] { return false; };
   };
 
+  // Where the time of a replacement went.
+  struct Replacement {
+    // Killing the process that ended, and taking its last words. Its own end goes
+    // on in the background.
+    absl::Duration burial;
+    // What was left of the opening of the one that takes its place.
+    absl::Duration opening;
+    absl::Duration canary;
+  };
+
   explicit RunnerClient(Options options);
   ~RunnerClient() override;
 
@@ -71,6 +82,9 @@ class RunnerClient final : public RunnerParty {
 
   // Whether the next replacement finds an opened process.
   bool has_spare() const;
+
+  // The last one, or zeros.
+  const Replacement& last_replacement() const { return last_replacement_; }
 
  private:
   // A process, and the Open that it has not answered yet.
@@ -101,6 +115,9 @@ class RunnerClient final : public RunnerParty {
   // Without a process when there is none.
   Runner spare_;
   bool is_spare_held_ = false;
+  // The spare was taken and none was started since.
+  bool wants_spare_ = false;
+  Replacement last_replacement_;
   // The last Open that succeeded; rates are measured once.
   std::unique_ptr<v1::RunnerRequest> open_;
   int64_t sequence_ = 0;
