@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -46,22 +47,24 @@ struct World {
   CoordinatorMetrics metrics{registry};
   base::Executor executor{{.name = "test"}};
   std::unique_ptr<Coordinator> coordinator;
+  absl::Duration patience = LeaseManager::Options().patience;
 
   ~World() { Stop(); }
 
   void Start() {
-    auto created = Coordinator::Create({.leases = {.hold = absl::Milliseconds(50)},
-                                        .search = {.min_backoff = absl::Milliseconds(1),
-                                                   .max_backoff = absl::Milliseconds(5),
-                                                   .device_poll = absl::Milliseconds(1)},
-                                        .tick = absl::Milliseconds(2)},
-                                       {.store = store,
-                                        .artifacts = *artifacts,
-                                        .coder = coder,
-                                        .policy = policy,
-                                        .clock = clock,
-                                        .executor = executor,
-                                        .metrics = metrics});
+    auto created =
+        Coordinator::Create({.leases = {.hold = absl::Milliseconds(50), .patience = patience},
+                             .search = {.min_backoff = absl::Milliseconds(1),
+                                        .max_backoff = absl::Milliseconds(5),
+                                        .device_poll = absl::Milliseconds(1)},
+                             .tick = absl::Milliseconds(2)},
+                            {.store = store,
+                             .artifacts = *artifacts,
+                             .coder = coder,
+                             .policy = policy,
+                             .clock = clock,
+                             .executor = executor,
+                             .metrics = metrics});
     REQUIRE_THAT(created.status(), IsOk());
     coordinator = *std::move(created);
   }
@@ -332,6 +335,28 @@ TEST_CASE("Coordinator says which isolation a job waits for", "[coordinator]") {
   CHECK(world.memory.LookupJob(kJob)->state() == v1::Job::STATE_PENDING);
   CHECK(world.worker.executions().empty());
   CHECK(world.HasNotice("workers have restricted; see mtmc doctor"));
+}
+
+TEST_CASE("Coordinator says why a job waits that has lost its worker", "[coordinator]") {
+  World world;
+  world.patience = absl::Milliseconds(5);
+  world.worker.isolation = v1::ISOLATION_CONFINED;
+  world.worker.work = [&world](const v1::Lease& lease) {
+    // From its next call on.
+    world.worker.isolation = v1::ISOLATION_PROCESS;
+    return FakeWork(lease);
+  };
+  world.StartWithWorker();
+  v1::CreateJobRequest request = world.Request();
+  request.mutable_job()->mutable_evaluation()->set_min_isolation(v1::ISOLATION_CONFINED);
+
+  world.Create(request);
+  world.Await([&](const v1::Job&) { return world.HasNotice("workers have process"); });
+  const v1::Job job = *world.memory.LookupJob(kJob);
+  world.Stop();
+
+  CHECK(job.state() == v1::Job::STATE_RUNNING);
+  CHECK(world.worker.executions() == std::map<std::string, int>{{kJob, 1}});
 }
 
 TEST_CASE("Coordinator asks for a job's least isolation with every lease", "[coordinator]") {
