@@ -12,7 +12,7 @@ standard library; on CUDA also `cuda.bindings`.
     problem         imports the file and builds its model
     workload        draws inputs from secret seeds, distribution changes them
     execution       runs the model in a given precision, its state left unchanged
-    trace           model to mtmc.v1.Graph (naming: values)
+    trace           model to mtmc.v1.Graph (naming: values; what it says: graph_facts)
     expectation     what each workload's outputs must be
     oracle          the error that each precision class allows, rounding what other
                     orders of a sum add to it
@@ -20,6 +20,7 @@ standard library; on CUDA also `cuda.bindings`.
     prepared        remembers expectations and shared inputs (memory_budget: how many)
     probes          zeros, mean, input and replay, which must not pass
     flaws           what is wrong with a problem, from its behaviour
+    comparison      a candidate's outputs against an expectation
     compare         one tensor against another
     scan_kernels    the same on a GPU, with one read (cuda_kernel: NVRTC and launch)
     share           tensors in files or CUDA IPC memory

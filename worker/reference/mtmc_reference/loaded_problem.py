@@ -2,20 +2,21 @@
 """One problem on one device: traced, inspected, prepared, compared and timed."""
 
 import contextlib
-import functools
 import platform
 
 import torch
 
 from . import cost, share, workload
 from .baseline import Baselines
-from .compare import error, errors, is_allclose, is_near
+from .compare import error
+from .comparison import Comparison
 from .deadline import deadline, parse_duration
 from .distribution import DISTRIBUTIONS
 from .execution import Execution, state_tensor
 from .expectation import Dropped, Judge
 from .failure import ProblemFailure
 from .flaws import FlawFinder, distribution_keys
+from .graph_facts import draws_random, may_use_tf32
 from .memory_budget import MemoryBudget
 from .oracle import PRECISIONS, kernelbench_tolerance
 from .peril import Peril
@@ -23,13 +24,11 @@ from .prepared import PreparedWorkloads
 from .probes import needed_tolerances
 from .problem import ProblemFile
 from .tensor_type import data_type
-from .trace import draws_random, may_use_tf32, trace
+from .trace import trace
 
 _DEFAULT_PRECISION = "PRECISION_KERNELBENCH"
 # Workload whose outputs are replayed against the public one.
 _REPLAYED = workload.Key(1)
-# Root mean square error that outputs near as a whole may have.
-_NEAR_RATIO = 0.25
 # Part of the memory that outputs kept for a repeated comparison may take.
 _REPEAT_RATIO = 0.1
 # What the runner has of the inputs of a workload: those that it executes on, two kept
@@ -70,10 +69,12 @@ class LoadedProblem:
         self._baselines = Baselines(self._execution, self._device)
         # Parameters, buffers and constants: the same for every workload.
         self._state = None
-        # Handle and outputs of the last comparison, if it may be repeated. The memory
-        # of the outputs stays for those of the next one.
-        self._compared_last = None
-        self._compared_outputs = None
+        self._comparison = Comparison(
+            self._graph["outputs"],
+            self._execution.user_outputs,
+            self._precision,
+            self._may_keep_outputs,
+        )
 
     def _trace(self, path, randomize_identity):
         """Imports the file, builds the model, draws the public inputs, makes the graph."""
@@ -171,7 +172,8 @@ class LoadedProblem:
         entry = self._require_prepared(handle)
         try:
             with share.opened(messages, self._device) as outputs:
-                return self._compared(entry, outputs, is_repeat)
+                expectation = self._prepared.expectation(entry.key)
+                return self._comparison.compare(entry, expectation, outputs, is_repeat)
         except (ValueError, OSError, KeyError) as problem:
             return {"isCorrect": False, "message": f"outputs cannot be read: {problem}"}
 
@@ -282,102 +284,8 @@ class LoadedProblem:
                 tensors.append((entry["name"], state_tensor(self._model, entry["target"])))
         return tensors
 
-    def _compared(self, entry, outputs, is_repeat):
-        specifications = self._graph["outputs"]
-        actual = [outputs.get(output["name"]) for output in specifications]
-        for tensor, output in zip(actual, specifications):
-            _require_form(tensor, output)
-        expectation = self._prepared.expectation(entry.key)
-        distances, bounds = expectation.judge(actual)
-        needed = [distance.tolerance for distance in distances]
-        needed = self._tied(expectation, actual, needed)
-        nearness = functools.cache(
-            lambda index: is_near(actual[index], expectation.reference[index], _NEAR_RATIO)
-        )
-        satisfied = bounds.satisfied(needed, nearness)
-        allowed = [
-            bounds.allowed(self._precision, index, t, nearness) for index, t in enumerate(needed)
-        ]
-        reports = [
-            {
-                "output": output["name"],
-                "toleranceNeeded": t,
-                "toleranceAllowed": most,
-                "maxAbsoluteError": distance.max_absolute,
-                "worstIndex": distance.worst_index,
-            }
-            for output, distance, t, most in zip(specifications, distances, needed, allowed)
-        ]
-        is_correct = self._precision in satisfied
-        answer = {
-            "isCorrect": is_correct,
-            "errors": reports,
-            "satisfied": satisfied,
-            "kernelbenchAllclose": self._is_kernelbench_allclose(expectation, actual, distances),
-            "message": "" if is_correct else _worst(reports),
-        }
-        if is_repeat:
-            self._compare_repeat(expectation, actual, answer)
-        self._remember(entry, actual)
-        return answer
-
-    def _tied(self, expectation, actual, needed):
-        """`needed`, without the whole numbers that another honest run has there, too:
-        which of two close values is the larger is decided by rounding."""
-        whole = [i for i, y in enumerate(actual) if needed[i] and not y.is_floating_point()]
-        if not whole:
-            return needed
-        runs = expectation.alternatives()
-        for index in whole:
-            wrong = actual[index] != expectation.reference[index]
-            for outputs in runs:
-                wrong &= actual[index] != outputs[index].to(wrong.device)
-            if not wrong.any():
-                needed[index] = 0.0
-        return needed
-
-    def _is_kernelbench_allclose(self, expectation, actual, distances):
-        if not expectation.key.is_unchanged:
-            return True
-        judged = expectation.outputs()
-        return all(
-            is_allclose(
-                actual[index],
-                eager,
-                kernelbench_tolerance(eager.dtype),
-                distances[index] if eager is judged[index] else None,
-            )
-            for index, eager in enumerate(expectation.eager()[: self._execution.user_outputs])
-        )
-
-    def _compare_repeat(self, expectation, actual, answer):
-        """Whether two runs on the same inputs agree as well as strict FP32 does."""
-        handle, before = self._compared_last, self._compared_outputs
-        if handle is None or self._prepared.find(handle).expectation is not expectation:
-            return
-        for index, distance in enumerate(errors(list(zip(actual, before)))):
-            t = distance.tolerance
-            if t > expectation.bounds.allowed("PRECISION_STRICT", index, t):
-                name = self._graph["outputs"][index]["name"]
-                answer["isUnrepeatable"] = True
-                answer["message"] = (
-                    f"output {name} differs by a tolerance of {t:.3g} at element "
-                    f"{distance.worst_index} between two runs"
-                )
-
-    def _remember(self, entry, actual):
-        """Keeps copies of the outputs for a comparison that repeats this one."""
-        self._compared_last = None
-        if entry.key.salt or not entry.key.is_unchanged:
-            return
-        if self._compared_outputs is None:
-            whole = self._budget.whole(self._prepared.byte_count())
-            if workload.total_bytes(actual) >= _REPEAT_RATIO * whole:
-                return
-            self._compared_outputs = [torch.empty_like(output) for output in actual]
-        for copy, output in zip(self._compared_outputs, actual):
-            copy.copy_(output)
-        self._compared_last = entry.handle
+    def _may_keep_outputs(self, size):
+        return size < _REPEAT_RATIO * self._budget.whole(self._prepared.byte_count())
 
     def _versions(self, oracle):
         versions = {
@@ -397,21 +305,3 @@ class LoadedProblem:
 def _peril_order(key):
     """Inputs within the range of the public ones come first."""
     return key.distribution not in ("DISTRIBUTION_TIMES_001", "DISTRIBUTION_RAMPS")
-
-
-def _require_form(actual, output):
-    """Raises ValueError unless the tensor has the output's type; strides do not matter."""
-    if actual is None:
-        raise ValueError(f"output {output['name']} is missing")
-    want = output["type"]
-    have = {"dataType": data_type(actual.dtype), "shape": list(actual.shape)}
-    if (have["dataType"], have["shape"]) != (want["dataType"], want["shape"]):
-        raise ValueError(f"output {output['name']} is {have}, not {want}")
-
-
-def _worst(errors):
-    entry = max(errors, key=lambda e: e["toleranceNeeded"] / max(e["toleranceAllowed"], 1e-300))
-    return (
-        f"output {entry['output']} needs a tolerance of {entry['toleranceNeeded']:.3g} at element "
-        f"{entry['worstIndex']}, allowed is {entry['toleranceAllowed']:.3g}"
-    )

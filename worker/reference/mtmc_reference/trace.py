@@ -44,18 +44,6 @@ _COPIES = frozenset({"aten::clone", "aten::contiguous"})
 # Operators that only check, and are not part of the computation.
 _CHECKS = frozenset({"aten::_assert_tensor_metadata", "aten::sym_constrain_range_for_size"})
 
-# Operators that draw from a generator, besides those named `rand...`.
-_RANDOM = frozenset(
-    """
-    alpha_dropout bernoulli cauchy dropout exponential feature_alpha_dropout feature_dropout
-    geometric log_normal multinomial native_dropout normal normal_functional poisson
-    rrelu_with_noise rrelu_with_noise_functional uniform
-    """.split()
-)
-
-# Parts of the names of operators that PyTorch's defaults let cuDNN compute in TF32.
-_CUDNN = ("conv", "cudnn", "lstm", "gru", "rnn")
-
 # Constants up to this size travel with the graph, so that a program can be exported.
 _MAX_CONSTANT_BYTES = 64 * 1024
 
@@ -85,22 +73,6 @@ def _constant_data(tensor):
         return {}
     elements = dense.reshape(-1).view(torch.uint8).numpy().tobytes()
     return {"data": base64.b64encode(elements).decode()}
-
-
-def draws_random(graph):
-    """Whether an operator of the graph draws random numbers."""
-    names = _operator_names(graph)
-    return any(name in _RANDOM or name.startswith("rand") for name in names)
-
-
-def may_use_tf32(graph):
-    """Whether an operator of the graph runs in TF32 by default: a convolution, or a
-    recurrent layer."""
-    return any(word in name for name in _operator_names(graph) for word in _CUDNN)
-
-
-def _operator_names(graph):
-    return {node["op"].split("::")[1].split(".")[0] for node in graph["nodes"]}
 
 
 def _argument_names(model):

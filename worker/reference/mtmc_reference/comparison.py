@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A candidate's outputs against what is expected: mtmc.v1 Compared."""
+
+import functools
+
+import torch
+
+from .compare import errors, is_allclose, is_near
+from .oracle import kernelbench_tolerance
+from .tensor_type import data_type
+
+# Root mean square error that outputs near as a whole may have.
+_NEAR_RATIO = 0.25
+
+
+class Comparison:
+    """Compares outputs in the class `precision`, and with those of a run before.
+
+    `specifications` are the outputs of the graph, the first `user_outputs` those that
+    `forward` returns. Whether copies of that many bytes may be kept for a second run,
+    `may_keep` tells.
+    """
+
+    def __init__(self, specifications, user_outputs, precision, may_keep):
+        self._specifications = specifications
+        self._user_outputs = user_outputs
+        self._precision = precision
+        self._may_keep = may_keep
+        # Entry and outputs of the last comparison, if it may be repeated. The memory of
+        # the outputs stays for those of the next one.
+        self._last = None
+        self._last_outputs = None
+
+    def compare(self, entry, expectation, outputs, is_repeat):
+        """Errors of `outputs`, by name, against the expectation of a prepared entry.
+
+        Raises ValueError when an output is missing or has another type.
+        """
+        actual = [outputs.get(output["name"]) for output in self._specifications]
+        for tensor, output in zip(actual, self._specifications):
+            _require_form(tensor, output)
+        distances, bounds = expectation.judge(actual)
+        needed = [distance.tolerance for distance in distances]
+        needed = _tied(expectation, actual, needed)
+        nearness = functools.cache(
+            lambda index: is_near(actual[index], expectation.reference[index], _NEAR_RATIO)
+        )
+        satisfied = bounds.satisfied(needed, nearness)
+        allowed = [
+            bounds.allowed(self._precision, index, t, nearness) for index, t in enumerate(needed)
+        ]
+        reports = [
+            {
+                "output": output["name"],
+                "toleranceNeeded": t,
+                "toleranceAllowed": most,
+                "maxAbsoluteError": distance.max_absolute,
+                "worstIndex": distance.worst_index,
+            }
+            for output, distance, t, most in zip(self._specifications, distances, needed, allowed)
+        ]
+        is_correct = self._precision in satisfied
+        answer = {
+            "isCorrect": is_correct,
+            "errors": reports,
+            "satisfied": satisfied,
+            "kernelbenchAllclose": self._is_kernelbench_allclose(expectation, actual, distances),
+            "message": "" if is_correct else _worst(reports),
+        }
+        if is_repeat:
+            self._compare_repeat(expectation, actual, answer)
+        self._remember(entry, actual)
+        return answer
+
+    def _is_kernelbench_allclose(self, expectation, actual, distances):
+        if not expectation.key.is_unchanged:
+            return True
+        judged = expectation.outputs()
+        return all(
+            is_allclose(
+                actual[index],
+                eager,
+                kernelbench_tolerance(eager.dtype),
+                distances[index] if eager is judged[index] else None,
+            )
+            for index, eager in enumerate(expectation.eager()[: self._user_outputs])
+        )
+
+    def _compare_repeat(self, expectation, actual, answer):
+        """Whether two runs on the same inputs agree as well as strict FP32 does."""
+        if self._last is None or self._last.expectation is not expectation:
+            return
+        for index, distance in enumerate(errors(list(zip(actual, self._last_outputs)))):
+            t = distance.tolerance
+            if t > expectation.bounds.allowed("PRECISION_STRICT", index, t):
+                name = self._specifications[index]["name"]
+                answer["isUnrepeatable"] = True
+                answer["message"] = (
+                    f"output {name} differs by a tolerance of {t:.3g} at element "
+                    f"{distance.worst_index} between two runs"
+                )
+
+    def _remember(self, entry, actual):
+        """Keeps copies of the outputs for a comparison that repeats this one."""
+        self._last = None
+        if entry.key.salt or not entry.key.is_unchanged:
+            return
+        if self._last_outputs is None:
+            if not self._may_keep(sum(output.nbytes for output in actual)):
+                return
+            self._last_outputs = [torch.empty_like(output) for output in actual]
+        for copy, output in zip(self._last_outputs, actual):
+            copy.copy_(output)
+        self._last = entry
+
+
+def _tied(expectation, actual, needed):
+    """`needed`, without the whole numbers that another honest run has there, too:
+    which of two close values is the larger is decided by rounding."""
+    whole = [i for i, y in enumerate(actual) if needed[i] and not y.is_floating_point()]
+    if not whole:
+        return needed
+    runs = expectation.alternatives()
+    for index in whole:
+        wrong = actual[index] != expectation.reference[index]
+        for outputs in runs:
+            wrong &= actual[index] != outputs[index].to(wrong.device)
+        if not wrong.any():
+            needed[index] = 0.0
+    return needed
+
+
+def _require_form(actual, output):
+    """Raises ValueError unless the tensor has the output's type; strides do not matter."""
+    if actual is None:
+        raise ValueError(f"output {output['name']} is missing")
+    want = output["type"]
+    have = {"dataType": data_type(actual.dtype), "shape": list(actual.shape)}
+    if (have["dataType"], have["shape"]) != (want["dataType"], want["shape"]):
+        raise ValueError(f"output {output['name']} is {have}, not {want}")
+
+
+def _worst(reports):
+    entry = max(reports, key=lambda e: e["toleranceNeeded"] / max(e["toleranceAllowed"], 1e-300))
+    return (
+        f"output {entry['output']} needs a tolerance of {entry['toleranceNeeded']:.3g} at element "
+        f"{entry['worstIndex']}, allowed is {entry['toleranceAllowed']:.3g}"
+    )
