@@ -14,9 +14,11 @@ using int64 = long long;
 struct Fp16 {
   unsigned short bits;
 };
+
 struct Bf16 {
   unsigned short bits;
 };
+
 // A byte that is false where it is 0.
 struct Bool {
   unsigned char byte;
@@ -28,6 +30,7 @@ __device__ inline float ToFloat(Fp16 x) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(x.bits));
   return value;
 }
+
 __device__ inline float ToFloat(Bf16 x) {
   return __uint_as_float(static_cast<unsigned>(x.bits) << 16);
 }
@@ -38,14 +41,17 @@ template <class Y, class R>
 struct Wider {
   using Type = float;
 };
+
 template <class Y>
 struct Wider<Y, double> {
   using Type = double;
 };
+
 template <class R>
 struct Wider<double, R> {
   using Type = double;
 };
+
 template <>
 struct Wider<double, double> {
   using Type = double;
@@ -55,14 +61,17 @@ template <class W>
 __device__ inline W Widen(double x) {
   return static_cast<W>(x);
 }
+
 template <class W>
 __device__ inline W Widen(float x) {
   return static_cast<W>(x);
 }
+
 template <class W>
 __device__ inline W Widen(Fp16 x) {
   return static_cast<W>(ToFloat(x));
 }
+
 template <class W>
 __device__ inline W Widen(Bf16 x) {
   return static_cast<W>(ToFloat(x));
@@ -84,6 +93,7 @@ struct AsItIs {
 };
 
 __device__ inline float Abs(float x) { return fabsf(x); }
+
 __device__ inline double Abs(double x) { return fabs(x); }
 
 // False for infinities and NaN, whose difference with themselves is NaN.
@@ -94,7 +104,9 @@ __device__ inline bool IsFinite(W x) {
 
 // kWidth elements that are read at once, in 16 bytes each time.
 template <class T, int kWidth>
-struct alignas(kWidth == 1 ? alignof(T) : sizeof(T) * kWidth < 16 ? sizeof(T) * kWidth : 16) Pack {
+struct alignas(kWidth == 1               ? alignof(T)
+               : sizeof(T) * kWidth < 16 ? sizeof(T) * kWidth
+                                         : 16) Pack {
   T values[kWidth];
 };
 
@@ -189,12 +201,15 @@ struct Difference {
   __device__ void Add(T y, T r, int64) {
     if (y != r) differs = true;
   }
+
   __device__ void Add(Bool y, Bool r, int64) {
     if ((y.byte != 0) != (r.byte != 0)) differs = true;
   }
+
   __device__ void Merge(const Difference& other) {
     if (other.differs) differs = true;
   }
+
   __device__ void Write(double* row) const { row[0] = differs; }
 };
 

@@ -16,9 +16,11 @@
 struct Index {
   unsigned x;
 };
+
 inline thread_local Index threadIdx;
 inline Index blockIdx, gridDim;
 inline std::barrier<> barrier(MTMC_THREADS);
+
 inline void __syncthreads() { barrier.arrive_and_wait(); }
 
 struct Fp16;
