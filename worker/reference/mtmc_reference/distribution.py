@@ -124,15 +124,20 @@ def _ramp(tensor, generator):
     low, high = tensor.aminmax()
     height = high - low
     axes = [axis for axis, extent in enumerate(tensor.shape) if extent > 1]
-    tensor.sub_(low).mul_(_DRAWN_RATIO)
+    if not axes:
+        return
+    tensor.sub_(low)
     total = sum(range(1, len(axes) + 1))
+    # One pass for each axis: the first also scales what was drawn, the last adds `low`.
+    ratio = _DRAWN_RATIO
     for weight, axis in enumerate(axes, start=1):
         extent = tensor.shape[axis]
         ramp = torch.linspace(0, (1 - _DRAWN_RATIO) * weight / total, extent, device=tensor.device)
+        ramp = ramp.to(tensor.dtype) * height + (low if axis == axes[-1] else 0)
         shape = [1] * tensor.dim()
         shape[axis] = extent
-        tensor.add_((ramp.to(tensor.dtype) * height).view(shape))
-    tensor.add_(low)
+        torch.add(ramp.view(shape), tensor, alpha=ratio, out=tensor)
+        ratio = 1.0
 
 
 def _sort_labels(inputs, free):
