@@ -149,6 +149,8 @@ class LeaseManager final : public search::Evaluator {
   v1::Lease LeaseOf(const store::LeaseRecord& record) const;
   v1::SynchronizeResponse LeaseResponse(FleetMember& state);
   v1::SynchronizeResponse IdleResponse(FleetMember& state);
+
+  // What is shown of the fleet (lease_fleet.cc).
   v1::Worker Describe(const FleetMember& state) const;
   void TellStuck();
   void ShowMetrics();
