@@ -90,8 +90,6 @@ class Spread:
     high: float
     mean: float
     elements: int
-    # Sample standard deviation; None where that would have taken passes of its own.
-    deviation: float | None = None
 
     def zeros_tolerance(self):
         """The tolerance at which zeros everywhere would pass."""
@@ -131,12 +129,10 @@ def _kernel_spreads(tensors):
     return found and [_kernel_spread(x.numel(), *row) for x, row in zip(tensors, found)]
 
 
-def _kernel_spread(count, low, high, total, squares, is_special, origin):
+def _kernel_spread(count, low, high, total, is_special):
     if is_special or not math.isfinite(low + high):
         return Spread(-math.inf, math.inf, math.inf, count)
-    mean = total / count
-    variance = (squares - count * (mean - origin) ** 2) / (count - 1) if count > 1 else 0.0
-    return Spread(low, high, mean, count, math.sqrt(max(variance, 0.0)))
+    return Spread(low, high, total / count, count)
 
 
 def _chunk_spreads(tensors):

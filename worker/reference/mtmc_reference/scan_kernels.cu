@@ -213,31 +213,27 @@ struct Difference {
   __device__ void Write(double* row) const { row[0] = differs; }
 };
 
-// Range, sum, and sum of squares about `origin`; says nothing where one is not finite.
-// `origin`, `low` and `high` start as an element of the tensor: squares about it cancel
-// less than those about 0, and a block without elements has a range.
+// Range and sum; says nothing where an element is not finite. `low` and `high` start as
+// an element of the tensor, so that a block without elements has a range.
 template <class T>
 struct Spread {
-  static constexpr int kColumns = 6;
+  static constexpr int kColumns = 4;
 
   T low, high;
-  double sum, squares, origin;
+  double sum;
   bool is_special;
 
   __device__ void Add(T x) {
     if (!IsFinite(x)) is_special = true;
     if (x < low) low = x;
     if (x > high) high = x;
-    const double value = static_cast<double>(x);
-    sum += value;
-    squares += (value - origin) * (value - origin);
+    sum += static_cast<double>(x);
   }
 
   __device__ void Merge(const Spread& other) {
     if (other.low < low) low = other.low;
     if (other.high > high) high = other.high;
     sum += other.sum;
-    squares += other.squares;
     if (other.is_special) is_special = true;
   }
 
@@ -245,9 +241,7 @@ struct Spread {
     row[0] = low;
     row[1] = high;
     row[2] = sum;
-    row[3] = squares;
-    row[4] = is_special;
-    row[5] = origin;
+    row[3] = is_special;
   }
 };
 
@@ -314,7 +308,6 @@ __global__ void ScanSpread(const T* x, int64 count, double* rows) {
   using W = typename Wider<T, T>::Type;
   Spread<W> found = {};
   found.low = found.high = Widen<W>(x[0]);
-  found.origin = static_cast<double>(found.low);
   ForEach<kWidth>(
       count,
       [&](int64 pack) {

@@ -179,15 +179,13 @@ def test_a_spread_is_that_of_the_operators(host, dtype):
     name = scan_kernels.expression("ScanSpread", scan_kernels.FLOATS[dtype], 8)
     for count in _COUNTS:
         x = (torch.randn(count, generator=generator) + 100).to(dtype)
-        row = scan_kernels._merged_range(host(name, (x,), 6))
+        row = scan_kernels._merged_range(host(name, (x,), 4))
         found, expected = compare._kernel_spread(count, *row), compare.spreads([x])[0]
 
         assert (found.low, found.high) == (expected.low, expected.high)
         assert found.mean == pytest.approx(expected.mean, rel=1e-14)
-        if count > 1:
-            assert found.deviation == pytest.approx(x.double().std().item(), rel=1e-9)
     x[-1] = math.nan
-    found = compare._kernel_spread(count, *scan_kernels._merged_range(host(name, (x,), 6)))
+    found = compare._kernel_spread(count, *scan_kernels._merged_range(host(name, (x,), 4)))
     assert found == compare.spreads([x])[0]
 
 
