@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/cuda/nvml_health.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
-#include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "worker/cuda/nvml.h"
 
 namespace mtmc::worker {
 namespace {
 
 // Constants and types of nvml.h, which the wheels do not bring.
-constexpr int kSuccess = 0;
 constexpr int kCorrected = 0;
 constexpr int kUncorrected = 1;
 constexpr int kSinceDriverLoad = 0;
@@ -39,8 +36,6 @@ constexpr int kMaxEvents = 64;
 }  // namespace
 
 struct NvmlHealth::Api {
-  int (*initialize)() = nullptr;
-  int (*find_device)(const char*, void**) = nullptr;
   int (*count_ecc_errors)(void*, int, int, unsigned long long*) = nullptr;
   int (*create_event_set)(void**) = nullptr;
   int (*register_events)(void*, unsigned long long, void*) = nullptr;
@@ -55,33 +50,22 @@ struct NvmlHealth::Api {
 std::unique_ptr<NvmlHealth> NvmlHealth::Find(const std::string& uuid) {
   static const Api& api = *new Api([] {
     Api loaded;
-    void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library) return loaded;
-    auto load = [library](auto& function, const char* name) {
-      function =
-          reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-    };
-    load(loaded.initialize, "nvmlInit_v2");
-    load(loaded.find_device, "nvmlDeviceGetHandleByUUID");
-    load(loaded.count_ecc_errors, "nvmlDeviceGetTotalEccErrors");
-    load(loaded.create_event_set, "nvmlEventSetCreate");
-    load(loaded.register_events, "nvmlDeviceRegisterEvents");
-    load(loaded.wait_for_event, "nvmlEventSetWait_v2");
-    load(loaded.free_event_set, "nvmlEventSetFree");
+    LoadNvmlFunction(loaded.count_ecc_errors, "nvmlDeviceGetTotalEccErrors");
+    LoadNvmlFunction(loaded.create_event_set, "nvmlEventSetCreate");
+    LoadNvmlFunction(loaded.register_events, "nvmlDeviceRegisterEvents");
+    LoadNvmlFunction(loaded.wait_for_event, "nvmlEventSetWait_v2");
+    LoadNvmlFunction(loaded.free_event_set, "nvmlEventSetFree");
     return loaded;
   }());
-  void* device = nullptr;
-  if (!api.initialize || !api.find_device || api.initialize() != kSuccess ||
-      api.find_device(uuid.c_str(), &device) != kSuccess) {
-    return nullptr;
-  }
+  void* const device = FindNvmlDevice(uuid);
+  if (!device) return nullptr;
   return std::unique_ptr<NvmlHealth>(new NvmlHealth(api, device));
 }
 
 NvmlHealth::NvmlHealth(const Api& api, void* device) : api_(api), device_(device) {
   for (const int type : {kCorrected, kUncorrected}) seen_[type] = CountEccErrors(type);
-  if (!api_.has_events() || api_.create_event_set(&event_set_) != kSuccess) return;
-  if (api_.register_events(device_, kDriverErrors, event_set_) == kSuccess) return;
+  if (!api_.has_events() || api_.create_event_set(&event_set_) != kNvmlSuccess) return;
+  if (api_.register_events(device_, kDriverErrors, event_set_) == kNvmlSuccess) return;
   api_.free_event_set(event_set_);
   event_set_ = nullptr;
 }
@@ -93,7 +77,7 @@ NvmlHealth::~NvmlHealth() {
 unsigned long long NvmlHealth::CountEccErrors(int type) const {
   unsigned long long count = 0;
   if (!api_.count_ecc_errors ||
-      api_.count_ecc_errors(device_, type, kSinceDriverLoad, &count) != kSuccess) {
+      api_.count_ecc_errors(device_, type, kSinceDriverLoad, &count) != kNvmlSuccess) {
     return 0;
   }
   return count;
@@ -122,7 +106,7 @@ void NvmlHealth::TakeEccErrors(std::vector<DeviceEvent>& events) {
 void NvmlHealth::TakeDriverEvents(std::vector<DeviceEvent>& events) {
   Event event{};
   for (int i = 0; event_set_ && i < kMaxEvents; ++i) {
-    if (api_.wait_for_event(event_set_, &event, /*timeout_ms=*/0) != kSuccess) return;
+    if (api_.wait_for_event(event_set_, &event, /*timeout_ms=*/0) != kNvmlSuccess) return;
     const bool is_fault =
         std::find(kProgramErrors.begin(), kProgramErrors.end(), event.data) == kProgramErrors.end();
     events.push_back({.text = absl::StrCat("XID ", event.data), .is_fault = is_fault});
