@@ -2,28 +2,12 @@
 #include "worker/cuda/cubin_scan.h"
 
 #include <catch2/catch.hpp>
-#include <iostream>
 #include <memory>
 
-#include "common/config/python_environment.h"
-#include "worker/cuda/nvrtc_compiler.h"
+#include "worker/cuda/nvrtc_fixture.h"
 
 namespace mtmc::worker {
 namespace {
-
-// Null where the host's Python has no NVRTC.
-std::unique_ptr<NvrtcCompiler> FindCompiler(int compute_capability = 90) {
-  auto environment = config::PythonEnvironment::Probe();
-  if (!environment.ok() || environment->nvrtc_library.empty()) {
-    std::cout << "SKIPPED: there is no NVRTC\n";
-    return nullptr;
-  }
-  auto compiler = NvrtcCompiler::Create({.library = environment->nvrtc_library,
-                                         .include_dir = environment->cuda_include_dir,
-                                         .compute_capability = compute_capability});
-  REQUIRE(compiler.ok());
-  return *std::move(compiler);
-}
 
 constexpr char kKernel[] = "extern \"C\" __global__ void k(float* y, int i) ";
 

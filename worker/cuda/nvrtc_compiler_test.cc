@@ -2,28 +2,13 @@
 #include "worker/cuda/nvrtc_compiler.h"
 
 #include <catch2/catch.hpp>
-#include <iostream>
 
-#include "common/config/python_environment.h"
 #include "common/testing/status_matchers.h"
 #include "worker/cuda/cuda_device.h"
+#include "worker/cuda/nvrtc_fixture.h"
 
 namespace mtmc::worker {
 namespace {
-
-// Null where the host's Python has no NVRTC.
-std::unique_ptr<NvrtcCompiler> FindCompiler(int compute_capability) {
-  auto environment = config::PythonEnvironment::Probe();
-  if (!environment.ok() || environment->nvrtc_library.empty()) {
-    std::cout << "SKIPPED: there is no NVRTC\n";
-    return nullptr;
-  }
-  auto compiler = NvrtcCompiler::Create({.library = environment->nvrtc_library,
-                                         .include_dir = environment->cuda_include_dir,
-                                         .compute_capability = compute_capability});
-  REQUIRE(compiler.ok());
-  return *std::move(compiler);
-}
 
 bool IsElf(const std::string& binary) {
   return binary.starts_with(
@@ -47,7 +32,7 @@ TEST_CASE("NvrtcCompiler makes a cubin without a GPU", "[cuda]") {
 }
 
 TEST_CASE("NvrtcCompiler finds the CUDA headers", "[cuda]") {
-  auto compiler = FindCompiler(90);
+  auto compiler = FindCompiler();
   if (!compiler) return;
 
   const CompileResult result = compiler->Compile(R"(
@@ -63,7 +48,7 @@ extern "C" __global__ void f(__nv_bfloat16* y) { y[0] = __float2bfloat16(1.0f); 
 }
 
 TEST_CASE("NvrtcCompiler builds for Hopper's own instructions", "[cuda]") {
-  auto compiler = FindCompiler(90);
+  auto compiler = FindCompiler();
   if (!compiler) return;
 
   const CompileResult result = compiler->Compile(
@@ -76,7 +61,7 @@ TEST_CASE("NvrtcCompiler builds for Hopper's own instructions", "[cuda]") {
 }
 
 TEST_CASE("NvrtcCompiler reports the log of a bad source", "[cuda]") {
-  auto compiler = FindCompiler(90);
+  auto compiler = FindCompiler();
   if (!compiler) return;
 
   const CompileResult result = compiler->Compile("__global__ void f() { undeclared = 1; }", {});
@@ -87,7 +72,7 @@ TEST_CASE("NvrtcCompiler reports the log of a bad source", "[cuda]") {
 }
 
 TEST_CASE("The device's own kernels compile", "[cuda]") {
-  auto compiler = FindCompiler(90);
+  auto compiler = FindCompiler();
   if (!compiler) return;
 
   const CompileResult result = compiler->Compile(CudaDevice::Source(), {});
