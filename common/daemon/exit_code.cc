@@ -19,9 +19,14 @@ void LogFailure(std::string_view what, const absl::Status& status) {
 
 }  // namespace
 
+int ExitCodeOf(const absl::Status& status) {
+  if (status.ok()) return kExitOk;
+  return absl::IsUnavailable(status) || absl::IsNotFound(status) ? kExitUnavailable : kExitOther;
+}
+
 int Fail(std::string_view what, const absl::Status& status) {
   LogFailure(what, status);
-  return absl::IsUnavailable(status) || absl::IsNotFound(status) ? kExitUnavailable : kExitOther;
+  return ExitCodeOf(status);
 }
 
 int FailUsage(std::string_view what, const absl::Status& status) {

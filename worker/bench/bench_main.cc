@@ -26,6 +26,7 @@
 #include "common/config/paths.h"
 #include "common/config/python_environment.h"
 #include "common/config/version.h"
+#include "common/daemon/exit_code.h"
 #include "mtmc/v1/builder.pb.h"
 #include "worker/bench/cold_bench.h"
 #include "worker/bench/compare_bench.h"
@@ -38,10 +39,6 @@ namespace mtmc::worker {
 namespace {
 
 using Outcome = ComparisonResult::Outcome;
-
-constexpr int kExitOther = 1;
-constexpr int kExitUsage = 2;
-constexpr int kExitUnavailable = 69;
 
 constexpr absl::Duration kBuildTimeout = absl::Minutes(2);
 
@@ -208,9 +205,9 @@ absl::Status Cold(const Flags& flags) {
   BuilderClient builder({.program = (config::ProgramDir() / "mtmc-builder").string(),
                          .scratch = absl::StrCat(folder.path().string(), "/builder"),
                          .tools = tools});
-  MTMC_ASSIGN_OR_RETURN(const std::string binary,
-                        Compile(SyntheticProgram(device.backend), ToProto(backend.facts),
-                                device.index, builder));
+  MTMC_ASSIGN_OR_RETURN(
+      const std::string binary,
+      Compile(SyntheticProgram(device.backend), ToProto(backend.facts), device.index, builder));
   auto bench = ColdBench::Create(*backend.device, binary, flags.loops);
   if (!bench.ok()) return ToStatus(bench.failure());
   const auto rows = (*bench)->Run(flags.rounds);
@@ -231,13 +228,11 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kExitUsage;
+    return app.exit(error) == 0 ? daemon::kExitOk : daemon::kExitUsage;
   }
   base::InitLogging({.program = "mtmc-bench", .level = base::LogLevel::kWarning});
   const absl::Status status = app.got_subcommand("cold") ? Cold(flags) : Compare(flags);
-  if (status.ok()) return 0;
-  base::Log(base::LogLevel::kError, "the bench ended early", {{"reason", status}});
-  return absl::IsUnavailable(status) ? kExitUnavailable : kExitOther;
+  return status.ok() ? daemon::kExitOk : daemon::Fail("the bench ended early", status);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "common/base/message_channel.h"
 #include "common/base/status_macros.h"
 #include "common/base/unique_fd.h"
+#include "common/daemon/exit_code.h"
 #include "worker/builder/child_process.h"
 
 namespace mtmc::worker {
@@ -16,10 +17,6 @@ namespace {
 
 // The daemon reads whenever it waits for an answer; it is gone if it does not.
 constexpr absl::Duration kSendTimeout = absl::Seconds(60);
-
-constexpr int kExitFailed = 1;
-// EX_UNAVAILABLE of sysexits.h.
-constexpr int kExitUnavailable = 69;
 
 }  // namespace
 
@@ -36,10 +33,8 @@ absl::Status ServeChannel(const AnswerFunction& answer) {
 }
 
 int ToExitCode(const absl::Status& status) {
-  if (status.ok()) return 0;
-  std::cerr << "error: " << status.message() << std::endl;
-  const bool is_missing = absl::IsUnavailable(status) || absl::IsNotFound(status);
-  return is_missing ? kExitUnavailable : kExitFailed;
+  if (!status.ok()) std::cerr << "error: " << status.message() << std::endl;
+  return daemon::ExitCodeOf(status);
 }
 
 }  // namespace mtmc::worker

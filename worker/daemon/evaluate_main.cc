@@ -27,6 +27,7 @@
 #include "common/base/temp_dir.h"
 #include "common/config/python_environment.h"
 #include "common/config/version.h"
+#include "common/daemon/exit_code.h"
 #include "google/protobuf/util/json_util.h"
 #include "worker/daemon/device_choice.h"
 #include "worker/daemon/evaluation_summary.h"
@@ -36,10 +37,6 @@
 
 namespace mtmc::worker {
 namespace {
-
-constexpr int kExitOther = 1;
-constexpr int kExitUsage = 2;
-constexpr int kExitUnavailable = 69;
 
 struct Flags {
   std::string manifest;
@@ -147,8 +144,7 @@ v1::Lease LeaseOf(size_t position, const v1::EvaluationRequest& request) {
 
 int Fail(const absl::Status& status) {
   std::cerr << "mtmc-evaluate: " << std::string(status.message()) << "\n";
-  if (absl::IsInvalidArgument(status)) return kExitUsage;
-  return absl::IsUnavailable(status) || absl::IsNotFound(status) ? kExitUnavailable : kExitOther;
+  return absl::IsInvalidArgument(status) ? daemon::kExitUsage : daemon::ExitCodeOf(status);
 }
 
 absl::StatusOr<int> EvaluateAll(const Flags& flags, const std::string& scratch,
@@ -201,7 +197,8 @@ absl::StatusOr<int> EvaluateAll(const Flags& flags, const std::string& scratch,
   }
   std::cout << summary.ToJson(absl::Now() - begin) << "\n";
   if (!out.good()) return absl::ResourceExhaustedError(absl::StrCat("cannot write ", flags.json));
-  return summary.num_evaluated() == static_cast<int>(entries.size()) ? 0 : kExitOther;
+  return summary.num_evaluated() == static_cast<int>(entries.size()) ? daemon::kExitOk
+                                                                     : daemon::kExitOther;
 }
 
 int Main(int argc, char** argv) {
@@ -211,7 +208,7 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kExitUsage;
+    return app.exit(error) == 0 ? daemon::kExitOk : daemon::kExitUsage;
   }
   const absl::StatusOr<base::LogLevel> level = base::ParseLogLevel(flags.log_level);
   if (!level.ok()) return Fail(level.status());
