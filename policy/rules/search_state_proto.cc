@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/data_type.h"
 #include "mtmc/v1/policy.pb.h"
 
 namespace mtmc::policy {
@@ -39,28 +40,11 @@ absl::string_view DataTypeName(v1::DataType type) {
   }
 }
 
-int64_t ElementBytes(v1::DataType type) {
-  switch (type) {
-    case v1::DATA_TYPE_F64:
-    case v1::DATA_TYPE_I64:
-      return 8;
-    case v1::DATA_TYPE_F32:
-    case v1::DATA_TYPE_I32:
-      return 4;
-    case v1::DATA_TYPE_F16:
-    case v1::DATA_TYPE_BF16:
-    case v1::DATA_TYPE_I16:
-      return 2;
-    default:
-      return 1;
-  }
-}
-
 // Sizes come from a peer: a product that would overflow saturates, because it
 // only weighs one action against another.
 int64_t TensorBytes(const v1::TensorType& type) {
   constexpr double kMost = 1e15;
-  auto bytes = static_cast<double>(ElementBytes(type.data_type()));
+  auto bytes = static_cast<double>(base::ElementBytes(type.data_type()));
   for (const int64_t extent : type.shape())
     bytes *= static_cast<double>(std::max<int64_t>(0, extent));
   return static_cast<int64_t>(std::min(bytes, kMost));

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/data_type.h"
+
 namespace mtmc::worker {
 namespace {
 
@@ -111,23 +113,6 @@ Reading ReadingOf(std::string_view op) {
   return Reading::kUnknown;
 }
 
-int64_t ElementBytes(v1::DataType type) {
-  switch (type) {
-    case v1::DATA_TYPE_F64:
-    case v1::DATA_TYPE_I64:
-      return 8;
-    case v1::DATA_TYPE_F32:
-    case v1::DATA_TYPE_I32:
-      return 4;
-    case v1::DATA_TYPE_F16:
-    case v1::DATA_TYPE_BF16:
-    case v1::DATA_TYPE_I16:
-      return 2;
-    default:
-      return 1;
-  }
-}
-
 // Saturates: sizes come from another process.
 int64_t Product(int64_t a, int64_t b) {
   int64_t product = 0;
@@ -143,7 +128,7 @@ int64_t ElementsOf(const v1::TensorType& type) {
 }
 
 int64_t BytesOf(const v1::TensorType& type) {
-  return Product(ElementsOf(type), ElementBytes(type.data_type()));
+  return Product(ElementsOf(type), base::ElementBytes(type.data_type()));
 }
 
 // Walks one graph from its outputs to its inputs.
