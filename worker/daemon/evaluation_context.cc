@@ -2,6 +2,8 @@
 #include "worker/daemon/evaluation_context.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/file.h"
+#include "common/base/status_macros.h"
 
 namespace mtmc::worker {
 
@@ -14,6 +16,12 @@ std::optional<v1::WorkerFailure> RefuseIsolation(v1::Isolation asked,
                                    ", this worker has ",
                                    v1::Isolation_Name(options.isolation_level)));
   return refusal;
+}
+
+absl::StatusOr<std::string> EvaluationContext::ReadProgram(
+    const v1::EvaluationRequest& request) const {
+  MTMC_ASSIGN_OR_RETURN(const std::string path, fetch(request.program()));
+  return base::ReadFile(path);
 }
 
 absl::Duration TimeoutOr(const google::protobuf::Duration& asked, absl::Duration fallback) {

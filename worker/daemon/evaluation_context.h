@@ -49,6 +49,9 @@ struct EvaluationContext {
   // Local path of a blob, fetched if it is not there yet. Thread-safe.
   using Fetch = std::function<absl::StatusOr<std::string>(const v1::Digest&)>;
 
+  // Text of the program to evaluate.
+  absl::StatusOr<std::string> ReadProgram(const v1::EvaluationRequest& request) const;
+
   Parties parties;
   Fetch fetch;
   base::Clock& clock;

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/base/file.h"
 #include "mtmc/v1/builder.pb.h"
 #include "mtmc/v1/reference.pb.h"
 #include "mtmc/v1/runner.pb.h"
@@ -99,15 +98,11 @@ void EvaluationRun::Finish(StageEnd end) {
 }
 
 MaybeEnd EvaluationRun::Build() {
-  auto path = context_.fetch(request_.program());
-  if (path.ok()) {
-    auto text = base::ReadFile(*path);
-    if (!text.ok()) path = text.status();
-    if (text.ok()) text_ = *std::move(text);
+  auto text = context_.ReadProgram(request_);
+  if (!text.ok()) {
+    return WorkerTrouble("ARTIFACT_UNAVAILABLE", std::string(text.status().message()));
   }
-  if (!path.ok()) {
-    return WorkerTrouble("ARTIFACT_UNAVAILABLE", std::string(path.status().message()));
-  }
+  text_ = *std::move(text);
   if (MaybeEnd end = LoadReference()) return end;
   auto parsed = ParseText(text_);
   if (auto* failure = std::get_if<v1::Failure>(&parsed)) return std::move(*failure);

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "common/base/file.h"
 #include "mtmc/v1/builder.pb.h"
 #include "worker/daemon/inspection.h"
 #include "worker/daemon/program_build.h"
@@ -25,9 +24,7 @@ v1::LeaseResult Evaluator::Evaluate(const v1::EvaluationRequest& request,
 // What goes wrong here goes wrong again in Evaluate, which reports it.
 void Evaluator::Prepare(const v1::EvaluationRequest& request, BuilderParty& builder) const {
   (void)context_.fetch(request.problem().source());
-  const auto path = context_.fetch(request.program());
-  if (!path.ok()) return;
-  const auto text = base::ReadFile(*path);
+  const auto text = context_.ReadProgram(request);
   if (!text.ok()) return;
   const auto parsed = ParseText(*text);
   const auto* program = std::get_if<kernel::Program>(&parsed);

@@ -16,7 +16,6 @@
 #include "mtmc/v1/builder.pb.h"
 #include "mtmc/v1/reference.pb.h"
 #include "worker/builder/resident_memory.h"
-#include "worker/daemon/child_rights.h"
 
 namespace mtmc::worker {
 namespace {
@@ -59,10 +58,13 @@ std::string AtenPluginPath(const DeviceChoice& device) {
 Workbench::Workbench(Options options)
     : options_(std::move(options)),
       shared_(options_.scratch),
+      folders_{.artifacts = absl::StrCat(options_.scratch, "/artifacts"),
+               .reference = absl::StrCat(shared_.path(), "/reference"),
+               .runner = absl::StrCat(shared_.path(), "/runner")},
       isolation_(DecideIsolation(LauncherPath(), ProbeHost(LauncherPath()), options_.isolation)),
       reference_({.python = options_.python.python.string(),
                   .package_folder = config::InstalledFile("share/mtmc/python").string(),
-                  .scratch = absl::StrCat(shared_.path(), "/reference"),
+                  .scratch = folders_.reference,
                   .max_resident_bytes = HostMemoryBytes() / 4 * 3,
                   .confinement = &reference_confinement_,
                   .is_cancelled = options_.is_cancelled}),
@@ -76,7 +78,7 @@ Workbench::Workbench(Options options)
                  .cache = {.folder = absl::StrCat(options_.scratch, "/builds")}}),
       builder_(builders_, options_.is_cancelled),
       runner_({.program = (config::ProgramDir() / "mtmc-runner").string(),
-               .scratch = absl::StrCat(shared_.path(), "/runner"),
+               .scratch = folders_.runner,
                .tools = ToolPaths::From(options_.python),
                .confinement = &runner_confinement_,
                .max_resident_bytes = HostMemoryBytes() / 4 * 3,
@@ -84,11 +86,7 @@ Workbench::Workbench(Options options)
       logged_builder_(builder_, "builder", calls_),
       logged_runner_(runner_, "runner", calls_),
       logged_reference_(reference_, "reference", calls_) {
-  ChildRights rights = MakeChildRights(options_.python,
-                                       {.artifacts = absl::StrCat(options_.scratch, "/artifacts"),
-                                        .reference = absl::StrCat(shared_.path(), "/reference"),
-                                        .runner = absl::StrCat(shared_.path(), "/runner")},
-                                       options_.device.is_cuda());
+  ChildRights rights = MakeChildRights(options_.python, folders_, options_.device.is_cuda());
   reference_confinement_.rights = std::move(rights.reference);
   builder_confinement_.rights = std::move(rights.builder);
   runner_confinement_.rights = std::move(rights.runner);
@@ -105,9 +103,7 @@ void Workbench::Use(const Isolation& isolation) {
 
 absl::Status Workbench::Open() {
   // A folder that is mounted must be there before the first child is.
-  for (const std::string& folder :
-       {absl::StrCat(options_.scratch, "/artifacts"), absl::StrCat(shared_.path(), "/reference"),
-        absl::StrCat(shared_.path(), "/runner")}) {
+  for (const std::string& folder : {folders_.artifacts, folders_.reference, folders_.runner}) {
     MTMC_RETURN_IF_ERROR(base::MakeFolder(folder));
   }
   absl::Status opened = OpenDevice();

@@ -14,6 +14,7 @@
 #include "mtmc/v1/worker.pb.h"
 #include "worker/builder/builder_pool.h"
 #include "worker/daemon/call_log.h"
+#include "worker/daemon/child_rights.h"
 #include "worker/daemon/device_choice.h"
 #include "worker/daemon/evaluator.h"
 #include "worker/daemon/shared_folder.h"
@@ -92,6 +93,7 @@ class Workbench {
 
   const Options options_;
   const SharedFolder shared_;
+  const ChildFolders folders_;
   Isolation isolation_;
   // Borrowed by the clients.
   Confinement reference_confinement_;
