@@ -163,10 +163,10 @@ Recovery MeasureRecovery(DeviceWard& ward, const BadProgram& bad, int samples) {
     REQUIRE(ward.AwaitSpare());
     ward.Build(bad.body);
     const bool is_hang = bad.deadline != absl::InfiniteDuration();
+    REQUIRE(ward.Load().is_answered());
     const absl::Time start = absl::Now();
-    const auto ended = ward.Run(is_hang ? bad.deadline : kPatience);
+    const auto ended = ward.Execute(is_hang ? bad.deadline : kPatience);
     CHECK_FALSE(ended.response.has_outputs());
-    // Of a hang, the load before it counts too; it is less than a millisecond.
     const absl::Time death = is_hang ? start + bad.deadline : start;
     // Building the next program is not part of the recovery: it goes on meanwhile.
     const absl::Time known = absl::Now();

@@ -61,7 +61,7 @@ class DeviceWard {
 };
 
 // Milliseconds from a death to the first execution of the next program, sorted.
-// The death is taken as the launch of the kernel that crashes, or as the deadline
+// The death is taken as the call that launches the kernel that crashes, or as the deadline
 // of the one that hangs.
 struct Recovery {
   std::vector<double> ms;
