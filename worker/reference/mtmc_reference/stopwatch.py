@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m mtmc_reference.stopwatch FILE --device cuda:0`: where verification's time goes.
 
-First every part of preparing and comparing the problem in FILE is timed alone: the
-shortest of some repetitions, and the bandwidth at the bytes that the part has to move.
-Then candidates are verified as the worker does it, with the model itself as the
-candidate in a child process, and the times of each workload are printed.
+First scans on the device are checked against the host's. Then every part of preparing
+and comparing the problem in FILE is timed alone: the shortest of some repetitions, and
+the bandwidth at the bytes that the part has to move. At last candidates are verified as
+the worker does it, with the model itself as the candidate in a child process, and the
+times of each workload are printed.
 """
 
 import argparse
+import dataclasses
 import functools
+import itertools
 import json
+import math
 import os
 import subprocess
 import sys
@@ -18,7 +22,7 @@ import time
 
 import torch
 
-from . import compare, distribution, share
+from . import compare, distribution, scan_kernels, share
 from .execution import Execution
 from .flaws import distribution_keys
 from .precision import Arithmetic
@@ -29,6 +33,7 @@ from .workload import Key, Workloads, total_bytes
 
 _SEED = 0
 _REPETITIONS = 3
+_CHECKED_ELEMENTS = 1_000_003
 _KEYS = [Key(0), Key(1), Key(2), *distribution_keys(distribution.DISTRIBUTIONS)]
 
 
@@ -46,6 +51,23 @@ class _Problem:
 
     def run(self, inputs):
         return self.execution.run(inputs, Arithmetic.STRICT)
+
+
+def _check_scans(device):
+    """Ends the program where a scan on the device finds other numbers than on the host."""
+    noise = torch.Generator().manual_seed(_SEED)
+    for y_type, r_type in itertools.product(scan_kernels.FLOATS, repeat=2):
+        r = torch.randn(_CHECKED_ELEMENTS, generator=noise).to(r_type)
+        y = (r + 1e-3 * torch.randn(r.shape, generator=noise)).to(y_type)
+        special = y.clone()
+        special[7] = math.inf
+        pairs = [(y, r), (y[1:], r[1:]), (y, special)]
+        there = compare.errors([(a.to(device), b.to(device)) for a, b in pairs])
+        for one, here in zip(there, compare.errors(pairs)):
+            if dataclasses.replace(one, swapped=None) != dataclasses.replace(here, swapped=None):
+                raise SystemExit(f"scan of {y_type} against {r_type}: {one}, on the host {here}")
+    kind = "kernels" if scan_kernels.takes_float(y.to(device)) else "operators"
+    print(f"scans by {kind} are right", flush=True)
 
 
 def _synchronize(device):
@@ -227,6 +249,7 @@ def main():
         return
     with tempfile.TemporaryDirectory() as folder:
         scratch = options.scratch or folder
+        _check_scans(device)
         _time_parts(_Problem(options.file, device), scratch)
         if device.type == "cuda":
             torch.cuda.empty_cache()
