@@ -8,6 +8,7 @@
 // One line of verdicts for each line of the manifest (manifest.h), in its order,
 // and a summary of where the time went on standard output.
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -221,8 +222,10 @@ int Main(int argc, char** argv) {
     if (!created.ok()) return Fail(created.status());
     temporary = *std::move(created);
   }
-  const auto code =
-      EvaluateAll(flags, temporary ? temporary->path().string() : flags.scratch, shutdown);
+  const auto code = EvaluateAll(
+      flags,
+      temporary ? temporary->path().string() : std::filesystem::absolute(flags.scratch).string(),
+      shutdown);
   return code.ok() ? *code : Fail(code.status());
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <filesystem>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -40,7 +41,8 @@ std::string WorkerIdOf(const WorkerFlags& flags, const DeviceChoice& device) {
 }
 
 std::string ScratchFolderOf(const WorkerFlags& flags, const DeviceChoice& device) {
-  if (!flags.scratch.empty()) return flags.scratch;
+  // Children have working folders of their own.
+  if (!flags.scratch.empty()) return std::filesystem::absolute(flags.scratch).string();
   return (config::CacheDir() / "worker" / device.text()).string();
 }
 
