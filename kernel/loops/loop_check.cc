@@ -120,6 +120,10 @@ bool HasSoundSpace(const Loop& loop) {
   if (loop.results.empty() || loop.results.size() != loop.types.size()) return false;
   if (loop.reduction_axes < 0 || loop.output_axes() < 0) return false;
   if (!AreWithin(loop.extents, kMaxPoints)) return false;
+  const bool is_empty = std::count(loop.extents.begin(), loop.extents.end(), 0) > 0;
+  const bool is_constant =
+      loop.form == Loop::Form::kMap && loop.body != nullptr && loop.body->is_literal();
+  if (is_empty && !is_constant) return false;
   const std::vector<int64_t> shape(loop.extents.begin(), loop.extents.begin() + loop.output_axes());
   return std::all_of(loop.types.begin(), loop.types.end(), [&shape](const TensorType& type) {
     return type.shape == shape && IsWithinLimits(shape);

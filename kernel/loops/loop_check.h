@@ -15,7 +15,8 @@ bool IsWithinLimits(const std::vector<int64_t>& extents);
 
 // Whether a loop that is not opaque keeps what its readers rely on:
 //   1. results and types are parallel, and each type's shape is that of the
-//      output axes; the space is within 2^56 points, each extent within limits;
+//      output axes; the space is within 2^56 points, each extent within limits,
+//      and no extent is 0 but of a constant;
 //   2. body, or both factors of a contraction, are there, and every operator has
 //      its number of operands, of types that go together;
 //   3. an axis is one of the loop's; a read is of a value of `nest`, in its type
