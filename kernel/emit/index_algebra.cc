@@ -54,7 +54,8 @@ ScalarPtr MakeInteger(int64_t value) {
   return scalar;
 }
 
-// A sum of `coefficient * term` plus a constant; terms by their key.
+// A sum of `coefficient * term` plus a constant; terms by their key. What exceeds
+// the bounds of an index saturates: no element of a tensor is there.
 struct Sum {
   struct Term {
     ScalarPtr scalar;
@@ -67,13 +68,15 @@ struct Sum {
   void Add(const std::string& key, const ScalarPtr& scalar, int64_t coefficient) {
     Term& term = terms[key];
     term.scalar = scalar;
-    term.coefficient += coefficient;
+    term.coefficient = Saturate(Wide{term.coefficient} + coefficient);
     if (term.coefficient == 0) terms.erase(key);
   }
 
   void Add(const Sum& other, int64_t factor) {
-    for (const auto& [key, term] : other.terms) Add(key, term.scalar, term.coefficient * factor);
-    constant += other.constant * factor;
+    for (const auto& [key, term] : other.terms) {
+      Add(key, term.scalar, Saturate(Wide{term.coefficient} * factor));
+    }
+    constant = Saturate(constant + Wide{other.constant} * factor);
   }
 };
 
@@ -165,8 +168,10 @@ Sum Normalizer::QuotientTerm(const Sum& dividend, int64_t divisor) {
     const Sum::Term& term = dividend.terms.begin()->second;
     const Scalar& scalar = *term.scalar;
     if (term.coefficient == 1 && IsOperator(scalar, Operator::kFloorDiv)) {
-      const int64_t inner = IntegerOf(*scalar.operands[1]);
-      return Quotient(Normalize(scalar.operands[0]), inner * divisor);
+      int64_t product = IntegerOf(*scalar.operands[1]);
+      if (!__builtin_mul_overflow(product, divisor, &product)) {
+        return Quotient(Normalize(scalar.operands[0]), product);
+      }
     }
     if (term.coefficient == 1 && IsOperator(scalar, Operator::kMod)) {
       const int64_t modulus = IntegerOf(*scalar.operands[1]);
@@ -218,13 +223,15 @@ bool Normalizer::Recombine(Sum& sum) {
     if (quotient.terms.begin()->second.coefficient != 1) continue;
     const int64_t k = low.coefficient;
     for (const auto& [high_key, high] : sum.terms) {
-      if (high.coefficient != k * c) continue;
+      if (Wide{high.coefficient} != Wide{k} * c) continue;
       Sum replacement;
       if (high_key == quotient_key) {
         replacement = dividend;
       } else if (IsOperator(*high.scalar, Operator::kMod) &&
                  KeyOf(high.scalar->operands[0]) == quotient_key) {
-        replacement = Remainder(dividend, c * IntegerOf(*high.scalar->operands[1]));
+        int64_t product = IntegerOf(*high.scalar->operands[1]);
+        if (__builtin_mul_overflow(product, c, &product)) continue;
+        replacement = Remainder(dividend, product);
       } else {
         continue;
       }
