@@ -66,21 +66,27 @@ std::pair<std::string, std::string> SplitOperator(const std::string& op) {
   return {op.substr(0, dot), op.substr(dot + 1)};
 }
 
+// Argument `index` if it is there and of that kind, else null.
+template <typename Kind>
+const Kind* ArgumentAt(const std::vector<GraphArgument>& arguments, size_t index) {
+  return index < arguments.size() ? std::get_if<Kind>(&arguments[index].value) : nullptr;
+}
+
 // The matrix whose transpose `value` is; null when it is anything else.
 const std::string* FindTransposed(const GroupView& view, const std::string& value) {
   const GraphNode* producer = view.graph->FindProducer(value);
   if (producer == nullptr || producer->result_types[0].shape.size() != 2) return nullptr;
   bool is_transpose = producer->op == "aten::t.default";
   if (producer->op == "aten::permute.default") {
-    const auto* dims = std::get_if<std::vector<GraphArgument>>(&producer->arguments[1].value);
-    const auto* first = dims ? std::get_if<int64_t>(&(*dims)[0].value) : nullptr;
+    const auto* dims = ArgumentAt<std::vector<GraphArgument>>(producer->arguments, 1);
+    const auto* first = dims ? ArgumentAt<int64_t>(*dims, 0) : nullptr;
     is_transpose = first != nullptr && (*first == 1 || *first == -1);
   } else if (producer->op == "aten::transpose.int") {
-    const auto* from = std::get_if<int64_t>(&producer->arguments[1].value);
-    const auto* to = std::get_if<int64_t>(&producer->arguments[2].value);
-    is_transpose = from != nullptr && to != nullptr && (*from + 2) % 2 != (*to + 2) % 2;
+    const auto* from = ArgumentAt<int64_t>(producer->arguments, 1);
+    const auto* to = ArgumentAt<int64_t>(producer->arguments, 2);
+    is_transpose = from != nullptr && to != nullptr && (*from % 2 == 0) != (*to % 2 == 0);
   }
-  const auto* source = std::get_if<ValueArgument>(&producer->arguments[0].value);
+  const auto* source = ArgumentAt<ValueArgument>(producer->arguments, 0);
   return is_transpose && source != nullptr ? &source->name : nullptr;
 }
 
@@ -89,7 +95,7 @@ const std::string* FindTransposed(const GroupView& view, const std::string& valu
 GraphNode WithoutTransposedCopy(const GroupView& view, const GraphNode& node) {
   const bool is_product = node.op == "aten::matmul.default" || node.op == "aten::mm.default";
   if (!is_product) return node;
-  const auto* right = std::get_if<ValueArgument>(&node.arguments[1].value);
+  const auto* right = ArgumentAt<ValueArgument>(node.arguments, 1);
   const std::string* source = right == nullptr ? nullptr : FindTransposed(view, right->name);
   if (source == nullptr) return node;
   GraphNode linear = node;
