@@ -26,6 +26,8 @@ class Judge:
         self.is_default_strict = is_default_strict
         # Called with the bytes that a run needs and that are not free.
         self.make_room = lambda need: None
+        # Called after runs whose memory no other process has counted on.
+        self.return_memory = lambda: None
         # A dropout mask drawn for fp64 is another one: compare like with like.
         self.draws_random = draws_random
         # Outputs whose public values are all finite; None before those are known.
@@ -165,6 +167,7 @@ class Expectation:
         if not wide or not all(t < float("inf") for t in own):
             self.oracle = "equal" if self.oracle == "equal" else "strict"
             wide, own = self._strict, [0.0] * len(self._strict)
+        self._judge.return_memory()
         self._reference, self._strict = wide, None
         self._bounds = Bounds(wide, self._dtypes, own, self._own_tolerances, self._reorder)
 
@@ -200,6 +203,7 @@ class Expectation:
     def _own_tolerances(self, kind):
         if kind not in self._own:
             self._own[kind] = self._judge.own_tolerances(self.key, kind, self._reference)
+            self._judge.return_memory()
         return self._own[kind]
 
     def _reorder(self):
@@ -207,6 +211,7 @@ class Expectation:
             self._reordered = self._judge.reordered_tolerances(
                 self.key, self.oracle, self._reference, self._dtypes
             )
+            self._judge.return_memory()
         return self._reordered
 
 

@@ -3,6 +3,7 @@
 
 import torch
 
+from .share import return_spare_memory
 from .workload import free_bytes, return_cached_memory
 
 # Part of the memory that may be kept where others have their room. On a CPU it is also
@@ -31,19 +32,25 @@ class MemoryBudget:
     def most(self, kept):
         """Bytes that may be kept where `kept` are now."""
         whole = self.whole(kept)
-        unused = kept + self.free_bytes()
+        unused = kept + free_bytes(self._device)
         ratio = _KEPT_RATIOS[self._device.type]
         roomy = min(whole - self._room, int(ratio * whole), unused - int(_FREE_RATIO * whole))
         return max(roomy, int(_LEAST_RATIO * unused))
 
     def whole(self, kept):
         """Bytes that were free when least was in use, what is `kept` now included."""
-        self._whole = max(self._whole, self.free_bytes() + kept)
+        self._whole = max(self._whole, free_bytes(self._device) + kept)
         return self._whole
 
-    def free_bytes(self):
-        """Bytes that a new allocation can use."""
-        return free_bytes(self._device)
+    def has(self, need):
+        """Whether `need` bytes are free, nothing being held for speed alone any more."""
+        self.return_all()
+        return free_bytes(self._device) >= need
+
+    def return_all(self):
+        """Gives to other processes what is held for speed alone."""
+        return_spare_memory(self._device)
+        return_cached_memory()
 
     def return_memory(self):
         """Gives to other processes what PyTorch's allocator keeps beyond `passing`.

@@ -58,6 +58,7 @@ class PreparedWorkloads:
         self._publish = publish
         self._budget = budget
         judge.make_room = self._make_room
+        judge.return_memory = budget.return_memory
         self._by_key = collections.OrderedDict()
         self._by_handle = {}
         self._handles = itertools.count(1)
@@ -138,6 +139,7 @@ class PreparedWorkloads:
         """Draws the inputs of `entry`, and makes of them what it lacks."""
         if not self._fits(entry, is_published):
             self._give_back(entry, lambda: False)
+            self._budget.return_all()
             self._make(entry, is_published)
         kept = self.byte_count()
         most = self._budget.most(kept)
@@ -183,7 +185,7 @@ class PreparedWorkloads:
 
     def _make_room(self, need):
         """Tries to have `need` bytes free for a run."""
-        self._give_back(self.last, lambda: self._budget.free_bytes() >= need)
+        self._give_back(self.last, lambda: self._budget.has(need))
 
     def _give_back(self, needed, is_enough):
         """Frees memory until `is_enough()`, that of `needed` and the last one never."""

@@ -66,7 +66,13 @@ class Reference:
     def free_bytes(self):
         return self.kept_bytes - self.prepared.byte_count()
 
+    def has(self, need):
+        return self.free_bytes() >= need
+
     def return_memory(self):
+        pass
+
+    def return_all(self):
         pass
 
     def candidate(self):
