@@ -74,7 +74,8 @@ class Kernel:
 
 
 def _log(program):
-    log = b" " * _called(nvrtc.nvrtcGetProgramLogSize(program))
+    # It is written to, so it must not be the one b" " of the interpreter.
+    log = b" " * (_called(nvrtc.nvrtcGetProgramLogSize(program)) + 1)
     _called(nvrtc.nvrtcGetProgramLog(program, log))
     return log.decode(errors="replace").strip("\0 \n")
 
