@@ -32,6 +32,11 @@ _MIN_SPIKE, _MAX_SPIKE, _MILD_SPIKE = 300.0, 1e6, 20.0
 _ELEMENTS_PER_SPIKE_SIZE = 1e4
 _MAX_SPIKES = 64
 _ELEMENTS_PER_SPIKE = 256
+# One spike outweighs the others together: whoever looks at a part of the elements, and
+# takes it for the whole, either has it or has not.
+_LEADER = 32.0
+# It grows from input to input, so that those of two never balance.
+_LEADER_GROWTH, _MAX_GROWTHS = 4.0, 3
 # Part of a ramp that is as drawn: without it, products would have rank 2.
 _DRAWN_RATIO = 0.2
 
@@ -59,7 +64,7 @@ def apply(name, inputs, free, seed, form=0):
             if tensor.data_ptr() not in changed:
                 changed.add(tensor.data_ptr())
                 generator = torch.Generator(tensor.device).manual_seed((seed + index) % 2**63)
-                _CHANGES[name][form](tensor, generator)
+                _CHANGES[name][form](tensor, generator, len(changed) - 1)
         if name == "DISTRIBUTION_RAMPS":
             _sort_labels(inputs, free)
     return inputs
@@ -78,48 +83,54 @@ def _is_whole(tensor):
     return bool((tensor == tensor.round()).all())
 
 
+def _wide(tensor):
+    """In the type for statistics of 16-bit values; doubles stay."""
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+
+
 def _times(factor):
-    return lambda tensor, generator: tensor.mul_(factor)
+    return lambda tensor, *_: tensor.mul_(factor)
 
 
-def _shift(tensor, generator):
-    if tensor.numel() > 1:
-        deviation = tensor.float().std()
-    else:
-        deviation = tensor.abs().float().max()
+def _shift(tensor, *_):
+    wide = _wide(tensor)
+    deviation = wide.std() if wide.numel() > 1 else wide.abs().max()
     tensor.add_((_OFFSET * deviation).to(tensor.dtype))
 
 
-def _shift_to_one(tensor, generator):
+def _shift_to_one(tensor, *_):
     """A mean of 1, as many deviations off 0: products of many elements stay in range."""
-    mean = tensor.float().mean()
-    deviation = tensor.float().std() if tensor.numel() > 1 else mean.abs()
+    wide = _wide(tensor)
+    mean = wide.mean()
+    deviation = wide.std() if wide.numel() > 1 else mean.abs()
     scale = 1.0 / (_OFFSET * deviation).clamp_(min=torch.finfo(torch.float32).tiny)
     tensor.sub_(mean.to(tensor.dtype)).mul_(scale.to(tensor.dtype)).add_(1.0)
 
 
-def _spike(tensor, generator):
+def _spike(tensor, generator, number):
     size = tensor.numel() / _ELEMENTS_PER_SPIKE_SIZE
-    _scale_some(tensor, generator, min(max(size, _MIN_SPIKE), _MAX_SPIKE))
+    leader = _LEADER * _LEADER_GROWTH ** min(number, _MAX_GROWTHS)
+    _scale_some(tensor, generator, min(max(size, _MIN_SPIKE), _MAX_SPIKE), leader)
 
 
-def _spike_mildly(tensor, generator):
-    _scale_some(tensor, generator, _MILD_SPIKE)
+def _spike_mildly(tensor, generator, _):
+    _scale_some(tensor, generator, _MILD_SPIKE, leader=1.0)
 
 
-def _scale_some(tensor, generator, size):
+def _scale_some(tensor, generator, size, leader):
     flat = tensor.view(-1)
     count = min(max(flat.numel() // _ELEMENTS_PER_SPIKE, 1), _MAX_SPIKES)
     # Each place once: what an element becomes must not depend on an order.
     places = torch.randint(flat.numel(), (count,), generator=generator, device=flat.device)
     places = torch.unique(places)
     sizes = torch.rand(places.shape, generator=generator, device=flat.device).add_(0.5).mul_(size)
-    spikes = flat[places].float().mul_(sizes)
+    spikes = _wide(flat[places]).mul_(sizes)
+    spikes[spikes.abs().argmax()] *= leader
     largest = torch.finfo(tensor.dtype).max / 16
     flat[places] = spikes.clamp_(-largest, largest).to(tensor.dtype)
 
 
-def _ramp(tensor, generator):
+def _ramp(tensor, *_):
     """Along every axis with another slope, within the range of what was drawn."""
     low, high = tensor.aminmax()
     height = high - low

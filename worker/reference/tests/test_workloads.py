@@ -202,3 +202,11 @@ def test_a_fresh_workload_is_judged_once_and_forgotten(client, write_problem):
     assert client.check(candidate)["isCorrect"]
     with pytest.raises(Exception, match="no workload is prepared"):
         client.compare(fresh | {"inputs": []}, lambda t: torch.zeros(32, 16))
+
+
+def test_half_of_a_heavy_tail_is_never_taken_for_all_of_it():
+    for seed in range(64):
+        inputs = [torch.rand(256, 256), torch.rand(256, 256)]
+        x, z = (value.reshape(-1).double() for value in draw(HEAVY_TAILED, inputs, seed))
+        for terms in (x, x.square(), (x - z).square()):
+            assert abs(terms[::2].mean() / terms.mean() - 1) > 0.05
