@@ -10,12 +10,13 @@ every element, r being the fp64 run. A class allows
     TF32         1e-3 or twice the t of eager with TF32
     HALF         1e-2 or twice the t of autocast
 
-each at least what the class before it allows. Above STRICT a tolerance is also
-at most a quarter of the t at which all zeros, or the mean everywhere, would
-pass. Where products cancel, half precision itself is further away at single
-elements; then the outputs must be near as a whole: the root mean square of y - r
-at most a quarter of that of r and of r - mean(r). Integers and booleans must be
-equal.
+each at least what the class before it allows. What is more than 4 times strict
+FP32's own t is also at most a quarter of the t at which all zeros, or the mean
+everywhere, would pass. Where products cancel, half precision itself is further away
+at single elements; then the outputs must be near as a whole: the root mean square
+of y - r at most a quarter of that of r and of r - mean(r). A single number may be as
+far away as another order of its sum: which number it is, other workloads tell.
+Integers and booleans must be equal.
 
 All of it is of the workload at hand: inputs that are shifted or have heavy tails
 cancel more, for a candidate and for the reference alike. What takes another run of
@@ -86,7 +87,7 @@ class Bounds:
         outputs at hand are near as a whole; none are without it."""
         if index not in self._spreads:
             return 0.0
-        strict = self._strict_bound(index, needed)
+        strict = self._strict_bound(index, needed, is_near)
         tolerance = strict
         for name in PRECISIONS[1 : PRECISIONS.index(precision) + 1]:
             bound = self._class_bound(name, index, needed, strict, is_near)
@@ -101,13 +102,16 @@ class Bounds:
             if all(t <= self.allowed(name, index, t, is_near) for index, t in enumerate(needed))
         ]
 
-    def _strict_bound(self, index, needed):
-        tolerance = max(_STRICT_FACTOR * self._strict[index], self.rounding(index))
-        if needed > tolerance:
-            reordered = self._reordered()
-            if reordered:
-                tolerance = max(tolerance, _finite(_FACTOR * reordered[index]))
-        return tolerance
+    def _strict_bound(self, index, needed, is_near):
+        own = max(_STRICT_FACTOR * self._strict[index], self.rounding(index))
+        reordered = self._reordered() if needed > own else None
+        if not reordered:
+            return own
+        bound = max(own, _finite(_FACTOR * reordered[index]))
+        cap = self._cap(index, own)
+        if bound <= cap or self._spreads[index].elements == 1:
+            return bound
+        return bound if is_near is not None and is_near(index) else cap
 
     def _class_bound(self, name, index, needed, strict, is_near):
         lowest, kinds = _CLASSES[name]

@@ -5,14 +5,17 @@ The own error of one FP32 run is one sample of one order. A kernel that adds the
 same numbers in another order is as right, and where sums cancel it may be several
 times further away. To know how far, the fp64 run is repeated with each operator's
 result disturbed by what FP32 rounding does in the least favourable usual order,
-one running sum:
+one running sum. Each of its n additions rounds the partial sum S that it makes, so
+the error is about 0.4 u sqrt(sum of S^2), u being half a unit in the last place:
 
-    sum of n terms a_i    0.5 u sqrt(n) sqrt(s^2 + q), s = sum a_i, q = sum a_i^2
+    sum of terms a_i    0.5 u sqrt(n) sqrt(s^2 + q + w)
 
-which is the root mean square over the orders of the terms (partial sums grow with
-s and wander with q), and by a few roundings for every other operator; u is half a
-unit in the last place. The model itself carries the disturbances to the outputs,
-through whatever cancels or amplifies there.
+where s = sum a_i is how far partial sums grow, q = sum a_i^2 how far they wander in
+a random order, and w the square of the largest one in the order of some axis: terms
+that lie sorted, as under ramps, go far before they cancel, for whoever adds them in
+the order in which blocks start. A running sum as a result is disturbed by its own
+partial sums, and every other operator by a few roundings. The model itself carries
+the disturbances to the outputs, through whatever cancels or amplifies there.
 """
 
 import math
@@ -20,11 +23,19 @@ import math
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-# Longest running sum of usual kernels; longer sums are split among threads.
-_MAX_TERMS = 65536
+# Longest running sum of usual kernels; longer sums are split among threads. Those that
+# all threads add to, in the order in which they come, are the longest.
+_MAX_TERMS = 1 << 20
+# Longest one within a norm or a softmax.
+_MAX_ROW_TERMS = 1 << 16
 _SUM_FACTOR = 0.5
 # Roundings of an operator without sums, such as exp.
 _ELEMENT_ROUNDINGS = 4.0
+# Places along the sum of a product at which its partial sums are looked at.
+_PLACES = 8
+# No element is disturbed by fewer standard deviations: often a few alone decide, those
+# that are nearly zero, and luck with them would bound everybody else.
+_LEAST_DEVIATIONS = 2.0
 _SEED = 0x5EED
 
 
@@ -53,7 +64,8 @@ class Disturbed(TorchDispatchMode):
         if like.device not in self._generators:
             self._generators[like.device] = torch.Generator(like.device).manual_seed(_SEED)
         generator = self._generators[like.device]
-        return torch.randn(like.shape, generator=generator, device=like.device, dtype=like.dtype)
+        noise = torch.randn(like.shape, generator=generator, device=like.device, dtype=torch.float32)
+        return noise.abs().div_(2).add_(_LEAST_DEVIATIONS).copysign_(noise)
 
 
 def unit_of(dtype):
@@ -72,11 +84,11 @@ def _is_view(func):
 
 def _element(func, args, kwargs, out):
     first = out[0] if isinstance(out, (tuple, list)) else out
-    return first.abs() * _ELEMENT_ROUNDINGS
+    return first.abs().mul_(_ELEMENT_ROUNDINGS)
 
 
 def _sum_scale(terms, total, squares):
-    """`squares` is q; see the module's comment. Overwrites it."""
+    """`squares` is q + w; see the module's comment. Overwrites it."""
     factor = _SUM_FACTOR * math.sqrt(max(min(terms, _MAX_TERMS), 1))
     return squares.abs_().add_(total.square()).sqrt_().mul_(factor)
 
@@ -87,9 +99,22 @@ def _product(first, second):
     def rule(func, args, kwargs, out):
         a, b = args[first], args[second]
         q = torch.matmul(a.square(), b.square())
-        return _sum_scale(a.shape[-1], out, q)
+        return _sum_scale(a.shape[-1], out, q + _product_wander(a, b))
 
     return rule
+
+
+def _product_wander(a, b):
+    """w of a product: operands that are both sorted cancel late. Weights are not."""
+    terms = a.shape[-1]
+    step = -(-terms // _PLACES)
+    partial, largest = 0.0, 0.0
+    for start in range(0, terms - step, step):
+        piece = b.narrow(-2 if b.dim() > 1 else 0, start, step)
+        partial = torch.matmul(a.narrow(-1, start, step), piece).add_(partial)
+        square = partial.square()
+        largest = torch.maximum(square, largest) if start else square
+    return largest
 
 
 def _convolution(func, args, kwargs, out):
@@ -105,26 +130,43 @@ def _reduction(func, args, kwargs, out):
     x = args[0]
     if not x.is_floating_point():
         return _element(func, args, kwargs, out)
-    squares = x.double().square()
+    axes = args[1] if len(args) > 1 and not isinstance(args[1], torch.dtype) else None
+    axes = [axis % x.dim() for axis in axes or range(x.dim())] if x.dim() else []
     terms = x.numel() // max(out.numel(), 1)
-    if len(args) > 1 and not isinstance(args[1], torch.dtype):
-        q = torch.sum(squares, *args[1:3])
-    else:
-        q = squares.sum()
+    q = _sum_wander(x, axes)
+    q += x.double().square().sum(axes, keepdim=True)
     if func._schema.name == "aten::mean":
-        q = q / terms**2
+        q /= terms**2
     return _sum_scale(terms, out, q.reshape(out.shape).to(out.dtype))
 
 
-def _running(func, args, kwargs, out):
-    terms = min(args[0].shape[args[1]] if args[0].dim() else 1, _MAX_TERMS)
+def _sum_wander(x, axes):
+    """w of a sum along `axes`, any of which may be the outermost loop."""
+    largest = torch.zeros((), dtype=torch.float64, device=x.device)
+    for axis in axes:
+        others = [other for other in axes if other != axis]
+        partial = x.sum(others, keepdim=True, dtype=torch.float64) if others else x
+        partial = torch.cumsum(partial, axis, dtype=torch.float64).square_()
+        largest = torch.maximum(largest, partial.amax(axis, keepdim=True))
+    return largest
+
+
+def _running_sum(func, args, kwargs, out):
+    if not out.is_floating_point() or not out.dim():
+        return _element(func, args, kwargs, out)
+    wandered = out.square().cumsum_(args[1]).sqrt_()
+    return wandered.mul_(_SUM_FACTOR).add_(out.abs() * _ELEMENT_ROUNDINGS)
+
+
+def _running_product(func, args, kwargs, out):
+    terms = min(args[0].shape[args[1]] if args[0].dim() else 1, _MAX_ROW_TERMS)
     return out.abs() * (_ELEMENT_ROUNDINGS + _SUM_FACTOR * math.sqrt(terms))
 
 
 def _normalized(func, args, kwargs, out):
     """A norm over part of its input: errors of mean and variance, and of the division."""
     x, y = args[0], out[0]
-    terms = min(x.numel() // max(_statistic(out).numel(), 1), _MAX_TERMS)
+    terms = min(x.numel() // max(_statistic(out).numel(), 1), _MAX_ROW_TERMS)
     # The mean's error is that of a sum as large as the mean over the deviation.
     ratio = x.mean().abs() / x.std().clamp_(min=torch.finfo(x.dtype).tiny)
     affine = y.abs().amax() / _largest_ratio(x)
@@ -147,9 +189,9 @@ def _weighted(func, args, kwargs, out):
     """Exponentials over their sum, or the logarithm of that."""
     x = args[0]
     y = out[0] if isinstance(out, (tuple, list)) else out
-    terms = min(x.numel() // max(y.numel(), 1), _MAX_TERMS)
+    terms = min(x.numel() // max(y.numel(), 1), _MAX_ROW_TERMS)
     if x.numel() == y.numel() and len(args) > 1 and isinstance(args[1], int) and x.dim():
-        terms = min(x.shape[args[1]], _MAX_TERMS)
+        terms = min(x.shape[args[1]], _MAX_ROW_TERMS)
     floor = 0.0 if func._schema.name == "aten::_softmax" else 1.0
     # An exponent that is rounded is off by its own size.
     size = x.abs().amax().clamp_(min=1.0)
@@ -167,8 +209,8 @@ _RULES = {
     "convolution": _convolution,
     "sum": _reduction,
     "mean": _reduction,
-    "cumsum": _running,
-    "cumprod": _running,
+    "cumsum": _running_sum,
+    "cumprod": _running_product,
     "native_layer_norm": _normalized,
     "native_group_norm": _normalized,
     "native_batch_norm": _normalized,

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Honest FP32 sums in any usual order are within the bound, and cheats are not."""
+
+import numpy
+import pytest
+import torch
+from mtmc_reference import distribution
+from mtmc_reference.rounding import Disturbed, unit_of
+
+_FOOTER = """
+def get_inputs():
+    return [{inputs}]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def running_sums(values, axis=0):
+    """FP32 running sums, one addition after the other."""
+    return numpy.cumsum(values, axis=axis, dtype=numpy.float32)
+
+
+def sum_of(order):
+    """A candidate that adds all elements one by one in an order of its own."""
+
+    def candidate(t):
+        return torch.tensor(running_sums(order(t["x"].numpy()).reshape(-1))[-1])
+
+    return candidate
+
+
+ORDERS = {
+    "memory": lambda x: x,
+    "columns": lambda x: x.T.copy(),
+    "reversed": lambda x: x.reshape(-1)[::-1],
+    "arrival": lambda x: numpy.random.default_rng(1).permutation(x.reshape(-1)),
+    "strided": lambda x: x.reshape(-1, 64).T.copy(),
+}
+
+
+@pytest.fixture
+def load(client, write_problem):
+    """Loads a problem of one line over the inputs that another one draws."""
+
+    def load(forward, inputs):
+        path = write_problem(f"return {forward}", footer=_FOOTER.format(inputs=inputs))
+        return client.load(path)
+
+    return load
+
+
+def rejected(answers):
+    return {
+        name: answer["message"] for name, answer in answers.items() if not answer["isCorrect"]
+    }
+
+
+@pytest.mark.parametrize(
+    "forward, shape, factor",
+    [
+        ("x.sum()", (128, 129), 1),
+        ("x.sum((0, 1))", (512, 1024), 1),
+        ("x.mean() * 100", (512, 1024), 100 / (512 * 1024)),
+    ],
+)
+def test_a_sum_in_any_order_is_honest(load, client, forward, shape, factor):
+    load(forward, f"torch.randn({shape})")
+
+    for order in ORDERS.values():
+        answers = client.check_all(lambda t, order=order: sum_of(order)(t) * factor)
+        assert not rejected(answers)
+
+
+@pytest.mark.parametrize(
+    "cheat",
+    [
+        lambda t: torch.zeros(()),
+        lambda t: t["x"][::2].sum() * 2,
+        lambda t: t["x"][:, :100].sum() * 1.29,
+        lambda t: t["x"].cumsum(0)[-1].bfloat16().sum().float(),
+    ],
+    ids=["zeros", "every second row", "most columns", "bf16"],
+)
+def test_no_cheat_is_within_the_bound_of_a_sum(load, client, cheat):
+    load("x.sum()", "torch.randn(128, 129)")
+
+    assert len(rejected(client.check_all(cheat))) >= 4
+
+
+def test_a_running_sum_is_honest_and_one_in_half_precision_is_not(load, client):
+    load("torch.cumsum(x, 1)", "torch.randn(2, 5003)")
+
+    def in_order(t):
+        return torch.tensor(running_sums(t["x"].numpy(), axis=1))
+
+    assert not rejected(client.check_all(in_order))
+    assert len(rejected(client.check_all(lambda t: torch.cumsum(t["x"].half().float(), 1)))) >= 4
+    assert len(rejected(client.check_all(lambda t: torch.zeros_like(t["x"])))) == 7
+
+
+def test_a_product_that_adds_term_by_term_is_honest(client, write_problem):
+    source = "import torch\nimport torch.nn as nn\nclass Model(nn.Module):\n"
+    source += "    def forward(self, x, z):\n        return x @ z\n"
+    inputs = "torch.randn(3, 16411), torch.randn(16411, 4)"
+    client.load(write_problem(source=source + _FOOTER.format(inputs=inputs)))
+
+    def in_order(t):
+        terms = t["x"].T.numpy()[:, :, None] * t["z"].numpy()[:, None, :]
+        return torch.tensor(running_sums(terms)[-1])
+
+    assert not rejected(client.check_all(in_order))
+    half = client.check_all(lambda t: t["x"].half().float() @ t["z"].half().float())
+    assert len(rejected(half)) >= 3
+
+
+def test_sorted_terms_that_cancel_are_disturbed_by_their_partial_sums():
+    ramp = torch.linspace(-1, 1, 4096, dtype=torch.float64)
+    unit = unit_of(torch.float32)
+
+    with Disturbed(unit):
+        sums = [ramp.sum(), ramp @ torch.ones_like(ramp), torch.cumsum(ramp, 0)[-1]]
+
+    # Partial sums come to -1024, and each of the additions rounds by up to half a unit.
+    for disturbed in sums:
+        assert 1024 * unit < disturbed.abs() < 1024 * unit * 4096
+
+
+def test_no_sum_has_luck():
+    with Disturbed(unit_of(torch.float32)):
+        totals = torch.ones(512, 4096, dtype=torch.float64).sum(1)
+
+    off = (totals / 4096 - 1).abs() / unit_of(torch.float32)
+    assert off.min() > 4096**0.5 and off.max() < 8 * 4096**0.5
+
+
+@pytest.mark.parametrize("name", distribution.DISTRIBUTIONS)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("elements", [1, 300, 1 << 20])
+def test_every_form_of_a_distribution_has_every_type(name, dtype, elements):
+    for form in range(distribution.forms(name)):
+        x = (torch.randn(elements) + 0.5).to(dtype)
+        distribution.apply(name, [x], [0], 1, form)
+        assert x.dtype == dtype and torch.isfinite(x).all()
+
+
+def test_doubles_are_judged_on_every_distribution(load, client):
+    found = load("torch.exp(-x * x) + 1", "torch.randn(33, 65, dtype=torch.float64)")
+
+    assert not found["droppedDistributions"]
+    assert not rejected(client.check_all(lambda t: torch.exp(-t["x"] ** 2) + 1))
+    assert len(rejected(client.check_all(lambda t: torch.exp(-t["x"] ** 2) + 1.001))) == 7
