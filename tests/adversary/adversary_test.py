@@ -3,11 +3,15 @@
 
 import os
 
+import builder
 import catalogue
 import pytest
 import run
 
 _SECONDS = 900
+# Failures that come before a program is compiled, or instead of it.
+_EARLY = {"PARSE", "CHECK", "COMPILE", "TIMEOUT"}
+_HOPPER = 90
 
 
 @pytest.fixture(scope="module")
@@ -31,3 +35,18 @@ def test_the_catalogue_is_complete():
     rows = {f"{letter}{i + 1}" for letter, count in counts.items() for i in range(count)}
     assert set(catalogue.ROWS) == rows | {"A0"}
     assert all(entry.attempts for entry in catalogue.ROWS.values())
+
+
+@pytest.mark.skipif(not builder.toolkit(), reason="the CUDA wheels are not installed")
+def test_programs_for_a_gpu_compile_where_nothing_refuses_them_before():
+    """A defence that comes later is not tried by a text that does not compile."""
+    wrong = {}
+    with builder.Builder(os.environ["MTMC_BIN"], _HOPPER) as hopper:
+        for _, name, attempt, case in run.cases_of("cuda:0", is_ci=False):
+            kinds = attempt.refused_by if isinstance(attempt.refused_by, frozenset) else set()
+            if "TIMEOUT" in kinds or (kinds and kinds <= _EARLY):
+                continue
+            failure = hopper.failure(case.text)
+            if failure and failure[0] not in kinds:
+                wrong[name] = failure
+    assert not wrong

@@ -7,7 +7,6 @@ Prints one line for each attempt that succeeded, and the counts. Needs PyTorch i
 MTMC_PYTHON or in the interpreter that runs it.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -16,9 +15,9 @@ import sys
 import tempfile
 
 import catalogue
+import command_line
 import harness
 import judges
-
 
 # Sizes that make a replay worth it and an honest run short.
 _SIZES = {
@@ -144,23 +143,14 @@ def run(bin_folder, device, is_ci, timeout):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bin", required=True, help="folder of the programs")
-    parser.add_argument("--device", default="opencl:0", help="opencl:N or cuda:N")
-    parser.add_argument("--json", help="file for every attempt's outcome")
-    parser.add_argument("--ci", action="store_true", help="leave out the costly attempts")
-    parser.add_argument("--timeout", type=float, default=1500, help="seconds for all")
-    flags = parser.parse_args()
+    flags = command_line.parser(__doc__.splitlines()[0], seconds=1500).parse_args()
     summary, outcomes = run(flags.bin, flags.device, flags.ci, flags.timeout)
-    for name, outcome in outcomes.items():
-        if outcome["accepted"]:
-            print(f"ACCEPTED {name} ({outcome['cheat']}): {outcome['accepted']}")
-    print(json.dumps(summary))
-    if flags.json:
-        pathlib.Path(flags.json).write_text(
-            json.dumps({"summary": summary, "attempts": outcomes}, indent=1) + "\n"
-        )
-    return 1 if summary["adversary_accepted"] else 0
+    complaints = [
+        f"ACCEPTED {name} ({outcome['cheat']}): {outcome['accepted']}"
+        for name, outcome in outcomes.items()
+        if outcome["accepted"]
+    ]
+    return command_line.report(flags.json, summary, outcomes, complaints)
 
 
 if __name__ == "__main__":

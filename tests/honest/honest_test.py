@@ -3,9 +3,12 @@
 
 import os
 
+import builder
+import pytest
 import run
 
 _SECONDS = 900
+_HOPPER = 90
 
 
 def test_no_honest_program_is_rejected():
@@ -14,3 +17,11 @@ def test_no_honest_program_is_rejected():
     rejected = {name: one["outcome"] for name, one in outcomes.items() if one["rejected"]}
     assert not rejected
     assert summary["honest_programs"] >= 40
+
+
+@pytest.mark.skipif(not builder.toolkit(), reason="the CUDA wheels are not installed")
+def test_hand_written_programs_for_a_gpu_compile():
+    with builder.Builder(os.environ["MTMC_BIN"], _HOPPER) as hopper:
+        found = {name: hopper.failure(text) for name, text in run.hand_written("cuda").items()}
+    assert len(found) >= 15
+    assert not {name: failure for name, failure in found.items() if failure}

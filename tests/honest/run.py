@@ -8,9 +8,7 @@ problems.py and of examples/problems, several actions deep, and those in
 `programs`. Prints one line for each that was rejected, and the counts.
 """
 
-import argparse
 import dataclasses
-import json
 import os
 import pathlib
 import subprocess
@@ -20,7 +18,8 @@ import tempfile
 _FOLDER = pathlib.Path(__file__).parent
 sys.path.insert(0, str(_FOLDER.parent / "adversary"))
 
-import engine as engines  # noqa: E402  (the path is set above)
+import command_line  # noqa: E402  (the path is set above)
+import engine as engines  # noqa: E402
 import harness  # noqa: E402
 import problems  # noqa: E402
 
@@ -44,7 +43,8 @@ _HAND_WRITTEN = {
     "constant_table": "clamp_where",
     "helper_and_macro": "mish",
     "shuffle_sum": "sum_middle",
-    "cooperative_norm": "norm",
+    "grid_barrier_norm": "norm",
+    "wide_index": "many_elements",
 }
 
 _WORDS = {
@@ -64,9 +64,10 @@ class _Source:
 
 def _sources(folder, device, is_ci):
     found = []
+    room = _free_bytes(device)
     for problem in problems.PROBLEMS:
         is_here = device.startswith("cuda") or not problem.is_for_gpu
-        if is_here and (problem.in_ci or not is_ci):
+        if is_here and problem.needs_bytes <= room and (problem.in_ci or not is_ci):
             path = folder / f"{problem.name}.py"
             path.write_text(problem.source)
             found.append(_Source(path, problem.precision, problem.randomize))
@@ -75,11 +76,25 @@ def _sources(folder, device, is_ci):
     return found
 
 
-def _graphs(bin_folder, folder, sources):
+def _python():
+    return os.environ.get("MTMC_PYTHON") or sys.executable
+
+
+def _free_bytes(device):
+    """Free memory of a GPU; 0 elsewhere."""
+    if not device.startswith("cuda"):
+        return 0
+    code = f"import torch; print(torch.cuda.mem_get_info('{device}')[0])"
+    done = subprocess.run([_python(), "-c", code], capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+def _graphs(bin_folder, folder, device, sources):
     package = pathlib.Path(bin_folder).resolve().parent / "share/mtmc/python"
-    python = os.environ.get("MTMC_PYTHON") or sys.executable
+    place = device if device.startswith("cuda") else "cpu"
+    paths = [source.path for source in sources]
     done = subprocess.run(
-        [python, _FOLDER / "trace_graphs.py", folder, *(source.path for source in sources)],
+        [_python(), _FOLDER / "trace_graphs.py", folder, place, *paths],
         capture_output=True,
         text=True,
         timeout=900,
@@ -104,21 +119,29 @@ def _case(source, variant, text, dialect):
     )
 
 
+def hand_written(dialect):
+    """Texts by name of the programs of `programs` that exist in `dialect`."""
+    paths = [next(_FOLDER.glob(f"programs/{name}.*")) for name in _HAND_WRITTEN]
+    return {
+        path.stem: harness.translate(path, dialect, _WORDS[dialect])
+        for path in paths
+        if path.suffix == ".kernel" or dialect == "cuda"
+    }
+
+
 def cases_of(bin_folder, device, folder, is_ci, walks):
     """Every honest program that `device` can run, problems together."""
     dialect = harness.dialect_of(device)
     sources = _sources(folder, device, is_ci)
-    graphs = {s: g for s, g in _graphs(bin_folder, folder, sources).items() if g.exists()}
+    graphs = {s: g for s, g in _graphs(bin_folder, folder, device, sources).items() if g.exists()}
     by_graph = {graph: source for source, graph in graphs.items()}
     coder = engines.Engine(bin_folder, dialect)
     printed = engines.all_programs(coder, list(by_graph), walks, depth=4, seed=_SEED)
     cases = [_case(by_graph[graph], variant, text, dialect) for graph, variant, text in printed]
     by_name = {source.path.stem: source for source in sources}
-    for name, problem in _HAND_WRITTEN.items():
-        path = next(_FOLDER.glob(f"programs/{name}.*"))
-        if problem in by_name and (path.suffix == ".kernel" or dialect == "cuda"):
-            text = harness.translate(path, dialect, _WORDS[dialect])
-            cases.append(_case(by_name[problem], name, text, dialect))
+    for name, text in hand_written(dialect).items():
+        if _HAND_WRITTEN[name] in by_name:
+            cases.append(_case(by_name[_HAND_WRITTEN[name]], name, text, dialect))
     return sorted(cases, key=lambda case: str(case.problem))
 
 
@@ -144,24 +167,16 @@ def run(bin_folder, device, is_ci, walks, timeout):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bin", required=True, help="folder of the programs")
-    parser.add_argument("--device", default="opencl:0", help="opencl:N or cuda:N")
-    parser.add_argument("--json", help="file for every program's outcome")
-    parser.add_argument("--ci", action="store_true", help="only the subset of problems for CI")
+    parser = command_line.parser(__doc__.splitlines()[0], seconds=3000)
     parser.add_argument("--walks", type=int, default=2, help="walks of the coder a problem")
-    parser.add_argument("--timeout", type=float, default=3000, help="seconds for all")
     flags = parser.parse_args()
     summary, outcomes = run(flags.bin, flags.device, flags.ci, flags.walks, flags.timeout)
-    for name, outcome in outcomes.items():
-        if outcome["rejected"]:
-            print(f"REJECTED {name}: {outcome['outcome']}")
-    print(json.dumps(summary))
-    if flags.json:
-        pathlib.Path(flags.json).write_text(
-            json.dumps({"summary": summary, "programs": outcomes}, indent=1) + "\n"
-        )
-    return 1 if summary["honest_rejected"] else 0
+    complaints = [
+        f"REJECTED {name}: {outcome['outcome']}"
+        for name, outcome in outcomes.items()
+        if outcome["rejected"]
+    ]
+    return command_line.report(flags.json, summary, outcomes, complaints)
 
 
 if __name__ == "__main__":
