@@ -13,6 +13,8 @@ _KEPT_RATIOS = {"cuda": 0.5, "cpu": 0.25}
 _FREE_RATIO = 0.05
 # Part of what is not in use by others that may be kept in any case.
 _LEAST_RATIO = 0.25
+# What PyTorch's allocator may keep of small problems: nobody misses it.
+_LEAST_PASSING = 256 * 1024 * 1024
 
 
 class MemoryBudget:
@@ -25,7 +27,7 @@ class MemoryBudget:
     def __init__(self, device, room, passing):
         self._device = device
         self._room = room
-        self._passing = passing
+        self._passing = max(passing, _LEAST_PASSING)
         # What was free before anything was kept; a runner that comes later has its room.
         self._whole = 0
 
