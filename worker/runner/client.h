@@ -29,9 +29,10 @@ namespace mtmc::worker {
 // process that works dies, hangs, or loses its context, the next call takes the
 // spare and lets it run the canary; that costs some milliseconds. Another spare is
 // started once the next program has been executed, or has failed, or while nobody
-// waits: starting and opening it would delay what the device does first. If the new spare is needed before it is open,
-// the call waits for the rest of its opening; a candidate's deadline starts afterwards. A program
-// that was loaded is lost, and what needs one is answered with a failure.
+// waits: starting and opening it would delay what the device does first. If the
+// new spare is needed before it is open, the call waits for the rest of its
+// opening; a candidate's deadline starts afterwards. A program that was loaded is
+// lost, and what needs one is answered with a failure.
 //
 // A canary that fails or hangs is repeated in a fresh process. If that fails too,
 // calls end as kUnavailable, each after trying again, until a canary passes.
