@@ -8,48 +8,15 @@
 #include <vector>
 
 #include "kernel/graph/graph.h"
+#include "kernel/loops/elements.h"
 #include "kernel/loops/loop.h"
 #include "kernel/loops/scalar.h"
 
 namespace mtmc::kernel {
 
-// A tensor-valued expression: the element at given indices, one per dimension.
-// Reading a value is one; so is any function of others. Cheap value type.
-struct Elements {
-  TensorType type;
-  std::function<ScalarPtr(const std::vector<ScalarPtr>& indices)> at;
-
-  int rank() const { return static_cast<int>(type.shape.size()); }
-};
-
-// Elements of one constant everywhere.
-Elements Constant(double value, DataType type, std::vector<int64_t> shape = {});
-// Same elements converted.
-Elements CastTo(const Elements& operand, DataType type);
-// Broadcast to `shape` by PyTorch's rule; requires that the shapes are compatible.
-Elements BroadcastTo(const Elements& operand, const std::vector<int64_t>& shape);
-std::vector<int64_t> BroadcastShape(const std::vector<int64_t>& a, const std::vector<int64_t>& b);
-// Element-wise function of broadcast operands; the result has `body`'s type.
-using ScalarFunction = std::function<ScalarPtr(const std::vector<ScalarPtr>& operands)>;
-Elements MapElements(const std::vector<Elements>& operands, const ScalarFunction& body);
-// Same elements in row-major order under another shape, required to be of equal
-// size.
-Elements Reshape(const Elements& operand, std::vector<int64_t> shape);
-
 // Bound of the integers that an argument gives. Above the extents a device can
 // hold, and products of two stay within 64 bits.
 inline constexpr int64_t kMaxInteger = int64_t{1} << 31;
-
-// The type arithmetic is done in: f16 and bf16 compute as f32.
-DataType ComputeType(DataType type);
-
-// `count` indices from `first`, which are required to be there.
-std::vector<ScalarPtr> Part(const std::vector<ScalarPtr>& indices, int64_t first, int64_t count);
-
-// Gives up on a node that is malformed, as at() and value() of the standard
-// library do: LowerToLoops is where their exceptions end, and the node becomes
-// opaque. For what those two cannot see.
-void Require(bool holds);
 
 // One graph node on its way to loops: typed access to its arguments, and the
 // loops made so far. An op's lowering reads arguments, defines every result and
