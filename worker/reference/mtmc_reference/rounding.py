@@ -63,8 +63,8 @@ class Disturbed(TorchDispatchMode):
     def _noise(self, like):
         if like.device not in self._generators:
             self._generators[like.device] = torch.Generator(like.device).manual_seed(_SEED)
-        generator = self._generators[like.device]
-        noise = torch.randn(like.shape, generator=generator, device=like.device, dtype=torch.float32)
+        options = {"generator": self._generators[like.device], "device": like.device}
+        noise = torch.randn(like.shape, dtype=torch.float32, **options)
         return noise.abs().div_(2).add_(_LEAST_DEVIATIONS).copysign_(noise)
 
 
