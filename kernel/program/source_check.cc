@@ -229,13 +229,16 @@ class SourceChecker {
   void CheckNamespaces() {
     constexpr std::array<std::string_view, 5> kToolkit = {"cuda", "cooperative_groups", "cub",
                                                           "thrust", "nvcuda"};
+    // A static member's name looks like that of a namespace.
+    constexpr std::array<std::string_view, 4> kScopes = {"namespace", "struct", "class", "union"};
     std::string_view previous;
     for (const SourceToken& token : LexSource(text_, dialect_)) {
       const bool is_toolkit =
           std::find(kToolkit.begin(), kToolkit.end(), token.text) != kToolkit.end();
-      if (is_toolkit && previous == "namespace") is_opening_ = true;
+      const bool is_scope = std::find(kScopes.begin(), kScopes.end(), previous) != kScopes.end();
+      if (is_toolkit && is_scope) is_opening_ = true;
       if (token.text == "{" && is_opening_) {
-        Report(token.line, "a namespace of the CUDA toolkit is reopened; use another name");
+        Report(token.line, "a name of the CUDA toolkit is reopened; use another one");
       }
       if (token.text == "{" || token.text == ";" || token.text == "=") is_opening_ = false;
       previous = token.text;
@@ -255,7 +258,7 @@ class SourceChecker {
   const std::string_view text_;
   const SplicedText spliced_;
   const Dialect dialect_;
-  // After `namespace cuda`, until what follows is known.
+  // After `namespace cuda` or `struct cuda`, until what follows is known.
   bool is_opening_ = false;
   std::vector<Diagnostic> diagnostics_;
 };

@@ -56,6 +56,7 @@ TEST_CASE("CheckSource sees OpenCL code behind what only C++ reads as a string",
 
 TEST_CASE("CheckSource keeps the toolkit's names for the toolkit", "[program]") {
   CHECK_THAT(Check("namespace cuda::std {\nint x; }\n"), Contains("reopened"));
+  CHECK_THAT(Check("struct cuda {\n  static constexpr int value = 0;\n};\n"), Contains("reopened"));
   CHECK_THAT(Check("extern unsigned __cud\\\nart_i2opi_f[6];\n"), Contains("__cudart"));
   CHECK(Check("namespace cg = cooperative_groups;\nusing namespace cuda;\nvoid f() {}\n") == "");
 }
