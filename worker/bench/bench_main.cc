@@ -32,6 +32,7 @@
 #include "worker/bench/compare_bench.h"
 #include "worker/bench/synthetic_program.h"
 #include "worker/builder/client.h"
+#include "worker/daemon/session.h"
 #include "worker/measure/statistics.h"
 #include "worker/runner/backend.h"
 
@@ -170,6 +171,7 @@ absl::Status Compare(Flags& flags) {
   BuilderClient builder({.program = (config::ProgramDir() / "mtmc-builder").string(),
                          .scratch = absl::StrCat(root, "/builder"),
                          .tools = tools});
+  flags.bench.turns = TurnsOn(facts);
   flags.bench.text = SyntheticProgram(device.backend);
   MTMC_ASSIGN_OR_RETURN(flags.bench.binary,
                         Compile(flags.bench.text, facts, device.index, builder));

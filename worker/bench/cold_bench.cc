@@ -76,11 +76,17 @@ std::vector<ColdBench::Preparation> ColdBench::MakePreparations() {
           {"y poisoned", poison},
           {"chip scrubbed", scrub},
           {"x rewritten, y poisoned, chip scrubbed",
-           [=] { return InOrder({rewrite, poison, scrub}); }},
+           [=] {
+             return InOrder({rewrite, poison, scrub});
+           }},
           {"flushed", flush},
-          {"x rewritten, flushed", [=] { return InOrder({rewrite, flush}); }},
-          {"x rewritten, y poisoned, chip scrubbed, flushed",
-           [=] { return InOrder({rewrite, poison, scrub, flush}); }}};
+          {"x rewritten, flushed",
+           [=] {
+             return InOrder({rewrite, flush});
+           }},
+          {"x rewritten, y poisoned, chip scrubbed, flushed", [=] {
+             return InOrder({rewrite, poison, scrub, flush});
+           }}};
 }
 
 Outcome<std::vector<ColdRow>> ColdBench::Run(int rounds) {

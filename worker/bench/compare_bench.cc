@@ -87,7 +87,7 @@ absl::StatusOr<SessionRow> CompareBench::RunSession(const CompareCase& one) {
   const absl::Time start = clock.Now();
   MTMC_ASSIGN_OR_RETURN(InterleavedSamples samples,
                         SampleInterleaved(candidate_.MakeSampler(), {baseline_.MakeSampler()},
-                                          NoiseStoppingRule({}), clock));
+                                          NoiseStoppingRule({}), clock, options_.turns));
   SessionRow row;
   row.session_seconds = absl::ToDoubleSeconds(clock.Now() - start);
   DropShiftedTurns(samples.candidate);

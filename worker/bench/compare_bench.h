@@ -10,6 +10,7 @@
 #include "worker/bench/calibration.h"
 #include "worker/bench/synthetic_runner.h"
 #include "worker/measure/comparison.h"
+#include "worker/measure/interleaved.h"
 
 namespace mtmc::worker {
 
@@ -48,6 +49,7 @@ class CompareBench {
     // Sessions of every case.
     int runs = 100;
     uint64_t seed = 1;
+    TurnPlan turns;
     std::string text;
     std::string binary;
     // Called after every session with how many are done and how many there are.

@@ -191,7 +191,8 @@ MaybeEnd EvaluationRun::Tune() {
 
 MaybeEnd EvaluationRun::Measure() {
   MeasuredSession session;
-  if (MaybeEnd end = TakeSession(FirstSession(options_), session)) return end;
+  if (MaybeEnd end = TakeSession(FirstSession(options_, context_.options.device), session))
+    return end;
   *evaluation().mutable_measurement() = session.measurement;
   evaluation().mutable_comparisons()->Assign(session.comparisons.begin(),
                                              session.comparisons.end());
@@ -213,7 +214,8 @@ MaybeEnd EvaluationRun::MeasureAgain() {
   if (const auto& trouble = verifier_.trouble()) return WorkerTrouble(*trouble);
   if (verification.failure) return Convict(*verification.failure);
   MeasuredSession session;
-  if (MaybeEnd end = TakeSession(SecondSession(options_), session)) return end;
+  if (MaybeEnd end = TakeSession(SecondSession(options_, context_.options.device), session))
+    return end;
   Confirm(session, evaluation());
   return std::nullopt;
 }

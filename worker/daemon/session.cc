@@ -22,6 +22,9 @@ constexpr int kSecondMinTurns = 6;
 constexpr double kSecondErrorRatio = 0.01;
 constexpr double kSecondIntervalRatio = 0.02;
 
+// On a GPU the other side leaves little behind; on a CPU its threads spin for a while.
+constexpr absl::Duration kLongGpuSample = absl::Milliseconds(4);
+
 absl::Status ReferenceError(const Reply<v1::ReferenceResponse>& reply) {
   using Ending = Reply<v1::ReferenceResponse>::Ending;
   if (reply.is_answered()) return absl::FailedPreconditionError(reply.response.failure().message());
@@ -155,8 +158,15 @@ absl::StatusOr<std::vector<v1::BaselineTime>> TimeBaselines(
   return times;
 }
 
-SessionPlan FirstSession(const v1::EvaluationOptions& options) {
-  SessionPlan plan{.is_cold = !options.hot_cache()};
+TurnPlan TurnsOn(const v1::DeviceFacts& device) {
+  const auto& dialects = device.dialects();
+  const bool is_gpu =
+      std::find(dialects.begin(), dialects.end(), v1::DIALECT_CUDA) != dialects.end();
+  return is_gpu ? TurnPlan{.long_sample = kLongGpuSample} : TurnPlan{};
+}
+
+SessionPlan FirstSession(const v1::EvaluationOptions& options, const v1::DeviceFacts& device) {
+  SessionPlan plan{.is_cold = !options.hot_cache(), .turns = TurnsOn(device)};
   for (const int baseline : options.baselines()) {
     plan.baselines.push_back(static_cast<v1::Baseline>(baseline));
   }
@@ -169,8 +179,8 @@ SessionPlan FirstSession(const v1::EvaluationOptions& options) {
   return plan;
 }
 
-SessionPlan SecondSession(const v1::EvaluationOptions& options) {
-  SessionPlan plan = FirstSession(options);
+SessionPlan SecondSession(const v1::EvaluationOptions& options, const v1::DeviceFacts& device) {
+  SessionPlan plan = FirstSession(options, device);
   plan.baselines.resize(1);
   plan.rule.min_samples = kSecondMinSamples;
   plan.rule.min_turns = kSecondMinTurns;
@@ -193,7 +203,7 @@ std::variant<MeasuredSession, v1::Failure, ReferenceTrouble> MeasureSession(
   }
   auto samples =
       SampleInterleaved([&](int count, int warmups) { return candidate.Take(count, warmups); },
-                        samplers, NoiseStoppingRule(plan.rule), clock);
+                        samplers, NoiseStoppingRule(plan.rule), clock, plan.turns);
   absl::Status status = samples.status();
   if (status.ok()) status = candidate.Conclude(samples->candidate.Seconds());
   candidate.AddCounts(checks);

@@ -9,9 +9,11 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "google/protobuf/repeated_field.h"
+#include "mtmc/v1/device.pb.h"
 #include "mtmc/v1/evaluation.pb.h"
 #include "mtmc/v1/problem.pb.h"
 #include "mtmc/v1/reference.pb.h"
+#include "worker/measure/interleaved.h"
 #include "worker/measure/stopping_rule.h"
 #include "worker/verify/party.h"
 #include "worker/verify/verifier.h"
@@ -51,21 +53,26 @@ struct SessionPlan {
   std::vector<v1::Baseline> baselines;
   bool is_cold = true;
   NoiseStoppingRule::Options rule;
+  TurnPlan turns;
   // One execution on inputs that the program has never seen.
   bool has_fresh_inputs = true;
 };
 
-// What `options` ask for.
-SessionPlan FirstSession(const v1::EvaluationOptions& options);
+// How turns are cut on `device`.
+TurnPlan TurnsOn(const v1::DeviceFacts& device);
+
+// What `options` ask for on `device`.
+SessionPlan FirstSession(const v1::EvaluationOptions& options, const v1::DeviceFacts& device);
 
 // What a confirmation needs: the first baseline, and an interval that is narrow enough
 // to contradict. A third of the time of the first session.
-SessionPlan SecondSession(const v1::EvaluationOptions& options);
+SessionPlan SecondSession(const v1::EvaluationOptions& options, const v1::DeviceFacts& device);
 
 // Samples the runner's program and the baselines in turns, and checks what the timed
 // executions did (TimedCandidate); adds to `checks` how many they were. The times of
 // the candidate are multiplied by `checks.fresh_slowdown`, also by that of a session
-// before. Blocks up to `timeout`. REQUIRES: the verifier has verified what the runner has loaded.
+// before. Blocks up to `timeout`. REQUIRES: the verifier has verified what the runner
+// has loaded.
 std::variant<MeasuredSession, v1::Failure, ReferenceTrouble> MeasureSession(
     const SessionParties& parties, base::Clock& clock, const SessionPlan& plan,
     absl::Duration timeout, v1::VerificationSummary& checks);

@@ -14,10 +14,8 @@ namespace {
 
 // More than this in one turn would let drift in.
 constexpr int kMaxBlock = 25;
-// At least this many, so that the warm-up of a turn costs no more than a third;
-// samples that take longer than the second constant stand alone.
+// At least this many, so that the warm-up of a turn costs no more than a third.
 constexpr int kMinBlock = 3;
-constexpr absl::Duration kLongSample = absl::Milliseconds(50);
 // Warm-ups before the first sample fill code and instruction caches; one before
 // each turn undoes what the other side did to them.
 constexpr int kFirstWarmups = 2;
@@ -37,13 +35,13 @@ class Side {
       : sampler_(sampler), series_(series), clock_(clock) {}
 
   // The sample that finds the block length.
-  absl::Status Prepare(absl::Duration turn_time) {
+  absl::Status Prepare(const TurnPlan& turns) {
     MTMC_RETURN_IF_ERROR(sampler_(1, kFirstWarmups - 1).status());
     const absl::Time start = clock_.Now();
     MTMC_ASSIGN_OR_RETURN(SampleBlock block, sampler_(1, 0));
     const absl::Duration each = std::max(clock_.Now() - start, absl::Microseconds(1));
-    const double count = std::floor(absl::FDivDuration(turn_time, each));
-    block_ = static_cast<int>(std::clamp(count, each >= kLongSample ? 1.0 : double{kMinBlock},
+    const double count = std::floor(absl::FDivDuration(turns.time, each));
+    block_ = static_cast<int>(std::clamp(count, each >= turns.long_sample ? 1.0 : double{kMinBlock},
                                          static_cast<double>(kMaxBlock)));
     if (block_ == 1) series_.turns.push_back(std::move(block));
     return absl::OkStatus();
@@ -97,7 +95,7 @@ absl::StatusOr<InterleavedSamples> SampleInterleaved(const Sampler& candidate,
                                                      const std::vector<Sampler>& baselines,
                                                      const StoppingRule& rule,
                                                      const base::Clock& clock,
-                                                     absl::Duration turn_time) {
+                                                     const TurnPlan& turns) {
   InterleavedSamples samples;
   samples.baselines.resize(baselines.size());
   std::vector<Side> sides;
@@ -106,7 +104,7 @@ absl::StatusOr<InterleavedSamples> SampleInterleaved(const Sampler& candidate,
     sides.emplace_back(baselines[i], samples.baselines[i], clock);
   }
   const absl::Time start = clock.Now();
-  for (Side& side : sides) MTMC_RETURN_IF_ERROR(side.Prepare(turn_time));
+  for (Side& side : sides) MTMC_RETURN_IF_ERROR(side.Prepare(turns));
   for (bool is_forward = true;; is_forward = !is_forward) {
     samples.stopped_by = rule.Decide(Look(samples, clock.Now() - start));
     if (samples.stopped_by != StoppingRule::Reason::kGoOn) return samples;

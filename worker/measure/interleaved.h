@@ -23,10 +23,15 @@ struct InterleavedSamples {
   StoppingRule::Reason stopped_by = StoppingRule::Reason::kGoOn;
 };
 
-// How long a turn of one side lasts, warm-up and preparation of each sample
-// included: short against a drift of the clock, and long against the cost of a turn
-// (two pipe messages, about 0.2 ms). The fewest turns of a comparison take 50 ms.
-inline constexpr absl::Duration kTurnTime = absl::Milliseconds(3);
+// How samples are cut into turns. Times of the host, preparation included.
+struct TurnPlan {
+  // Of one side: short against a drift of the clock, and long against the cost of a
+  // turn (two pipe messages, about 0.2 ms). The fewest turns of a comparison take 50 ms.
+  absl::Duration time = absl::Milliseconds(3);
+  // A sample that takes so long stands alone, without a warm-up before it: what the
+  // other side left in caches and clocks is then too little to matter.
+  absl::Duration long_sample = absl::Milliseconds(50);
+};
 
 // Samples the candidate and every baseline in turns, so that a drift of clocks
 // or temperature reaches all of them alike; every other round in reverse order, so
@@ -35,7 +40,7 @@ inline constexpr absl::Duration kTurnTime = absl::Milliseconds(3);
 //   warm-up | c c c c c | b b b b b | b b b b b | c c c c c | c c c c c | ...
 //             turn 1                   turn 2                 turn 3
 //
-// until `rule` is satisfied. The block length adapts to `turn_time`: short kernels
+// until `rule` is satisfied. The block length adapts to `turns.time`: short kernels
 // need many samples for the cost of a turn, long ones few. A first, single sample of
 // each side finds the length and does not count, unless the length is one. The first
 // error of a sampler ends the session and is returned. Thread-compatible.
@@ -43,6 +48,6 @@ absl::StatusOr<InterleavedSamples> SampleInterleaved(const Sampler& candidate,
                                                      const std::vector<Sampler>& baselines,
                                                      const StoppingRule& rule,
                                                      const base::Clock& clock,
-                                                     absl::Duration turn_time = kTurnTime);
+                                                     const TurnPlan& turns = {});
 
 }  // namespace mtmc::worker

@@ -30,7 +30,7 @@ TEST_CASE("SampleInterleaved takes turns until all sides are steady", "[measure]
   const NoiseStoppingRule rule({.min_samples = 20});
 
   auto samples = SampleInterleaved(Steady(clock, 1e-3, "c", log), {Steady(clock, 2e-3, "b", log)},
-                                   rule, clock, absl::Milliseconds(10));
+                                   rule, clock, {.time = absl::Milliseconds(10)});
 
   REQUIRE_THAT(samples.status(), IsOk());
   CHECK(samples->stopped_by == StoppingRule::Reason::kNoise);
@@ -46,8 +46,8 @@ TEST_CASE("SampleInterleaved ends on time when kernels are slow", "[measure]") {
   std::vector<std::string> log;
   const NoiseStoppingRule rule({.max_time = absl::Seconds(2)});
 
-  auto samples =
-      SampleInterleaved(Steady(clock, 1.5, "c", log), {}, rule, clock, absl::Milliseconds(10));
+  auto samples = SampleInterleaved(Steady(clock, 1.5, "c", log), {}, rule, clock,
+                                   {.time = absl::Milliseconds(10)});
 
   REQUIRE_THAT(samples.status(), IsOk());
   CHECK(samples->stopped_by == StoppingRule::Reason::kTime);
@@ -61,7 +61,7 @@ TEST_CASE("SampleInterleaved returns the first error of a sampler", "[measure]")
     return absl::UnavailableError("runner died");
   };
 
-  auto samples = SampleInterleaved(broken, {}, rule, clock, absl::Milliseconds(10));
+  auto samples = SampleInterleaved(broken, {}, rule, clock, {.time = absl::Milliseconds(10)});
 
   CHECK_THAT(samples.status(), StatusIs(absl::StatusCode::kUnavailable, "runner died"));
 }
