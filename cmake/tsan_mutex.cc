@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tells ThreadSanitizer what absl::Mutex and absl::Notification of the Debian package do. The package
-// is not built for the sanitizer, so that every use of a mutex would look like a
-// race. The linker sends the calls here (--wrap, cmake/MtmcSanitizer.cmake), also
-// those of gRPC, whose locks are Abseil's.
+// Tells ThreadSanitizer what absl::Mutex and absl::Notification of the Debian package do. The
+// package is not built for the sanitizer, so that every use of a mutex would look like a race. The
+// linker sends the calls here (--wrap, cmake/MtmcSanitizer.cmake), also those of gRPC, whose locks
+// are Abseil's.
 //
 // Rule: what a thread did before it lets go of a mutex happens before what the
 // next owner does. Conditions are evaluated by whoever unlocks, outside of that

@@ -240,4 +240,5 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace mtmc::worker
 
+// NOLINTNEXTLINE(bugprone-exception-escape): only where the JSON library is out of memory.
 int main(int argc, char** argv) { return mtmc::worker::Main(argc, argv); }

@@ -64,9 +64,8 @@ void* CudaBuffer::address() const { return reinterpret_cast<void*>(tensor_); }
 MaybeFailure CudaBuffer::WipeSlack(uint8_t value) {
   if (slack_bytes_ == 0) return std::nullopt;
   const CUdeviceptr start = tensor_ + static_cast<CUdeviceptr>(bytes() + kRedzoneBytes);
-  return Enqueued(
-      context_->api().cuMemsetD8Async(start, value, slack_bytes_, context_->stream()),
-      "cuMemsetD8Async");
+  return Enqueued(context_->api().cuMemsetD8Async(start, value, slack_bytes_, context_->stream()),
+                  "cuMemsetD8Async");
 }
 
 MaybeFailure CudaBuffer::Fill(uint8_t value) {

@@ -300,8 +300,9 @@ MaybeFailure CudaDevice::CheckGuards() {
   if (!sum.ok()) return sum.failure();
   if (*sum == flush_checksum_) return std::nullopt;
   return Failure{.kind = Failure::Kind::kOutOfBounds,
-                 .message = "memory that the program was never given was written: the buffer that "
-                            "flushes the cache"};
+                 .message =
+                     "memory that the program was never given was written: the buffer that "
+                     "flushes the cache"};
 }
 
 MaybeFailure CudaDevice::RunUnderLoad(const Body& body) {

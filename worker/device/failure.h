@@ -37,10 +37,12 @@ using MaybeFailure = std::optional<Failure>;
 template <typename T>
 class [[nodiscard]] Outcome {
  public:
-  Outcome(T value)
-      : content_(std::move(value)) {}  // NOLINT(google-explicit-constructor): like StatusOr
+  // NOLINTBEGIN(google-explicit-constructor): like StatusOr.
+  Outcome(T value) : content_(std::move(value)) {}
 
-  Outcome(Failure failure) : content_(std::move(failure)) {}  // NOLINT(google-explicit-constructor)
+  Outcome(Failure failure) : content_(std::move(failure)) {}
+
+  // NOLINTEND(google-explicit-constructor)
 
   bool ok() const { return content_.index() == 0; }
 

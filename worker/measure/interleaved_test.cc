@@ -16,7 +16,8 @@ using testing::IsOk;
 using testing::StatusIs;
 
 // A sampler of constant speed that moves the clock and writes down its turns.
-Sampler Steady(FakeClock& clock, double seconds, std::string name, std::vector<std::string>& log) {
+Sampler Steady(FakeClock& clock, double seconds, const std::string& name,
+               std::vector<std::string>& log) {
   return [&clock, seconds, name, &log](int count, int) -> absl::StatusOr<SampleBlock> {
     log.push_back(name);
     clock.Advance(absl::Seconds(seconds * count));

@@ -203,8 +203,7 @@ TEST_CASE("InputStore finds a write to what it keeps", "[opencl]") {
   InputStore store(*bench->device, 1 << 20);
   REQUIRE(*store.Keep(1, (*runner)->program(), {{"x", Bytes(x)}}));
   REQUIRE_FALSE(store.Check());
-  const auto& kept =
-      std::get<std::shared_ptr<const KeptTensor>>(store.Find(1)->find("x")->second);
+  const auto& kept = std::get<std::shared_ptr<const KeptTensor>>(store.Find(1)->find("x")->second);
 
   static_cast<float*>(kept->buffer->address())[GENERATE(-1, 0, 999, 1000)] = 7.0F;
 
