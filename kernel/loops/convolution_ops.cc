@@ -31,14 +31,10 @@ Geometry GeometryOf(const NodeLowering& node, const Elements& weight) {
       geometry.padding.at(d) = geometry.dilation.at(d) * (geometry.kernel.at(d) - 1) / 2;
     }
   }
-  // Far above any model's; sums of products with an extent stay within 64 bits.
-  constexpr int64_t kMaxAttribute = int64_t{1} << 20;
-  for (size_t d = 0; d < dims; ++d) {
-    Require(geometry.kernel.at(d) >= 1 && geometry.kernel.at(d) <= kMaxAttribute);
-    Require(geometry.stride.at(d) >= 1 && geometry.stride.at(d) <= kMaxAttribute);
-    Require(geometry.dilation.at(d) >= 1 && geometry.dilation.at(d) <= kMaxAttribute);
-    Require(geometry.padding.at(d) >= 0 && geometry.padding.at(d) <= kMaxAttribute);
-  }
+  RequireWindowValues(geometry.kernel, 1);
+  RequireWindowValues(geometry.stride, 1);
+  RequireWindowValues(geometry.dilation, 1);
+  RequireWindowValues(geometry.padding, 0);
   Require(geometry.groups >= 1 && geometry.groups <= weight.type.shape.at(0));
   Require(weight.type.shape.at(1) >= 1);
   return geometry;

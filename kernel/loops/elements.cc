@@ -153,6 +153,11 @@ void Require(bool holds) {
   static_cast<void>(held.value());
 }
 
+void RequireWindowValues(const std::vector<int64_t>& values, int64_t least) {
+  constexpr int64_t kMost = int64_t{1} << 20;
+  for (const int64_t value : values) Require(value >= least && value <= kMost);
+}
+
 DataType ComputeType(DataType type) {
   return type == DataType::kF16 || type == DataType::kBf16 ? DataType::kF32 : type;
 }

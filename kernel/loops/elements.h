@@ -47,4 +47,8 @@ std::vector<ScalarPtr> Part(const std::vector<ScalarPtr>& indices, int64_t first
 // opaque. For what those two cannot see.
 void Require(bool holds);
 
+// Requires every value to be at least `least` and at most 2^20: far above any model's
+// window, while sums of products with an extent stay within 64 bits.
+void RequireWindowValues(const std::vector<int64_t>& values, int64_t least);
+
 }  // namespace mtmc::kernel

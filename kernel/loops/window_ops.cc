@@ -27,14 +27,10 @@ Window WindowOf(const NodeLowering& node, size_t dims) {
   if (stride && !stride->empty()) window.stride = node.Ints("stride", dims, 1);
   window.padding = node.Ints("padding", dims, 0);
   window.dilation = node.Ints("dilation", dims, 1);
-  // Far above any model's; sums of products with an extent stay within 64 bits.
-  constexpr int64_t kMaxAttribute = int64_t{1} << 20;
-  for (size_t d = 0; d < dims; ++d) {
-    Require(window.kernel.at(d) >= 1 && window.kernel.at(d) <= kMaxAttribute);
-    Require(window.stride.at(d) >= 1 && window.stride.at(d) <= kMaxAttribute);
-    Require(window.dilation.at(d) >= 1 && window.dilation.at(d) <= kMaxAttribute);
-    Require(window.padding.at(d) >= 0 && window.padding.at(d) <= kMaxAttribute);
-  }
+  RequireWindowValues(window.kernel, 1);
+  RequireWindowValues(window.stride, 1);
+  RequireWindowValues(window.dilation, 1);
+  RequireWindowValues(window.padding, 0);
   return window;
 }
 
