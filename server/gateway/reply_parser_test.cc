@@ -44,8 +44,8 @@ TEST_CASE("ParseReply keeps shorter fences inside a longer one", "[gateway]") {
 
 TEST_CASE("ParseReply refuses rubbish", "[gateway]") {
   const std::string reply =
-      GENERATE_COPY("I cannot help with that.", "```\nint main() {}\n```", "``` ```",
-                    "```\n" + kProgram, "```\n//@ mtmc 1 opencl\n//@ launch\n```",
+      GENERATE_COPY(as<std::string>{}, "I cannot help with that.", "```\nint main() {}\n```",
+                    "``` ```", "```\n" + kProgram, "```\n//@ mtmc 1 opencl\n//@ launch\n```",
                     "{\"error\": true}", std::string("\xff\xfe\x00\x01", 4),
                     "```\n//@ mtmc 1 opencl\n\xff```\n", std::string(100'000, '`'));
   CAPTURE(reply.substr(0, 100));
