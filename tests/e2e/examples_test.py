@@ -45,7 +45,7 @@ def optimize(stack, example):
         ),
     )
     done = stack.run("--output", "json", "jobs", "watch", job.name)
-    assert done.returncode == 0, f"{done.returncode}: {done.stderr}{done.stdout}"
+    assert done.returncode == 0, f"{done.returncode}: {done.stderr}{stack.failures(job.name)}"
     best = stack.json("candidates", "show", job.name)
     exported = stack.folder / f"{example.stem}_mtmc.py"
     written = stack.run("export", job.name, "--file", exported)

@@ -179,6 +179,11 @@ class Stack(Host):
     def job(self, name):
         return self.client.call("JobService", "GetJob", name=name).job
 
+    def failures(self, job):
+        """What went wrong with the candidates of a job, each text once."""
+        listed = self.client.call("CandidateService", "ListCandidates", parent=job, page_size=500)
+        return sorted({c.evaluation.failure.message for c in listed.candidates} - {""})
+
     def await_job(self, name, seconds):
         """The job once it has ended."""
         ended = {CONTRACT.Job.State.Value(f"STATE_{s}") for s in ("SUCCEEDED", "FAILED", "CANCELLED")}
