@@ -326,7 +326,7 @@ ROWS = {
             _try(
                 "timing/busy_device.kernel",
                 "row_sine",
-                judges.has_baseline_of("A0.row_sine", 2.5),
+                judges.has_baseline_of(_TWINS, 2.5),
                 "the baseline runs in another process, in turns",
             ),
         ),

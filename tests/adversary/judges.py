@@ -108,16 +108,17 @@ def has_positive_times(result, _):
     return _unless(values and not bad, f"unusable times {bad[:3]}")
 
 
-def has_baseline_of(twin, factor):
-    """The shortest sample of its baseline is as long as that of another program's, within
-    `factor`: what sabotages a baseline reaches every sample of it."""
+def has_baseline_of(twins, factor):
+    """The shortest sample of its baseline lies among those of `twins`, within `factor`:
+    what sabotages a baseline reaches every sample of it."""
 
     def judge(result, results):
-        if not (is_accepted(result) and is_accepted(results.get(twin, {}))):
+        others = [results[twin] for twin in twins if is_accepted(results.get(twin, {}))]
+        if not (is_accepted(result) and others):
             return f"expected an honest time: {describe(result)}"
-        mine, other = _baseline_seconds(result), _baseline_seconds(results[twin])
-        is_same = other / factor <= mine <= other * factor
-        return _unless(is_same, f"the baseline took {mine} s, beside {twin} {other} s")
+        mine, times = _baseline_seconds(result), [_baseline_seconds(other) for other in others]
+        is_same = min(times) / factor <= mine <= max(times) * factor
+        return _unless(is_same, f"the baseline took {mine} s, beside honest ones {times} s")
 
     return judge
 
