@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "common/fleet/worker_demand.h"
 #include "worker/daemon/shifted_turns.h"
 #include "worker/daemon/timed_candidate.h"
 #include "worker/device/clock_filter.h"
@@ -159,9 +160,7 @@ absl::StatusOr<std::vector<v1::BaselineTime>> TimeBaselines(
 }
 
 TurnPlan TurnsOn(const v1::DeviceFacts& device) {
-  const auto& dialects = device.dialects();
-  const bool is_gpu =
-      std::find(dialects.begin(), dialects.end(), v1::DIALECT_CUDA) != dialects.end();
+  const bool is_gpu = fleet::HasDialect(device, v1::DIALECT_CUDA);
   return is_gpu ? TurnPlan{.long_sample = kLongGpuSample} : TurnPlan{};
 }
 
