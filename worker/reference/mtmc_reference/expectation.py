@@ -169,7 +169,14 @@ class Expectation:
             wide, own = self._strict, [0.0] * len(self._strict)
         self._judge.return_memory()
         self._reference, self._strict = wide, None
-        self._bounds = Bounds(wide, self._dtypes, own, self._own_tolerances, self._reorder)
+        self._bounds = Bounds(
+            wide,
+            self._dtypes,
+            own,
+            self._own_tolerances,
+            self._reorder,
+            is_changed=not self.key.is_unchanged,
+        )
 
     def eager(self):
         """Outputs of eager with PyTorch's defaults: what KernelBench compares with."""

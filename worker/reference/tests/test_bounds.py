@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from mtmc_reference.compare import are_allclose, error
+from mtmc_reference.oracle import Bounds
 
 
 def bounds(inspection):
@@ -58,6 +59,22 @@ def test_classes_are_nested(process, write_problem):
 
     assert found == sorted(found)
     assert found[0] < 1e-5 and found[1] == pytest.approx(1e-4)
+
+
+@pytest.mark.parametrize(
+    "dtype, is_changed, expected",
+    [
+        (torch.float32, False, 1e-4),
+        (torch.float32, True, 4e-4),
+        (torch.bfloat16, True, 1e-2),
+    ],
+)
+def test_inputs_that_nobody_chose_have_a_wider_bound(dtype, is_changed, expected):
+    r = torch.tensor([1.0, 50.0])
+    found = Bounds([r], [dtype], [0.0], lambda _: [0.0], lambda: None, is_changed=is_changed)
+
+    allowed = found.allowed("PRECISION_KERNELBENCH", 0)
+    assert allowed == pytest.approx(max(expected, found.rounding(0)))
 
 
 def test_small_outputs_have_small_bounds(process, write_problem):
