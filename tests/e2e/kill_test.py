@@ -20,7 +20,8 @@ SEED = int(os.environ.get("MTMC_KILL_SEED", "20260711"))
 
 # Processes that work on a lease. Work that loses three workers, or crashes twice,
 # is given up by design, so that a bad program cannot take down the fleet; one of
-# these is therefore killed only once anything was finished since the last.
+# these is therefore killed only once every job that was under way at the last such
+# moment has finished something since.
 WORKING = {"mtmc-worker": 8, "mtmc-runner": 8, "mtmc-builder": 3, "mtmc_reference": 3}
 # Processes that keep or decide, killed at any time.
 SERVING = {"mtmc-coordinator": 22, "mtmc-gateway": 3, "mtmc-policyd": 3}
@@ -65,56 +66,13 @@ class Watcher:
     def has_ended(self):
         return any(e.HasField("job") and name_of(e.job) in ENDED for e in list(self.events))
 
-    def num_finished(self):
-        """Pieces of work that were finished: the inspection and evaluations."""
-        events = list(self.events)
-        evaluated = sum(e.candidate.state == STATE.Value("STATE_EVALUATED") for e in events)
-        return evaluated + any(e.job.HasField("inspection") for e in events)
-
-    def join(self):
-        self._thread.join(60)
-        assert not self._thread.is_alive(), f"the watch of {self.job} does not end"
-        self._client.close()
-
-
-def patiently(call):
-    """Repeats a call until a coordinator is there; with one request id the
-    repetition is harmless."""
-
-    def look():
-        try:
-            return call()
-        except contract.CallError as error:
-            assert error.code == grpc.StatusCode.UNAVAILABLE, error
-            return None
-
-    return processes.eventually(look, 60, "the coordinator is back", pause=0.1)
-
-
-class Storm:
-    """Keeps jobs under way, and kills."""
-
-    def __init__(self, stack):
-        self.stack = stack
-        self.random = random.Random(SEED)
-        self.watchers = []
-        self.killed = []
-
-    def keep_jobs_under_way(self):
-        while sum(not watcher.has_ended() for watcher in self.watchers) < JOBS_AT_A_TIME:
-            source = problems.pointwise(len(self.watchers))
-            request_id = contract.new_request_id()
-            options = problems.quick(stacks.CONTRACT, seed=len(self.watchers))
-            job = patiently(
-                lambda source=source, request_id=request_id, options=options: self.stack.create_job(
-                    source, request_id=request_id, **options
-                )
-            )
-            self.watchers.append(Watcher(self.stack.endpoint, job.name))
-
-    def num_finished(self):
+    def have_all_gone_on(self):
+        """Whether no job is without a result since a working process was killed last."""
         self.keep_jobs_under_way()
-        return sum(watcher.num_finished() for watcher in self.watchers)
+        return all(
+            watcher.has_ended() or watcher.num_finished() > self.finished.get(watcher.job, -1)
+            for watcher in self.watchers
+        )
 
     def kill(self, name):
         """Kills one process of that name, as soon as there is one."""
@@ -135,19 +93,18 @@ class Storm:
     def rage(self):
         plan = [name for name, count in (WORKING | SERVING).items() for _ in range(count)]
         self.random.shuffle(plan)
-        finished = -1
         for name in plan[:KILLS]:
             if name in WORKING:
                 processes.eventually(
-                    lambda: self.num_finished() > finished,  # noqa: B023
+                    self.have_all_gone_on,
                     PROGRESS_SECONDS,
-                    f"anything is finished after {self.killed}",
+                    f"every job goes on after {self.killed}",
                 )
             self.keep_jobs_under_way()
             # From one fsync to a whole stage: the moments differ in what is open.
             time.sleep(self.random.choice((0.0, 0.05, 0.3, 1.0)) * self.random.random())
             if name in WORKING:
-                finished = self.num_finished()
+                self.finished = {watcher.job: watcher.num_finished() for watcher in self.watchers}
             self.kill(name)
 
     def await_ends(self):
