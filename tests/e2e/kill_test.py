@@ -66,6 +66,55 @@ class Watcher:
     def has_ended(self):
         return any(e.HasField("job") and name_of(e.job) in ENDED for e in list(self.events))
 
+    def num_finished(self):
+        """Pieces of work that were finished: the inspection and evaluations."""
+        events = list(self.events)
+        evaluated = sum(e.candidate.state == STATE.Value("STATE_EVALUATED") for e in events)
+        return evaluated + any(e.job.HasField("inspection") for e in events)
+
+    def join(self):
+        self._thread.join(60)
+        assert not self._thread.is_alive(), f"the watch of {self.job} does not end"
+        self._client.close()
+
+
+def patiently(call):
+    """Repeats a call until a coordinator is there; with one request id the
+    repetition is harmless."""
+
+    def look():
+        try:
+            return call()
+        except contract.CallError as error:
+            assert error.code == grpc.StatusCode.UNAVAILABLE, error
+            return None
+
+    return processes.eventually(look, 60, "the coordinator is back", pause=0.1)
+
+
+class Storm:
+    """Keeps jobs under way, and kills."""
+
+    def __init__(self, stack):
+        self.stack = stack
+        self.random = random.Random(SEED)
+        self.watchers = []
+        self.killed = []
+        # By job: how much it had finished when a working process was killed last.
+        self.finished = {}
+
+    def keep_jobs_under_way(self):
+        while sum(not watcher.has_ended() for watcher in self.watchers) < JOBS_AT_A_TIME:
+            source = problems.pointwise(len(self.watchers))
+            request_id = contract.new_request_id()
+            options = problems.quick(stacks.CONTRACT, seed=len(self.watchers))
+            job = patiently(
+                lambda source=source, request_id=request_id, options=options: self.stack.create_job(
+                    source, request_id=request_id, **options
+                )
+            )
+            self.watchers.append(Watcher(self.stack.endpoint, job.name))
+
     def have_all_gone_on(self):
         """Whether no job is without a result since a working process was killed last."""
         self.keep_jobs_under_way()
