@@ -9,6 +9,7 @@
 #include "common/base/id.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/error.h"
 #include "server/coordinator/coordinator_metrics.h"
 #include "server/coordinator/lease_manager.h"
 
@@ -66,7 +67,14 @@ std::optional<std::string> LeaseManager::RecordGrant(const FleetMember& state, T
                             .losses = task.losses,
                             .crashes = task.crashes,
                             .is_ahead = is_ahead};
-  if (!store_.Commit({.leases = {record}}).ok()) return std::nullopt;
+  const absl::Status status = store_.Commit({.leases = {record}});
+  // Tried again with every call of a worker; said once.
+  if (!status.ok() && !waits_for_store_) {
+    Log(LogLevel::kWarning, "a job waits for the store",
+        {{"job", lease.job()}, {"reason", rpc::ErrorReason(status)}, {"error", status}});
+  }
+  waits_for_store_ = !status.ok();
+  if (!status.ok()) return std::nullopt;
   leases_[record.id] = record;
   task.lease = record.id;
   queue_.MarkServed(lease.job());

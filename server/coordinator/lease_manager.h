@@ -163,6 +163,8 @@ class LeaseManager final : public search::Evaluator {
   WorkQueue queue_;
   std::map<std::string, store::LeaseRecord> leases_;
   std::map<std::string, FleetMember> workers_;
+  // The last grant could not be written.
+  bool waits_for_store_ = false;
 };
 
 }  // namespace mtmc::coordinator

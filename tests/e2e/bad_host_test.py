@@ -152,7 +152,7 @@ def test_a_store_that_fills_up_within_a_job_holds_it_until_there_is_space(host, 
     ).job  # fmt: skip
     assert stacks.stop(daemon) == 0
     # Room for the job's inspection and its first candidates.
-    room = (host.folder / "store" / "mtmc.db").stat().st_size + 48_000
+    room = (host.folder / "store" / "mtmc.db").stat().st_size + 80_000
     client, endpoint, daemon = coordinator(
         "--max-database-bytes", str(room), "--gateway", serving["grpc"]
     )
