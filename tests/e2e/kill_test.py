@@ -20,13 +20,10 @@ SEED = int(os.environ.get("MTMC_KILL_SEED", "20260711"))
 
 # Processes that work on a lease. Work that loses three workers, or crashes twice,
 # is given up by design, so that a bad program cannot take down the fleet; one of
-# these is therefore killed only once anything was finished since the last, and while no
-# job was hit MAX_HITS times since it finished something itself.
+# these is therefore killed only once anything was finished since the last.
 WORKING = {"mtmc-worker": 8, "mtmc-runner": 8, "mtmc-builder": 3, "mtmc_reference": 3}
 # Processes that keep or decide, killed at any time.
 SERVING = {"mtmc-coordinator": 22, "mtmc-gateway": 3, "mtmc-policyd": 3}
-
-MAX_HITS = 2
 
 # Jobs that are under way at a time: one is worked on, the others search and wait.
 JOBS_AT_A_TIME = 3
@@ -102,10 +99,6 @@ class Storm:
         self.random = random.Random(SEED)
         self.watchers = []
         self.killed = []
-        # By job: what it had finished when it was looked at last, and how many working
-        # processes were killed since it finished that.
-        self.finished = {}
-        self.hits = {}
 
     def keep_jobs_under_way(self):
         while sum(not watcher.has_ended() for watcher in self.watchers) < JOBS_AT_A_TIME:
@@ -122,15 +115,6 @@ class Storm:
     def num_finished(self):
         self.keep_jobs_under_way()
         return sum(watcher.num_finished() for watcher in self.watchers)
-
-    def has_hit_enough(self):
-        """Whether a job must finish something before the next blow."""
-        for watcher in self.watchers:
-            now = watcher.num_finished()
-            if now > self.finished.get(watcher.job, 0):
-                self.finished[watcher.job], self.hits[watcher.job] = now, 0
-        under_way = [watcher.job for watcher in self.watchers if not watcher.has_ended()]
-        return any(self.hits.get(job, 0) >= MAX_HITS for job in under_way)
 
     def kill(self, name):
         """Kills one process of that name, as soon as there is one."""
@@ -155,7 +139,7 @@ class Storm:
         for name in plan[:KILLS]:
             if name in WORKING:
                 processes.eventually(
-                    lambda: self.num_finished() > finished and not self.has_hit_enough(),  # noqa: B023
+                    lambda: self.num_finished() > finished,  # noqa: B023
                     PROGRESS_SECONDS,
                     f"anything is finished after {self.killed}",
                 )
@@ -164,8 +148,6 @@ class Storm:
             time.sleep(self.random.choice((0.0, 0.05, 0.3, 1.0)) * self.random.random())
             if name in WORKING:
                 finished = self.num_finished()
-                for watcher in self.watchers:
-                    self.hits[watcher.job] = self.hits.get(watcher.job, 0) + 1
             self.kill(name)
 
     def await_ends(self):
