@@ -18,41 +18,8 @@ v1::DeviceFacts TestDevice(const std::string& product) {
 
 absl::Status FailingStore::Commit(const store::Write& write) {
   if (is_full) return absl::ResourceExhaustedError("full");
-  return store_.Commit(write);
+  return FakeJobStore::Commit(write);
 }
-
-absl::StatusOr<v1::Job> FailingStore::LookupJob(const std::string& name) {
-  return store_.LookupJob(name);
-}
-
-absl::StatusOr<store::JobPage> FailingStore::ListJobs(const store::JobQuery& query) {
-  return store_.ListJobs(query);
-}
-
-absl::StatusOr<v1::Candidate> FailingStore::LookupCandidate(const std::string& name) {
-  return store_.LookupCandidate(name);
-}
-
-absl::StatusOr<store::CandidatePage> FailingStore::ListCandidates(
-    const store::CandidateQuery& query) {
-  return store_.ListCandidates(query);
-}
-
-absl::StatusOr<std::vector<v1::JobEvent>> FailingStore::ReadEvents(const std::string& job,
-                                                                   int64_t after, int limit) {
-  return store_.ReadEvents(job, after, limit);
-}
-
-absl::StatusOr<std::optional<store::EvaluationRecord>> FailingStore::FindEvaluation(
-    const std::string& fingerprint) {
-  return store_.FindEvaluation(fingerprint);
-}
-
-absl::StatusOr<std::optional<v1::Inspection>> FailingStore::FindInspection(const std::string& key) {
-  return store_.FindInspection(key);
-}
-
-absl::StatusOr<store::Fleet> FailingStore::ReadFleet() { return store_.ReadFleet(); }
 
 v1::LeaseResult Measured(double seconds) {
   v1::LeaseResult result;

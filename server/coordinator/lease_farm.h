@@ -20,24 +20,11 @@ namespace mtmc::coordinator {
 v1::DeviceFacts TestDevice(const std::string& product = "cpu");
 
 // A store that can be told to fail.
-class FailingStore final : public store::JobStore {
+class FailingStore final : public store::FakeJobStore {
  public:
   bool is_full = false;
 
   absl::Status Commit(const store::Write& write) override;
-  absl::StatusOr<v1::Job> LookupJob(const std::string& name) override;
-  absl::StatusOr<store::JobPage> ListJobs(const store::JobQuery& query) override;
-  absl::StatusOr<v1::Candidate> LookupCandidate(const std::string& name) override;
-  absl::StatusOr<store::CandidatePage> ListCandidates(const store::CandidateQuery& query) override;
-  absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(const std::string& job, int64_t after,
-                                                       int limit) override;
-  absl::StatusOr<std::optional<store::EvaluationRecord>> FindEvaluation(
-      const std::string& fingerprint) override;
-  absl::StatusOr<std::optional<v1::Inspection>> FindInspection(const std::string& key) override;
-  absl::StatusOr<store::Fleet> ReadFleet() override;
-
- private:
-  store::FakeJobStore store_;
 };
 
 // One call of a worker; `response` is there once it was answered.

@@ -12,8 +12,8 @@
 namespace mtmc::store {
 
 // A JobStore in memory, for tests: everything that the interface promises but
-// to survive the process.
-class FakeJobStore final : public JobStore {
+// to survive the process. Open, so that a test can make single calls fail.
+class FakeJobStore : public JobStore {
  public:
   absl::Status Commit(const Write& write) override;
   absl::StatusOr<v1::Job> LookupJob(const std::string& name) override;
