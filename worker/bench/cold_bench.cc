@@ -10,7 +10,6 @@
 namespace mtmc::worker {
 namespace {
 
-constexpr int kThreads = 256;
 constexpr uint8_t kPoison = 0x7B;
 
 // The first to fail ends the row of steps.
@@ -36,12 +35,13 @@ Outcome<std::unique_ptr<ColdBench>> ColdBench::Create(Device& device, std::strin
   auto module = device.Load(binary);
   if (!module.ok()) return module.failure();
   bench->module_ = *std::move(module);
-  bench->launch_ = {.kernel = bench->module_->Find("work"),
-                    .grid = {kSyntheticElements / kThreads, 1, 1},
-                    .block = {kThreads, 1, 1},
+  bench->launch_ = {.kernel = bench->module_->Find(kSyntheticKernel),
+                    .grid = {kSyntheticElements / kSyntheticThreads, 1, 1},
+                    .block = {kSyntheticThreads, 1, 1},
                     .arguments = {bench->x_.get(), bench->y_.get(), ToArgument(loops)}};
   if (!bench->launch_.kernel) {
-    return Failure{.kind = Failure::Kind::kCheck, .message = "the binary has no kernel 'work'"};
+    return Failure{.kind = Failure::Kind::kCheck,
+                   .message = "the binary is not that of a synthetic program"};
   }
   return bench;
 }

@@ -11,6 +11,10 @@ namespace mtmc::worker {
 // Elements of the input `x` and the output `y` of a synthetic program.
 inline constexpr int64_t kSyntheticElements = int64_t{1} << 16;
 
+// Its one kernel, and the threads of a block.
+inline constexpr char kSyntheticKernel[] = "work";
+inline constexpr int kSyntheticThreads = 256;
+
 // Name of the `tune` parameter that sets its length.
 inline constexpr char kLoopsParameter[] = "LOOPS";
 
