@@ -182,22 +182,21 @@ absl::Status TimedCandidate::Conclude(const std::vector<double>& usual) {
 }
 
 absl::Status TimedCandidate::CheckFreshTimes(const std::vector<double>& usual) {
-  while (!fresh_.empty() && JudgeFresh(fresh_, usual) != FreshTime::kAsUsual) {
-    const double slowdown = FreshSlowdown(fresh_, usual);
-    if (JudgeFresh(fresh_, usual) == FreshTime::kReplayed) {
+  while (!fresh_.empty()) {
+    const FreshTime judged = JudgeFresh(fresh_, usual);
+    fresh_slowdown_ = judged == FreshTime::kAsUsual ? 0 : FreshSlowdown(fresh_, usual);
+    if (judged == FreshTime::kReplayed) {
       return Fail(MakeFailure(
           v1::Failure::KIND_CHEAT, v1::STAGE_MEASURE,
           absl::StrFormat("%.3g times as slow on inputs that it had not seen: it replays results",
-                          slowdown)));
+                          fresh_slowdown_)));
     }
-    fresh_slowdown_ = slowdown;
-    if (num_fresh_ >= kFreshForReplay) return absl::OkStatus();
+    if (judged == FreshTime::kAsUsual || num_fresh_ >= kFreshForReplay) break;
     const int before = num_fresh_;
     MTMC_RETURN_IF_ERROR(TakeFresh(kNeighbours, 1).status());
     // No memory for more.
-    if (num_fresh_ == before) return absl::OkStatus();
+    if (num_fresh_ == before) break;
   }
-  fresh_slowdown_ = 0;
   return absl::OkStatus();
 }
 
