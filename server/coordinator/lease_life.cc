@@ -21,6 +21,17 @@ using base::LogLevel;
 
 }  // namespace
 
+absl::Status LeaseManager::Commit(const store::Write& write) {
+  const absl::Status status = store_.Commit(write);
+  // What is not written is tried again with every call of a worker; said once.
+  if (!status.ok() && !waits_for_store_) {
+    Log(LogLevel::kWarning, "the fleet waits for the store",
+        {{"reason", rpc::ErrorReason(status)}, {"error", status}});
+  }
+  waits_for_store_ = !status.ok();
+  return status;
+}
+
 void LeaseManager::Dispatch() {
   for (auto& [name, state] : workers_) {
     if (!state.held) continue;
@@ -67,13 +78,7 @@ std::optional<std::string> LeaseManager::RecordGrant(const FleetMember& state, T
                             .losses = task.losses,
                             .crashes = task.crashes,
                             .is_ahead = is_ahead};
-  const absl::Status status = store_.Commit({.leases = {record}});
-  // Tried again with every call of a worker; said once.
-  if (!status.ok() && !waits_for_store_) {
-    Log(LogLevel::kWarning, "a job waits for the store",
-        {{"job", lease.job()}, {"reason", rpc::ErrorReason(status)}, {"error", status}});
-  }
-  waits_for_store_ = !status.ok();
+  const absl::Status status = Commit({.leases = {record}});
   if (!status.ok()) return std::nullopt;
   leases_[record.id] = record;
   task.lease = record.id;
@@ -113,7 +118,7 @@ absl::Status LeaseManager::BeginAhead(FleetMember& state) {
   if (!state.lease.empty() || state.ahead.empty()) return absl::OkStatus();
   store::LeaseRecord record = leases_.at(state.ahead);
   record.is_ahead = false;
-  MTMC_RETURN_IF_ERROR(store_.Commit({.leases = {record}}));
+  MTMC_RETURN_IF_ERROR(Commit({.leases = {record}}));
   leases_[record.id] = record;
   state.lease = std::exchange(state.ahead, "");
   if (Task* task = queue_.Find(record.work)) NoteBegun(*task);
@@ -138,8 +143,7 @@ void LeaseManager::TakeBackAhead(FleetMember& state) {
   Task* task = queue_.Find(record.work);
   if (task != nullptr) task->Requeue(record.id, clock_.Now());
   // What was not written comes back with the worker after a restart.
-  const absl::Status status = store_.Commit({.leases = {record}});
-  if (!status.ok()) Log(LogLevel::kWarning, "lease not taken back", {{"error", status}});
+  Commit({.leases = {record}}).IgnoreError();
 }
 
 // Takes work that another worker holds ahead back for `state`, which is idle.
@@ -160,13 +164,11 @@ void LeaseManager::Lose(const std::string& lease, const std::string& cause) {
   Log(LogLevel::kWarning, "worker lost",
       {{"worker", found->second.worker}, {"cause", cause}, {"lease", lease}});
   ++found->second.losses;
-  const absl::Status status = Retry(found->second, queue_.Find(found->second.work), "worker_lost");
-  // What was not written is lost once more after a restart: one loss too few.
-  if (!status.ok()) Log(LogLevel::kWarning, "loss not recorded", {{"error", status}});
+  Retry(found->second, queue_.Find(found->second.work), "worker_lost");
 }
 
 // Puts the work of a lease, whose counters were raised, back into the queue.
-absl::Status LeaseManager::Retry(store::LeaseRecord& record, Task* task, const std::string& cause) {
+void LeaseManager::Retry(store::LeaseRecord& record, Task* task, const std::string& cause) {
   record.is_lost = true;
   metrics_.CountRetry(cause);
   if (task != nullptr) {
@@ -174,7 +176,8 @@ absl::Status LeaseManager::Retry(store::LeaseRecord& record, Task* task, const s
     task->crashes = std::max(task->crashes, record.crashes);
     task->Requeue(record.id, clock_.Now());
   }
-  return store_.Commit({.leases = {record}});
+  // What was not written is lost once more after a restart: one loss too few.
+  Commit({.leases = {record}}).IgnoreError();
 }
 
 absl::Status LeaseManager::Conclude(std::string key, v1::LeaseResult result) {
@@ -206,7 +209,7 @@ absl::Status LeaseManager::CommitEnd(const std::string& key, const v1::LeaseResu
         .fingerprint = key, .candidate = candidate, .evaluation = result.evaluation()};
   }
   if (result.has_inspection()) write.inspection = {.key = key, .inspection = result.inspection()};
-  return store_.Commit(write);
+  return Commit(write);
 }
 
 // Forgets the leases of finished or unwanted work; a worker that still has one

@@ -118,8 +118,7 @@ void LeaseManager::Abandon(const std::string& key, const std::string& job) {
   ForgetLeases(key);
   // A row that stays behind is dropped when the next coordinator finds that
   // nobody wants it.
-  const absl::Status status = store_.Commit({.finished_work = key});
-  if (!status.ok()) Log(LogLevel::kWarning, "lease not removed", {{"error", status}});
+  Commit({.finished_work = key}).IgnoreError();
 }
 
 void LeaseManager::Synchronize(const v1::SynchronizeRequest& request, Reply reply) {
@@ -194,12 +193,12 @@ absl::Status LeaseManager::TakeResult(FleetMember& state,
           task->last_failure = result.worker_failure().message();
         }
         ++record.losses;
-        MTMC_RETURN_IF_ERROR(Retry(record, task, "worker_lost"));
+        Retry(record, task, "worker_lost");
         metrics_.CountLostWorker("worker_failure");
       }
     } else if (is_crash && !record.is_lost && record.crashes + 1 < options_.max_crashes) {
       ++record.crashes;
-      MTMC_RETURN_IF_ERROR(Retry(record, task, "candidate_failed"));
+      Retry(record, task, "candidate_failed");
     } else {
       if (result.has_evaluation()) result.mutable_evaluation()->set_worker(state.worker.name());
       MTMC_RETURN_IF_ERROR(Conclude(record.work, result));
@@ -223,7 +222,7 @@ void LeaseManager::TakeProgress(FleetMember& state, const std::string& lease) {
   if (task == nullptr || !task->lease.empty() || !state.lease.empty()) return;
   record.is_lost = false;
   record.instance = state.instance;
-  if (!store_.Commit({.leases = {record}}).ok()) {
+  if (!Commit({.leases = {record}}).ok()) {
     record.is_lost = true;
     return;
   }
@@ -260,7 +259,7 @@ void LeaseManager::Remember(FleetMember& state) {
   const absl::Time now = clock_.Now();
   if (now - state.written < kRememberInterval) return;
   const absl::Status status =
-      store_.Commit({.workers = {{.worker = state.worker, .is_draining = state.is_draining}}});
+      Commit({.workers = {{.worker = state.worker, .is_draining = state.is_draining}}});
   if (status.ok()) state.written = now;
 }
 
@@ -292,7 +291,7 @@ void LeaseManager::Tick() {
       if (queue_.Find(record.work) == nullptr) unwanted.insert(record.work);
     }
     for (const std::string& key : unwanted) {
-      if (store_.Commit({.finished_work = key}).ok()) ForgetLeases(key);
+      if (Commit({.finished_work = key}).ok()) ForgetLeases(key);
     }
   }
   // Given up only here, where no caller holds a reference to a task.
@@ -300,10 +299,8 @@ void LeaseManager::Tick() {
   for (const auto& [key, task] : queue_.tasks()) {
     if (task.lease.empty() && task.losses >= options_.max_losses) hopeless.push_back(key);
   }
-  for (const std::string& key : hopeless) {
-    const absl::Status status = GiveUp(key);
-    if (!status.ok()) Log(LogLevel::kWarning, "result not recorded", {{"error", status}});
-  }
+  // One that cannot be recorded is given up with the next tick.
+  for (const std::string& key : hopeless) GiveUp(key).IgnoreError();
   Dispatch();
   TellStuck();
   ShowMetrics();

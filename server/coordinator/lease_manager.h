@@ -113,6 +113,9 @@ class LeaseManager final : public search::Evaluator {
 
   void Load(const store::Fleet& fleet);
 
+  // Every write: says so, once, when the fleet begins to wait for the store.
+  absl::Status Commit(const store::Write& write);
+
   // The parts of Synchronize.
   absl::StatusOr<FleetMember*> Admit(const v1::SynchronizeRequest& request);
   absl::Status TakeResult(FleetMember& state, const v1::SynchronizeRequest::Completed& completed);
@@ -128,7 +131,7 @@ class LeaseManager final : public search::Evaluator {
   bool Grant(FleetMember& state, Task& task);
   void NoteBegun(Task& task);
   void Lose(const std::string& lease, const std::string& cause);
-  absl::Status Retry(store::LeaseRecord& record, Task* task, const std::string& cause);
+  void Retry(store::LeaseRecord& record, Task* task, const std::string& cause);
   absl::Status Conclude(std::string key, v1::LeaseResult result);
   absl::Status GiveUp(std::string key);
   absl::Status CommitEnd(const std::string& key, const v1::LeaseResult& result,
@@ -163,7 +166,7 @@ class LeaseManager final : public search::Evaluator {
   WorkQueue queue_;
   std::map<std::string, store::LeaseRecord> leases_;
   std::map<std::string, FleetMember> workers_;
-  // The last grant could not be written.
+  // The last write failed.
   bool waits_for_store_ = false;
 };
 
