@@ -48,6 +48,8 @@ class StormCoordinator final : public worker::CoordinatorClient {
   absl::StatusOr<v1::SynchronizeResponse> Synchronize(const v1::SynchronizeRequest& request,
                                                       absl::Duration timeout) override;
 
+  bool AwaitConnection(absl::Time) override { return true; }
+
   void Interrupt() override {}
 
   absl::StatusOr<std::string> Download(const v1::Digest&) override { return std::string(); }

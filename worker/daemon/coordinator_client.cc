@@ -17,8 +17,12 @@
 namespace mtmc::worker {
 namespace {
 
-// A problem's source or a program: far below a second even over a slow link.
+// A problem's source or a program: far below a second even over a slow link; the
+// rest is for a coordinator that restarts.
 constexpr absl::Duration kDownloadTimeout = absl::Seconds(60);
+
+// Between two tries of a download that the coordinator's end has cut off.
+constexpr absl::Duration kDownloadPause = absl::Milliseconds(100);
 
 class GrpcCoordinatorClient : public CoordinatorClient {
  public:
@@ -51,9 +55,28 @@ class GrpcCoordinatorClient : public CoordinatorClient {
     if (waiting_ != nullptr) waiting_->TryCancel();
   }
 
+  bool AwaitConnection(absl::Time deadline) override {
+    return channel_->WaitForConnected(absl::ToChronoTime(deadline));
+  }
+
   absl::StatusOr<std::string> Download(const v1::Digest& digest) override {
+    const absl::Time deadline = absl::Now() + kDownloadTimeout;
+    absl::StatusOr<std::string> bytes = Read(digest, deadline);
+    while (absl::IsUnavailable(bytes.status()) && absl::Now() < deadline) {
+      absl::SleepFor(kDownloadPause);
+      bytes = Read(digest, deadline);
+    }
+    if (bytes.ok() && base::Sha256(*bytes).sha256_hex != digest.sha256()) {
+      return absl::DataLossError(absl::StrCat("artifact ", digest.sha256(), " arrived damaged"));
+    }
+    return bytes;
+  }
+
+ private:
+  absl::StatusOr<std::string> Read(const v1::Digest& digest, absl::Time deadline) {
     grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + kDownloadTimeout));
+    context.set_deadline(absl::ToChronoTime(deadline));
+    context.set_wait_for_ready(true);
     v1::DownloadArtifactRequest request;
     *request.mutable_digest() = digest;
     auto reader = artifacts_->DownloadArtifact(&context, request);
@@ -62,13 +85,9 @@ class GrpcCoordinatorClient : public CoordinatorClient {
     while (reader->Read(&response)) bytes += response.chunk();
     const grpc::Status status = reader->Finish();
     if (!status.ok()) return rpc::FromGrpc(status);
-    if (base::Sha256(bytes).sha256_hex != digest.sha256()) {
-      return absl::DataLossError(absl::StrCat("artifact ", digest.sha256(), " arrived damaged"));
-    }
     return bytes;
   }
 
- private:
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::LeaseService::Stub> leases_;
   const std::unique_ptr<v1::ArtifactService::Stub> artifacts_;

@@ -13,7 +13,8 @@ namespace {
 // The coordinator holds an idle call for some seconds; this is well above.
 constexpr absl::Duration kCallTimeout = absl::Seconds(30);
 
-// Waits between failed calls grow to the second value.
+// Waits between calls that the coordinator answers with an error grow to the second
+// value; one that cannot be reached is called once it can.
 constexpr absl::Duration kFirstRetry = absl::Milliseconds(100);
 constexpr absl::Duration kLastRetry = absl::Seconds(3);
 
@@ -174,7 +175,7 @@ absl::Status LeaseLoop::Run(std::stop_token stop) {
     changed_.SignalAll();
   });
   absl::Duration retry = kFirstRetry;
-  bool was_unreachable = false;
+  bool has_failed = false;
   while (true) {
     const bool is_leaving = stop.stop_requested();
     const v1::SynchronizeRequest request = Describe(is_leaving);
@@ -182,17 +183,21 @@ absl::Status LeaseLoop::Run(std::stop_token stop) {
     if (!response.ok()) {
       if (absl::IsFailedPrecondition(response.status())) return response.status();
       if (is_leaving && request.has_idle()) return absl::OkStatus();
-      if (!was_unreachable && !stop.stop_requested()) {
-        base::Log(base::LogLevel::kWarning, "coordinator cannot be reached, will go on trying",
+      if (!has_failed && !stop.stop_requested()) {
+        base::Log(base::LogLevel::kWarning, "call of the coordinator failed, will go on trying",
                   {{"error", response.status()}});
       }
-      was_unreachable = !stop.stop_requested();
+      has_failed = !stop.stop_requested();
       AwaitChange(clock_.Now() + retry, std::stop_token());
-      retry = std::min(retry * 2, kLastRetry);
+      if (absl::IsUnavailable(response.status())) {
+        client_.AwaitConnection(clock_.Now() + kLastRetry);
+      } else {
+        retry = std::min(retry * 2, kLastRetry);
+      }
       continue;
     }
-    if (was_unreachable) base::Log(base::LogLevel::kInfo, "coordinator reached again");
-    was_unreachable = false;
+    if (has_failed) base::Log(base::LogLevel::kInfo, "coordinator answers again");
+    has_failed = false;
     retry = kFirstRetry;
     prefetcher_.Adopt(response->lease().id(),
                       response->has_prefetch() ? &response->prefetch() : nullptr);

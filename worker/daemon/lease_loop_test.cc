@@ -58,6 +58,11 @@ class FakeCoordinator : public CoordinatorClient {
     return response;
   }
 
+  bool AwaitConnection(absl::Time) override {
+    ++waits;
+    return true;
+  }
+
   void Interrupt() override {}
 
   absl::StatusOr<std::string> Download(const v1::Digest&) override { return std::string(); }
@@ -69,6 +74,7 @@ class FakeCoordinator : public CoordinatorClient {
   std::stop_source stop;
   int failures_left = 0;
   int calls = 0;
+  int waits = 0;
   bool is_version_refused = false;
 
  private:
@@ -112,6 +118,7 @@ TEST_CASE("LeaseLoop repeats a result until it is acknowledged", "[worker]") {
   CHECK_THAT(loop.Run(coordinator.stop.get_token()), IsOk());
 
   CHECK(worked == 1);
+  CHECK(coordinator.waits == 2);
   CHECK(coordinator.results == std::vector<std::string>{"a:done"});
 }
 
@@ -194,6 +201,8 @@ class AheadCoordinator : public CoordinatorClient {
     if (completed.size() == 2) stop.request_stop();
     return response;
   }
+
+  bool AwaitConnection(absl::Time) override { return true; }
 
   void Interrupt() override {}
 
