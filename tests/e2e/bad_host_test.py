@@ -159,7 +159,7 @@ def test_a_store_that_fills_up_within_a_job_holds_it_until_there_is_space(host, 
     worker, _ = host.serve("mtmc-worker", "--coordinator", endpoint, "--scratch", host.folder / "w")
 
     processes.eventually(
-        lambda: "a job waits for the store" in host.log("mtmc-coordinator"), 180, "the store is full"
+        lambda: "waits for the store" in host.log("mtmc-coordinator"), 180, "the store is full"
     )
     assert "DISK_FULL" in host.log("mtmc-coordinator")
     assert client.call("JobService", "GetJob", name=job.name).job.state == running()

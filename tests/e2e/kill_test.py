@@ -20,7 +20,8 @@ SEED = int(os.environ.get("MTMC_KILL_SEED", "20260711"))
 
 # Processes that work on a lease. Work that loses three workers, or crashes twice,
 # is given up by design, so that a bad program cannot take down the fleet; one of
-# these is therefore killed only once anything was finished since the last.
+# these is therefore killed only once anything was finished since the last, and while
+# the worker is busy with something that no such blow has met.
 WORKING = {"mtmc-worker": 8, "mtmc-runner": 8, "mtmc-builder": 3, "mtmc_reference": 3}
 # Processes that keep or decide, killed at any time.
 SERVING = {"mtmc-coordinator": 22, "mtmc-gateway": 3, "mtmc-policyd": 3}
@@ -99,6 +100,10 @@ class Storm:
         self.random = random.Random(SEED)
         self.watchers = []
         self.killed = []
+        # Names of jobs and candidates that a worker was busy with when it was hit.
+        self.hit = set()
+        # Pieces of work that were finished by then.
+        self.finished = -1
 
     def keep_jobs_under_way(self):
         while sum(not watcher.has_ended() for watcher in self.watchers) < JOBS_AT_A_TIME:
@@ -115,6 +120,33 @@ class Storm:
     def num_finished(self):
         self.keep_jobs_under_way()
         return sum(watcher.num_finished() for watcher in self.watchers)
+
+    def activity(self):
+        """What the worker is busy with; empty when it has nothing to do."""
+        listed = patiently(lambda: self.stack.client.call("WorkerService", "ListWorkers"))
+        return next((worker.activity for worker in listed.workers), "")
+
+    def await_target(self):
+        """Until the worker is busy with what no blow has met, at any moment of it."""
+        while True:
+            processes.eventually(
+                lambda: self.num_finished() > self.finished,
+                PROGRESS_SECONDS,
+                f"anything is finished after {self.killed}",
+            )
+            self.pause()
+            target = self.activity()
+            if target not in self.hit:
+                break
+            processes.eventually(
+                lambda: self.activity() not in self.hit, PROGRESS_SECONDS, f"{target} is done"
+            )
+        self.finished = self.num_finished()
+        self.hit |= {target} - {""}
+
+    def pause(self):
+        # From one fsync to a whole stage: the moments differ in what is open.
+        time.sleep(self.random.choice((0.0, 0.05, 0.3, 1.0)) * self.random.random())
 
     def kill(self, name):
         """Kills one process of that name, as soon as there is one."""
@@ -135,19 +167,12 @@ class Storm:
     def rage(self):
         plan = [name for name, count in (WORKING | SERVING).items() for _ in range(count)]
         self.random.shuffle(plan)
-        finished = -1
         for name in plan[:KILLS]:
             if name in WORKING:
-                processes.eventually(
-                    lambda: self.num_finished() > finished,  # noqa: B023
-                    PROGRESS_SECONDS,
-                    f"anything is finished after {self.killed}",
-                )
-            self.keep_jobs_under_way()
-            # From one fsync to a whole stage: the moments differ in what is open.
-            time.sleep(self.random.choice((0.0, 0.05, 0.3, 1.0)) * self.random.random())
-            if name in WORKING:
-                finished = self.num_finished()
+                self.await_target()
+            else:
+                self.keep_jobs_under_way()
+                self.pause()
             self.kill(name)
 
     def await_ends(self):
