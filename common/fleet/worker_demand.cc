@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/fleet/device_class.h"
 
 namespace mtmc::fleet {
 namespace {
@@ -42,11 +43,6 @@ std::string DialectsText(const v1::Worker& worker) {
     words.push_back(Word(v1::Dialect_Name(static_cast<v1::Dialect>(dialect))));
   }
   return words.empty() ? "none" : absl::StrJoin(words, " and ");
-}
-
-bool IsOfClass(const v1::DeviceFacts& device, const v1::DeviceFacts& other) {
-  return device.product() == other.product() && device.driver_version() == other.driver_version() &&
-         device.toolchain_version() == other.toolchain_version();
 }
 
 // In the order in which people think of them: the worker they named first, what
@@ -91,7 +87,7 @@ constexpr std::array<Criterion, 5> kCriteria = {{
      [](const v1::Worker& worker) { return Word(v1::Isolation_Name(worker.isolation_level())); },
      "mtmc doctor"},
     {[](const v1::Worker& worker, const WorkerDemand& demand) {
-       return !demand.device || IsOfClass(worker.device(), *demand.device);
+       return !demand.device || DeviceClass(worker.device()) == DeviceClass(*demand.device);
      },
      [](const WorkerDemand& demand) {
        return absl::StrCat("with the device that the job began on, ", DeviceText(*demand.device),

@@ -3,13 +3,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/digest.h"
+#include "common/fleet/device_class.h"
 
 namespace mtmc::search {
 namespace {
 
 // Raised whenever the worker's rules of verification or measurement change in a
 // way that makes old verdicts incomparable.
-constexpr int kEvaluationRules = 1;
+constexpr int kEvaluationRules = 2;
 
 // Each part with its length, so that no two lists of parts read the same.
 std::string Join(std::initializer_list<std::string> parts) {
@@ -31,17 +32,13 @@ std::string OptionsBytes(v1::EvaluationOptions options) {
 
 }  // namespace
 
-std::string DeviceClass(const v1::DeviceFacts& device) {
-  return Join({device.product(), device.driver_version(), device.toolchain_version()});
-}
-
 std::string EvaluationFingerprint(const v1::EvaluationRequest& request,
                                   const v1::DeviceFacts& device) {
   std::string calls;
   for (const std::string& call : request.allowed_calls()) absl::StrAppend(&calls, call, " ");
   return base::Sha256(Join({absl::StrCat("evaluation ", kEvaluationRules),
                             request.program().sha256(), ProblemBytes(request.problem()),
-                            OptionsBytes(request.options()), calls, DeviceClass(device)}))
+                            OptionsBytes(request.options()), calls, fleet::DeviceClass(device)}))
       .sha256_hex;
 }
 
@@ -50,7 +47,7 @@ std::string InspectionKey(const v1::InspectionRequest& request, const v1::Device
   for (const int baseline : request.baselines()) absl::StrAppend(&baselines, baseline, " ");
   return base::Sha256(
              Join({absl::StrCat("inspection ", kEvaluationRules), ProblemBytes(request.problem()),
-                   baselines, request.limits().SerializeAsString(), DeviceClass(device)}))
+                   baselines, request.limits().SerializeAsString(), fleet::DeviceClass(device)}))
       .sha256_hex;
 }
 

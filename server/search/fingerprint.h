@@ -10,10 +10,6 @@
 
 namespace mtmc::search {
 
-// The part of a device that results depend on: product, driver and toolchain.
-// Two workers of one class may finish each other's jobs (fleet::WorkerDemand).
-std::string DeviceClass(const v1::DeviceFacts& device);
-
 // Digest of everything the outcome of `request` depends on: program, problem
 // (not its display name), options, allowed calls, device class, and the version
 // of the evaluation rules. `request.fingerprint` and the least isolation, which

@@ -44,21 +44,4 @@ TEST_CASE("The key of an inspection does not depend on the least isolation", "[s
   CHECK(InspectionKey(request, Device()) != before);
 }
 
-TEST_CASE("A worker goes on with a job if its device has the fingerprint's class", "[search]") {
-  const auto change = GENERATE(
-      as<void (*)(v1::DeviceFacts&)>(), [](v1::DeviceFacts& device) { device.set_product("gpu"); },
-      [](v1::DeviceFacts& device) { device.set_driver_version("4"); },
-      [](v1::DeviceFacts& device) { device.set_toolchain_version("x"); },
-      [](v1::DeviceFacts& device) { device.add_dialects(v1::DIALECT_CUDA); });
-  v1::Worker worker;
-  *worker.mutable_device() = Device();
-  worker.mutable_device()->add_dialects(v1::DIALECT_OPENCL);
-  const fleet::WorkerDemand demand{.device = worker.device()};
-
-  change(*worker.mutable_device());
-
-  CHECK(fleet::Meets(worker, demand) ==
-        (DeviceClass(worker.device()) == DeviceClass(*demand.device)));
-}
-
 }  // namespace mtmc::search

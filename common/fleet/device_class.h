@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "mtmc/v1/device.pb.h"
+
+namespace mtmc::fleet {
+
+// The part of a device that results depend on: product, driver and toolchain, as one
+// text. Devices with equal texts are of one class: their workers may finish each
+// other's jobs and answer for each other's evaluations.
+std::string DeviceClass(const v1::DeviceFacts& device);
+
+}  // namespace mtmc::fleet
