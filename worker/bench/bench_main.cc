@@ -151,30 +151,47 @@ void Print(const std::vector<CompareCase>& cases) {
   }
 }
 
-absl::Status Compare(Flags& flags) {
+// What every command works with.
+struct Workshop {
+  DeviceChoice device;
+  ToolPaths tools;
+  base::TempDir folder;
+  std::unique_ptr<BuilderClient> builder;
+
+  std::string Path(const std::string& name) const { return (folder.path() / name).string(); }
+};
+
+absl::StatusOr<Workshop> OpenWorkshop(const Flags& flags) {
   MTMC_ASSIGN_OR_RETURN(const auto python, config::PythonEnvironment::Probe(flags.python));
   MTMC_ASSIGN_OR_RETURN(const DeviceChoice device,
                         ParseDeviceChoice(flags.device, python.has_nvidia_device));
-  MTMC_ASSIGN_OR_RETURN(const base::TempDir folder, base::TempDir::Create());
-  const std::string root = folder.path().string();
-  const ToolPaths tools = ToolPaths::From(python);
+  MTMC_ASSIGN_OR_RETURN(base::TempDir folder, base::TempDir::Create());
+  Workshop workshop{
+      .device = device, .tools = ToolPaths::From(python), .folder = std::move(folder)};
+  workshop.builder = std::make_unique<BuilderClient>(
+      BuilderClient::Options{.program = (config::ProgramDir() / "mtmc-builder").string(),
+                             .scratch = workshop.Path("builder"),
+                             .tools = workshop.tools});
+  return workshop;
+}
+
+absl::Status Compare(Flags& flags) {
+  MTMC_ASSIGN_OR_RETURN(const Workshop workshop, OpenWorkshop(flags));
+  const DeviceChoice& device = workshop.device;
   auto runner = [&](const std::string& name, bool is_checked) {
     return SyntheticRunner::Options{.program = (config::ProgramDir() / "mtmc-runner").string(),
-                                    .scratch = absl::StrCat(root, "/", name),
-                                    .tools = tools,
+                                    .scratch = workshop.Path(name),
+                                    .tools = workshop.tools,
                                     .is_checked = is_checked};
   };
   SyntheticRunner candidate(runner("candidate", true));
   SyntheticRunner baseline(runner("baseline", false));
   MTMC_ASSIGN_OR_RETURN(const v1::DeviceFacts facts, candidate.Open(device));
   MTMC_RETURN_IF_ERROR(baseline.Open(device).status());
-  BuilderClient builder({.program = (config::ProgramDir() / "mtmc-builder").string(),
-                         .scratch = absl::StrCat(root, "/builder"),
-                         .tools = tools});
   flags.bench.turns = TurnsOn(facts);
   flags.bench.text = SyntheticProgram(device.backend);
   MTMC_ASSIGN_OR_RETURN(flags.bench.binary,
-                        Compile(flags.bench.text, facts, device.index, builder));
+                        Compile(flags.bench.text, facts, device.index, *workshop.builder));
   flags.bench.progress = [](int done, int total) {
     if (done % 50 == 0 || done == total) {
       std::cerr << absl::StrFormat("%d of %d sessions\n", done, total);
@@ -193,23 +210,17 @@ absl::Status Compare(Flags& flags) {
 absl::Status ToStatus(const Failure& failure) { return absl::InternalError(failure.message); }
 
 absl::Status Cold(const Flags& flags) {
-  MTMC_ASSIGN_OR_RETURN(const auto python, config::PythonEnvironment::Probe(flags.python));
-  MTMC_ASSIGN_OR_RETURN(const DeviceChoice device,
-                        ParseDeviceChoice(flags.device, python.has_nvidia_device));
-  MTMC_ASSIGN_OR_RETURN(const base::TempDir folder, base::TempDir::Create());
-  const ToolPaths tools = ToolPaths::From(python);
+  MTMC_ASSIGN_OR_RETURN(const Workshop workshop, OpenWorkshop(flags));
+  const DeviceChoice& device = workshop.device;
   const bool is_cuda = device.backend == v1::DIALECT_CUDA;
   MTMC_ASSIGN_OR_RETURN(
       const Backend backend,
       OpenBackend({.dialect = is_cuda ? kernel::Dialect::kCuda : kernel::Dialect::kOpenCl,
                    .device_index = device.index,
-                   .tools = tools}));
-  BuilderClient builder({.program = (config::ProgramDir() / "mtmc-builder").string(),
-                         .scratch = absl::StrCat(folder.path().string(), "/builder"),
-                         .tools = tools});
-  MTMC_ASSIGN_OR_RETURN(
-      const std::string binary,
-      Compile(SyntheticProgram(device.backend), ToProto(backend.facts), device.index, builder));
+                   .tools = workshop.tools}));
+  MTMC_ASSIGN_OR_RETURN(const std::string binary,
+                        Compile(SyntheticProgram(device.backend), ToProto(backend.facts),
+                                device.index, *workshop.builder));
   auto bench = ColdBench::Create(*backend.device, binary, flags.loops);
   if (!bench.ok()) return ToStatus(bench.failure());
   const auto rows = (*bench)->Run(flags.rounds);
