@@ -21,8 +21,8 @@ namespace {
 // rest is for a coordinator that restarts.
 constexpr absl::Duration kDownloadTimeout = absl::Seconds(60);
 
-// Between two tries of a download that the coordinator's end has cut off.
-constexpr absl::Duration kDownloadPause = absl::Milliseconds(100);
+// Tries of a download that a coordinator's end cuts off; each waits for a connection.
+constexpr int kDownloadTries = 5;
 
 class GrpcCoordinatorClient : public CoordinatorClient {
  public:
@@ -62,8 +62,7 @@ class GrpcCoordinatorClient : public CoordinatorClient {
   absl::StatusOr<std::string> Download(const v1::Digest& digest) override {
     const absl::Time deadline = absl::Now() + kDownloadTimeout;
     absl::StatusOr<std::string> bytes = Read(digest, deadline);
-    while (absl::IsUnavailable(bytes.status()) && absl::Now() < deadline) {
-      absl::SleepFor(kDownloadPause);
+    for (int tries = 1; absl::IsUnavailable(bytes.status()) && tries < kDownloadTries; ++tries) {
       bytes = Read(digest, deadline);
     }
     if (bytes.ok() && base::Sha256(*bytes).sha256_hex != digest.sha256()) {
