@@ -22,6 +22,9 @@ constexpr absl::Duration kLastRetry = absl::Seconds(3);
 // one that does not from being called in a busy loop.
 constexpr absl::Duration kIdlePause = absl::Milliseconds(10);
 
+// How long a worker that leaves offers a result that the coordinator does not take.
+constexpr absl::Duration kLeaveGrace = absl::Seconds(15);
+
 // It does not hold the call of a worker that takes no work.
 constexpr absl::Duration kSickPause = absl::Milliseconds(500);
 
@@ -176,6 +179,7 @@ absl::Status LeaseLoop::Run(std::stop_token stop) {
   });
   absl::Duration retry = kFirstRetry;
   bool has_failed = false;
+  absl::Time last_offer = absl::InfiniteFuture();
   while (true) {
     const bool is_leaving = stop.stop_requested();
     const v1::SynchronizeRequest request = Describe(is_leaving);
@@ -183,6 +187,14 @@ absl::Status LeaseLoop::Run(std::stop_token stop) {
     if (!response.ok()) {
       if (absl::IsFailedPrecondition(response.status())) return response.status();
       if (is_leaving && request.has_idle()) return absl::OkStatus();
+      if (is_leaving && request.has_completed()) {
+        last_offer = std::min(last_offer, clock_.Now() + kLeaveGrace);
+        if (clock_.Now() >= last_offer) {
+          base::Log(base::LogLevel::kWarning, "result not taken, another worker will do it again",
+                    {{"lease", request.completed().lease_id()}, {"error", response.status()}});
+          return absl::OkStatus();
+        }
+      }
       if (!has_failed && !stop.stop_requested()) {
         base::Log(base::LogLevel::kWarning, "call of the coordinator failed, will go on trying",
                   {{"error", response.status()}});

@@ -31,7 +31,8 @@ namespace mtmc::worker {
 // Meanwhile the lease that is to follow is prepared on a third thread.
 //
 // A response that names no lease, or another one, calls the present work off.
-// A completed result is repeated until a call succeeds, over any outage.
+// A completed result is repeated until a call succeeds, over any outage; only a
+// worker that is to stop gives up after 15 s, and its work is done again.
 class LeaseLoop {
  public:
   // Runs one lease; blocks. Calls `progress` at each stage. Must return soon
@@ -51,7 +52,8 @@ class LeaseLoop {
       CheckHealth check_health = [] { return std::string(); }, Prefetcher::Prepare prepare = {});
   ~LeaseLoop();
 
-  // Until `stop` is requested and the lease in hand is done and reported.
+  // Until `stop` is requested and the lease in hand is done, and reported if the
+  // coordinator takes it.
   // FAILED_PRECONDITION when the coordinator refuses this worker's version.
   absl::Status Run(std::stop_token stop);
 

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <deque>
+#include <limits>
 #include <set>
 #include <string>
 #include <thread>
@@ -31,6 +32,7 @@ class FakeCoordinator : public CoordinatorClient {
     reasons.insert(request.worker().quarantine_reason());
     if (failures_left > 0 && request.has_completed()) {
       --failures_left;
+      if (stops_on_failure) stop.request_stop();
       return absl::UnavailableError("restarting");
     }
     if (is_version_refused) return absl::FailedPreconditionError("version");
@@ -76,6 +78,7 @@ class FakeCoordinator : public CoordinatorClient {
   int calls = 0;
   int waits = 0;
   bool is_version_refused = false;
+  bool stops_on_failure = false;
 
  private:
   absl::Mutex mu_;
@@ -86,6 +89,15 @@ v1::LeaseResult Reason(std::string reason) {
   v1::LeaseResult result;
   result.mutable_worker_failure()->set_reason(std::move(reason));
   return result;
+}
+
+std::jthread LetTimePass(testing::FakeClock& clock) {
+  return std::jthread([&clock](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      clock.Advance(absl::Seconds(1));
+      std::this_thread::yield();
+    }
+  });
 }
 
 TEST_CASE("LeaseLoop works on each lease once and reports it", "[worker]") {
@@ -154,12 +166,7 @@ TEST_CASE("LeaseLoop takes no lease in quarantine and recovers by itself", "[wor
   LeaseLoop loop(
       coordinator, clock, {}, [](const v1::Lease&, const auto&) { return Reason("done"); },
       [&]() -> std::string { return ++checks <= 2 ? "the canary hangs" : ""; });
-  const std::jthread time([&](const std::stop_token& stop) {
-    while (!stop.stop_requested()) {
-      clock.Advance(absl::Seconds(1));
-      std::this_thread::yield();
-    }
-  });
+  const std::jthread time = LetTimePass(clock);
   const absl::Time start = clock.Now();
 
   CHECK_THAT(loop.Run(coordinator.stop.get_token()), IsOk());
@@ -169,6 +176,21 @@ TEST_CASE("LeaseLoop takes no lease in quarantine and recovers by itself", "[wor
   // After each lease, and twice in quarantine.
   CHECK(checks == 4);
   CHECK(clock.Now() - start >= absl::Seconds(60));
+}
+
+TEST_CASE("LeaseLoop leaves without a result that the coordinator never takes", "[worker]") {
+  FakeCoordinator coordinator({"a"});
+  coordinator.failures_left = std::numeric_limits<int>::max();
+  coordinator.stops_on_failure = true;
+  testing::FakeClock clock;
+  LeaseLoop loop(coordinator, clock, {}, [](const v1::Lease&, const auto&) { return Reason(""); });
+  const std::jthread time = LetTimePass(clock);
+  const absl::Time start = clock.Now();
+
+  CHECK_THAT(loop.Run(coordinator.stop.get_token()), IsOk());
+
+  CHECK(coordinator.results.empty());
+  CHECK(clock.Now() - start >= absl::Seconds(15));
 }
 
 TEST_CASE("LeaseLoop ends when its version is refused", "[worker]") {
