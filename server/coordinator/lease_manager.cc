@@ -168,6 +168,8 @@ absl::StatusOr<FleetMember*> LeaseManager::Admit(const v1::SynchronizeRequest& r
   state.is_live = true;
   state.is_leaving = request.is_leaving();
   state.can_prefetch = request.can_prefetch();
+  // Whatever comes of the call: who calls is not lost.
+  state.expires = clock_.Now() + options_.interval + options_.grace;
   *state.worker.mutable_synchronize_time() = ToProto(clock_.Now());
   return &state;
 }

@@ -79,6 +79,22 @@ TEST_CASE("LeaseManager does not acknowledge a result that the store refused", "
   CHECK(farm.results["f"].size() == 1);
 }
 
+TEST_CASE("LeaseManager keeps the lease of a worker that calls on while the store is full",
+          "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  const std::string lease = farm.Idle("w")->lease();
+
+  farm.store.is_full = true;
+  for (int i = 0; i < 5; ++i) {
+    farm.clock.Advance(absl::Seconds(8));
+    farm.Completed("w", lease);
+    farm.leases->Tick();
+  }
+
+  CHECK(farm.leases->ListWorkers().at(0).state() == v1::Worker::STATE_RUNNING);
+}
+
 TEST_CASE("LeaseManager does not grant what it cannot record", "[coordinator]") {
   Farm farm;
   farm.store.is_full = true;
