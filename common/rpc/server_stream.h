@@ -43,6 +43,7 @@ class ServerStream {
 
   static std::shared_ptr<ServerStream> Create(Options options) {
     auto stream = std::shared_ptr<ServerStream>(new ServerStream(std::move(options)));
+    absl::MutexLock lock(&stream->mu_);
     stream->reactor_ = new Reactor(stream);
     return stream;
   }
