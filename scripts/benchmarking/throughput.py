@@ -9,12 +9,14 @@ Parts, each a row of the results:
     build       the compiler alone, over the engine's kernels for our examples
     candidates  candidates per hour and overhead on KernelBench level 1 problems, with
                 several programs of the engine for each
+    overhead    what a candidate costs beside its kernels, on problems of every kind and
+                size, once their reference is at hand
     kernelbench KernelBench's own evaluation of the same kernels, in a fresh process each
     tune64      64 variants of a GEMM: built, screened, the best confirmed
     two_gpu     evaluations per second of two devices over those of one
 
-Runs on any host with PyTorch and a build or an unpacked bundle of mtmc; `candidates` and
-`kernelbench` need KernelBench's problems, `kernelbench` its `src` as well.
+Runs on any host with PyTorch and a build or an unpacked bundle of mtmc; `candidates`,
+`overhead` and `kernelbench` need KernelBench's problems, `kernelbench` its `src` as well.
 """
 
 import argparse
@@ -32,11 +34,15 @@ sys.path.insert(0, str(ROOT / 'scripts'))
 from benchmarking import results  # noqa: E402
 from benchmarking.engine_programs import Engine, EngineError, to_load_inline, widen_sweep  # noqa: E402
 
-# KernelBench level 1, whose cost in its own harness is known (reference: 83 s each).
-PROBLEMS = (19, 21, 22, 26)
-# Two are enough: each takes more than a minute.
-KERNELBENCH_CANDIDATES = (19, 26)
-PARTS = ('build', 'candidates', 'tune64', 'two_gpu', 'kernelbench')
+# Level and number of KernelBench problems. Those whose cost in its own harness is known
+# (reference: 83 s each), all of 6.4 GB a tensor;
+PROBLEMS = ((1, 19), (1, 21), (1, 22), (1, 26))
+# two of them, which are enough: each takes more than a minute there;
+KERNELBENCH_CANDIDATES = ((1, 19), (1, 26))
+# and some of every kind and size.
+MIXED_PROBLEMS = ((1, 1), (1, 23), (1, 36), (1, 42), (1, 88), (1, 95), (2, 12), (2, 76))
+PARTS = ('build', 'candidates', 'overhead', 'tune64', 'two_gpu', 'kernelbench')
+NEED_KERNELBENCH = ('candidates', 'overhead', 'kernelbench')
 GEMM = '''import torch
 
 
@@ -79,12 +85,7 @@ class Benchmark:
                 'held': times.get('p50', 1e9) <= 100}
 
     def candidates(self):
-        entries = []
-        for number in PROBLEMS:
-            problem = self._kernelbench_problem(number)
-            graph = self._trace(problem)
-            for i, text in enumerate(self._engine.variations(graph, self._options.programs)):
-                entries.append(self._entry(problem, text, f'{problem.stem}-{i}', {}))
+        entries = self._variations(PROBLEMS, self._options.programs)
         summary, lines = self._evaluate('candidates', entries)
         correct = [line for line in lines if 'measurement' in line.get('evaluation', {})]
         first = {}
@@ -100,11 +101,24 @@ class Benchmark:
                 'summary': summary,
                 'held': len(correct) == len(entries)}
 
+    def overhead(self):
+        entries = self._variations(MIXED_PROBLEMS, self._options.programs // 2)
+        _, lines = self._evaluate('overhead', entries)
+        by_problem = {}
+        for line in lines:
+            by_problem.setdefault(line['name'].rsplit('-', 1)[0], []).append(line)
+        costs = {problem: [overhead_ms(line) for line in of_problem[1:] if 'measurement' in line.get('evaluation', {})]
+                 for problem, of_problem in by_problem.items()}
+        every = [cost for of_problem in costs.values() for cost in of_problem]
+        return {'cases': len(every), 'overhead_ms_p50': results.median(every), 'overhead_ms_p95': quantile(every, 0.95),
+                'by_problem_ms': {problem: results.median(values) for problem, values in costs.items() if values},
+                'held': bool(every) and results.median(every) <= 50}
+
     def kernelbench(self):
         """Cost of one candidate in KernelBench's own harness."""
         seconds, failures = [], []
-        for number in KERNELBENCH_CANDIDATES:
-            problem = self._kernelbench_problem(number)
+        for level, number in KERNELBENCH_CANDIDATES:
+            problem = self._kernelbench_problem(level, number)
             candidate = self._work / f'{problem.stem}_new.py'
             candidate.write_text(to_load_inline(self._engine.program(self._trace(problem))))
             # A fresh process with nothing built, as in its scripts.
@@ -172,8 +186,17 @@ class Benchmark:
 
     # Their means.
 
-    def _kernelbench_problem(self, number):
-        folder = self._options.kernelbench / 'KernelBench/level1'
+    def _variations(self, problems, count):
+        """At most `count` programs of the engine for each of the problems, in turn."""
+        entries = []
+        for level, number in problems:
+            problem = self._kernelbench_problem(level, number)
+            for i, text in enumerate(self._engine.variations(self._trace(problem), count)):
+                entries.append(self._entry(problem, text, f'{problem.stem}-{i}', {}))
+        return entries
+
+    def _kernelbench_problem(self, level, number):
+        folder = self._options.kernelbench / f'KernelBench/level{level}'
         found = sorted(folder.glob(f'{number}_*.py'))
         if not found:
             raise EngineError(f'{folder} has no problem {number}')
@@ -233,12 +256,22 @@ def stage_seconds(evaluation):
             for span in evaluation.get('spans', [])}
 
 
+def overhead_ms(line):
+    """Wall time of an evaluation less the time of the kernels that it timed."""
+    return (line['wall_seconds'] - line['evaluation']['kernel_seconds']) * 1e3
+
+
+def quantile(values, share):
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))] if values else None
+
+
 def summarize(rows):
     by_check = {row['check']: row for row in rows}
     ours = by_check.get('candidates', {})
     theirs = by_check.get('kernelbench', {})
     summary = {'build_ms_p50': by_check.get('build', {}).get('p50_ms'),
-               'overhead_ms_p50': ours.get('overhead_ms_p50'),
+               'overhead_ms_p50': by_check.get('overhead', {}).get('overhead_ms_p50'),
+               'overhead_6gb_ms_p50': ours.get('overhead_ms_p50'),
                'candidates_per_hour': ours.get('candidates_per_hour'),
                'device_busy_ratio': ours.get('device_busy_ratio'),
                'tune64_s': by_check.get('tune64', {}).get('seconds'),
@@ -283,7 +316,7 @@ def main():
     if unknown:
         parser.error(f'unknown parts: {", ".join(sorted(unknown))}')
     if options.kernelbench is None:
-        options.only = ','.join(part for part in options.only.split(',') if part not in ('candidates', 'kernelbench'))
+        options.only = ','.join(part for part in options.only.split(',') if part not in NEED_KERNELBENCH)
     options.bin = options.bin.resolve()
     with tempfile.TemporaryDirectory(prefix='mtmc-throughput-') as folder:
         return run(options, pathlib.Path(folder))
