@@ -48,12 +48,12 @@ absl::Status FromDatabase(const soci::soci_error& error) {
                         absl::StrCat("the store failed, try again: ", message));
 }
 
-// Runs `body`, which returns a Status or StatusOr, and turns SOCI's exceptions
-// into a Status.
+// Runs `body`, which returns a Status or StatusOr, on the session and turns SOCI's
+// exceptions into a Status.
 template <class Body>
-auto Guard(const Body& body) -> decltype(body()) {
+auto Guard(soci::session& sql, const Body& body) -> decltype(body(sql)) {
   try {
-    return body();
+    return body(sql);
   } catch (const soci::soci_error& error) {
     return FromDatabase(error);
   } catch (const std::exception& error) {
@@ -233,8 +233,7 @@ absl::StatusOr<std::unique_ptr<SqliteJobStore>> SqliteJobStore::Open(const std::
                                                                      const Options& options) {
   auto connection = std::make_unique<Connection>();
   absl::MutexLock lock(&connection->mu);
-  MTMC_RETURN_IF_ERROR(Guard([&]() -> absl::Status {
-    soci::session& sql = connection->sql;
+  MTMC_RETURN_IF_ERROR(Guard(connection->sql, [&](soci::session& sql) -> absl::Status {
     sql.open(soci::sqlite3, absl::StrCat("dbname=\"", path, "\" timeout=", kBusyTimeoutMs / 1000));
     // These four are SQLite's own; PostgreSQL has them on its server.
     std::string mode;
@@ -251,11 +250,10 @@ absl::StatusOr<std::unique_ptr<SqliteJobStore>> SqliteJobStore::Open(const std::
 
 absl::Status SqliteJobStore::Commit(const Write& write) {
   absl::MutexLock lock(&connection_->mu);
-  soci::session& sql = connection_->sql;
   const bool touches_job =
       write.new_job || write.job || !write.candidates.empty() || !write.events.empty();
   MTMC_CHECK(!touches_job || !write.job_name.empty());
-  return Guard([&]() -> absl::Status {
+  return Guard(connection_->sql, [&](soci::session& sql) -> absl::Status {
     // Destroyed before its commit, the transaction is rolled back.
     soci::transaction transaction(sql);
     if (write.new_job) InsertJob(sql, write);
@@ -282,8 +280,7 @@ absl::Status SqliteJobStore::Commit(const Write& write) {
 
 absl::StatusOr<v1::Job> SqliteJobStore::LookupJob(const std::string& name) {
   absl::MutexLock lock(&connection_->mu);
-  soci::session& sql = connection_->sql;
-  return Guard([&]() -> absl::StatusOr<v1::Job> {
+  return Guard(connection_->sql, [&](soci::session& sql) -> absl::StatusOr<v1::Job> {
     std::string body, key;
     sql << "SELECT body, inspection_key FROM jobs WHERE name = :name", use(name), into(body),
         into(key);
@@ -304,8 +301,7 @@ absl::StatusOr<JobPage> SqliteJobStore::ListJobs(const JobQuery& query) {
   MTMC_ASSIGN_OR_RETURN(const int64_t before, ParsePageToken(listing, query.page_token,
                                                              std::numeric_limits<int64_t>::max()));
   absl::MutexLock lock(&connection_->mu);
-  soci::session& sql = connection_->sql;
-  return Guard([&]() -> absl::StatusOr<JobPage> {
+  return Guard(connection_->sql, [&](soci::session& sql) -> absl::StatusOr<JobPage> {
     const auto before_position = static_cast<long long>(before);
     const int limit = page_size + 1;
     soci::rowset<soci::row> rows =
@@ -331,8 +327,7 @@ absl::StatusOr<JobPage> SqliteJobStore::ListJobs(const JobQuery& query) {
 
 absl::StatusOr<v1::Candidate> SqliteJobStore::LookupCandidate(const std::string& name) {
   absl::MutexLock lock(&connection_->mu);
-  soci::session& sql = connection_->sql;
-  return Guard([&]() -> absl::StatusOr<v1::Candidate> {
+  return Guard(connection_->sql, [&](soci::session& sql) -> absl::StatusOr<v1::Candidate> {
     const auto body = FindBody(sql, "SELECT body FROM candidates WHERE name = :name", name);
     if (!body) return NotFound("CANDIDATE", name);
     return Decode<v1::Candidate>(*body);
@@ -344,8 +339,7 @@ absl::StatusOr<CandidatePage> SqliteJobStore::ListCandidates(const CandidateQuer
   MTMC_ASSIGN_OR_RETURN(const int page_size, EffectivePageSize(query.page_size));
   MTMC_ASSIGN_OR_RETURN(const int64_t after, ParsePageToken(listing, query.page_token, -1));
   absl::MutexLock lock(&connection_->mu);
-  soci::session& sql = connection_->sql;
-  return Guard([&]() -> absl::StatusOr<CandidatePage> {
+  return Guard(connection_->sql, [&](soci::session& sql) -> absl::StatusOr<CandidatePage> {
     const auto after_trial = static_cast<long long>(after);
     const int limit = page_size + 1;
     soci::rowset<std::string> rows =
@@ -367,51 +361,50 @@ absl::StatusOr<CandidatePage> SqliteJobStore::ListCandidates(const CandidateQuer
 absl::StatusOr<std::vector<v1::JobEvent>> SqliteJobStore::ReadEvents(const std::string& job,
                                                                      int64_t after, int limit) {
   absl::MutexLock lock(&connection_->mu);
-  soci::session& sql = connection_->sql;
-  return Guard([&]() -> absl::StatusOr<std::vector<v1::JobEvent>> {
-    const auto after_sequence = static_cast<long long>(after);
-    soci::rowset<std::string> rows =
-        (sql.prepare << "SELECT body FROM events WHERE job = :job AND sequence > :after"
-                        " ORDER BY sequence LIMIT :limit",
-         use(job), use(after_sequence), use(limit));
-    std::vector<v1::JobEvent> events;
-    for (const std::string& body : Bodies(rows, static_cast<size_t>(limit))) {
-      MTMC_ASSIGN_OR_RETURN(events.emplace_back(), Decode<v1::JobEvent>(body));
-    }
-    return events;
-  });
+  return Guard(
+      connection_->sql, [&](soci::session& sql) -> absl::StatusOr<std::vector<v1::JobEvent>> {
+        const auto after_sequence = static_cast<long long>(after);
+        soci::rowset<std::string> rows =
+            (sql.prepare << "SELECT body FROM events WHERE job = :job AND sequence > :after"
+                            " ORDER BY sequence LIMIT :limit",
+             use(job), use(after_sequence), use(limit));
+        std::vector<v1::JobEvent> events;
+        for (const std::string& body : Bodies(rows, static_cast<size_t>(limit))) {
+          MTMC_ASSIGN_OR_RETURN(events.emplace_back(), Decode<v1::JobEvent>(body));
+        }
+        return events;
+      });
 }
 
 absl::StatusOr<std::optional<EvaluationRecord>> SqliteJobStore::FindEvaluation(
     const std::string& fingerprint) {
   absl::MutexLock lock(&connection_->mu);
-  soci::session& sql = connection_->sql;
-  return Guard([&]() -> absl::StatusOr<std::optional<EvaluationRecord>> {
-    EvaluationRecord record{.fingerprint = fingerprint};
-    std::string body;
-    sql << "SELECT candidate, body FROM evaluations WHERE fingerprint = :f", use(fingerprint),
-        into(record.candidate), into(body);
-    if (!sql.got_data()) return std::nullopt;
-    MTMC_ASSIGN_OR_RETURN(record.evaluation, Decode<v1::Evaluation>(body));
-    return record;
-  });
+  return Guard(connection_->sql,
+               [&](soci::session& sql) -> absl::StatusOr<std::optional<EvaluationRecord>> {
+                 EvaluationRecord record{.fingerprint = fingerprint};
+                 std::string body;
+                 sql << "SELECT candidate, body FROM evaluations WHERE fingerprint = :f",
+                     use(fingerprint), into(record.candidate), into(body);
+                 if (!sql.got_data()) return std::nullopt;
+                 MTMC_ASSIGN_OR_RETURN(record.evaluation, Decode<v1::Evaluation>(body));
+                 return record;
+               });
 }
 
 absl::StatusOr<std::optional<v1::Inspection>> SqliteJobStore::FindInspection(
     const std::string& key) {
   absl::MutexLock lock(&connection_->mu);
-  soci::session& sql = connection_->sql;
-  return Guard([&]() -> absl::StatusOr<std::optional<v1::Inspection>> {
-    const auto body = FindBody(sql, "SELECT body FROM inspections WHERE key = :key", key);
-    if (!body) return std::nullopt;
-    return Decode<v1::Inspection>(*body);
-  });
+  return Guard(
+      connection_->sql, [&](soci::session& sql) -> absl::StatusOr<std::optional<v1::Inspection>> {
+        const auto body = FindBody(sql, "SELECT body FROM inspections WHERE key = :key", key);
+        if (!body) return std::nullopt;
+        return Decode<v1::Inspection>(*body);
+      });
 }
 
 absl::StatusOr<Fleet> SqliteJobStore::ReadFleet() {
   absl::MutexLock lock(&connection_->mu);
-  soci::session& sql = connection_->sql;
-  return Guard([&]() -> absl::StatusOr<Fleet> {
+  return Guard(connection_->sql, [&](soci::session& sql) -> absl::StatusOr<Fleet> {
     Fleet fleet;
     soci::rowset<soci::row> workers =
         (sql.prepare << "SELECT is_draining, body FROM workers ORDER BY name");
