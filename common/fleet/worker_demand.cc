@@ -104,6 +104,7 @@ bool TakesWork(const v1::Worker& worker) {
 // Of workers that meet all of a demand and take no work.
 std::string StatesText(const std::vector<v1::Worker>& workers) {
   std::vector<std::string> states;
+  states.reserve(workers.size());
   for (const v1::Worker& worker : workers) {
     states.push_back(
         absl::StrCat(ShortName(worker.name()), " is ", Word(v1::Worker::State_Name(worker.state())),

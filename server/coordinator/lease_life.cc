@@ -22,7 +22,7 @@ using base::LogLevel;
 }  // namespace
 
 absl::Status LeaseManager::Commit(const store::Write& write) {
-  const absl::Status status = store_.Commit(write);
+  absl::Status status = store_.Commit(write);
   // What is not written is tried again with every call of a worker; said once.
   if (!status.ok() && !waits_for_store_) {
     Log(LogLevel::kWarning, "the fleet waits for the store",
@@ -197,7 +197,7 @@ absl::Status LeaseManager::Conclude(std::string key, v1::LeaseResult result) {
   return absl::OkStatus();
 }
 
-absl::Status LeaseManager::GiveUp(std::string key) {
+absl::Status LeaseManager::GiveUp(const std::string& key) {
   return Conclude(key, GivenUp(*queue_.Find(key)));
 }
 

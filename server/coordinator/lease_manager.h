@@ -133,7 +133,7 @@ class LeaseManager final : public search::Evaluator {
   void Lose(const std::string& lease, const std::string& cause);
   void Retry(store::LeaseRecord& record, Task* task, const std::string& cause);
   absl::Status Conclude(std::string key, v1::LeaseResult result);
-  absl::Status GiveUp(std::string key);
+  absl::Status GiveUp(const std::string& key);
   absl::Status CommitEnd(const std::string& key, const v1::LeaseResult& result,
                          const std::string& candidate);
   void ForgetLeases(const std::string& key);

@@ -92,6 +92,7 @@ std::vector<ColdBench::Preparation> ColdBench::MakePreparations() {
 Outcome<std::vector<ColdRow>> ColdBench::Run(int rounds) {
   const std::vector<Preparation> preparations = MakePreparations();
   std::vector<ColdRow> rows;
+  rows.reserve(preparations.size());
   for (const Preparation& preparation : preparations) rows.push_back({preparation.name, {}});
   const Body body = [this] { return device_.Enqueue(launch_); };
   // The first round loads code and is not counted.

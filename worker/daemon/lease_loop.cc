@@ -46,7 +46,7 @@ LeaseLoop::LeaseLoop(CoordinatorClient& client, base::Clock& clock, v1::Worker w
       check_health_(std::move(check_health)),
       instance_id_(base::MakeUuid4()),
       prefetcher_(std::move(prepare)),
-      worker_thread_([this](std::stop_token stop) { WorkUntilStopped(std::move(stop)); }) {}
+      worker_thread_([this](const std::stop_token& stop) { WorkUntilStopped(stop); }) {}
 
 LeaseLoop::~LeaseLoop() {
   is_cancelled_ = true;
@@ -55,7 +55,7 @@ LeaseLoop::~LeaseLoop() {
   changed_.SignalAll();
 }
 
-void LeaseLoop::WorkUntilStopped(std::stop_token stop) {
+void LeaseLoop::WorkUntilStopped(const std::stop_token& stop) {
   while (true) {
     v1::Lease lease;
     {
@@ -159,7 +159,7 @@ void LeaseLoop::Adopt(const v1::SynchronizeRequest& sent, const v1::SynchronizeR
   }
 }
 
-void LeaseLoop::AwaitChange(absl::Time deadline, std::stop_token stop) {
+void LeaseLoop::AwaitChange(absl::Time deadline, const std::stop_token& stop) {
   absl::MutexLock lock(&mu_);
   while (!has_news_ && !stop.stop_requested() && clock_.Now() < deadline) {
     clock_.Wait(changed_, mu_, deadline);
@@ -171,7 +171,7 @@ bool LeaseLoop::IsIdle() {
   return !current_;
 }
 
-absl::Status LeaseLoop::Run(std::stop_token stop) {
+absl::Status LeaseLoop::Run(const std::stop_token& stop) {
   const std::stop_callback wake(stop, [this] {
     client_.Interrupt();
     absl::MutexLock lock(&mu_);

@@ -55,7 +55,7 @@ class LeaseLoop {
   // Until `stop` is requested and the lease in hand is done, and reported if the
   // coordinator takes it.
   // FAILED_PRECONDITION when the coordinator refuses this worker's version.
-  absl::Status Run(std::stop_token stop);
+  absl::Status Run(const std::stop_token& stop);
 
   // Whether the work in hand was called off. Thread-safe; for the parties.
   bool is_cancelled() const { return is_cancelled_.load(); }
@@ -67,13 +67,13 @@ class LeaseLoop {
     std::optional<v1::LeaseResult> result;
   };
 
-  void WorkUntilStopped(std::stop_token stop);
+  void WorkUntilStopped(const std::stop_token& stop);
   void AwaitLease(const std::stop_token& stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Quarantine(std::string reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   v1::SynchronizeRequest Describe(bool is_leaving);
   void Adopt(const v1::SynchronizeRequest& sent, const v1::SynchronizeResponse& response);
   bool IsIdle();
-  void AwaitChange(absl::Time deadline, std::stop_token stop);
+  void AwaitChange(absl::Time deadline, const std::stop_token& stop);
 
   CoordinatorClient& client_;
   base::Clock& clock_;
