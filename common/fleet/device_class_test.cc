@@ -22,6 +22,7 @@ TEST_CASE("A device's class is its product, driver and toolchain", "[fleet]") {
   v1::DeviceFacts other = Device();
   change(other);
   CHECK(DeviceClass(other) != DeviceClass(Device()));
+  CHECK_FALSE(IsSameClass(other, Device()));
 }
 
 TEST_CASE("What results do not depend on is no part of a device's class", "[fleet]") {
@@ -29,6 +30,7 @@ TEST_CASE("What results do not depend on is no part of a device's class", "[flee
   other.set_memory_bytes(1);
   other.add_dialects(v1::DIALECT_OPENCL);
   CHECK(DeviceClass(other) == DeviceClass(Device()));
+  CHECK(IsSameClass(other, Device()));
 }
 
 TEST_CASE("Parts of a device that run together are told apart", "[fleet]") {
@@ -38,6 +40,7 @@ TEST_CASE("Parts of a device that run together are told apart", "[fleet]") {
   two.set_product("a");
   two.set_driver_version("b");
   CHECK(DeviceClass(one) != DeviceClass(two));
+  CHECK_FALSE(IsSameClass(one, two));
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ constexpr std::array<Criterion, 5> kCriteria = {{
      [](const v1::Worker& worker) { return Word(v1::Isolation_Name(worker.isolation_level())); },
      "mtmc doctor"},
     {[](const v1::Worker& worker, const WorkerDemand& demand) {
-       return !demand.device || DeviceClass(worker.device()) == DeviceClass(*demand.device);
+       return !demand.device || IsSameClass(worker.device(), *demand.device);
      },
      [](const WorkerDemand& demand) {
        return absl::StrCat("with the device that the job began on, ", DeviceText(*demand.device),

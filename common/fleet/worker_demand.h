@@ -18,7 +18,7 @@ struct WorkerDemand {
   // Unspecified takes any language that candidates are written in.
   v1::Dialect dialect = v1::DIALECT_UNSPECIFIED;
   v1::Isolation min_isolation = v1::ISOLATION_UNSPECIFIED;
-  // The device that the job began on: only one of the same DeviceClass may go on
+  // The device that the job began on: only one of the same class (DeviceClass) may go on
   // with it. Absent before it began.
   std::optional<v1::DeviceFacts> device;
 };

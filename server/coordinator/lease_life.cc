@@ -78,8 +78,7 @@ std::optional<std::string> LeaseManager::RecordGrant(const FleetMember& state, T
                             .losses = task.losses,
                             .crashes = task.crashes,
                             .is_ahead = is_ahead};
-  const absl::Status status = Commit({.leases = {record}});
-  if (!status.ok()) return std::nullopt;
+  if (!Commit({.leases = {record}}).ok()) return std::nullopt;
   leases_[record.id] = record;
   task.lease = record.id;
   queue_.MarkServed(lease.job());

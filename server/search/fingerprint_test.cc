@@ -3,8 +3,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "common/fleet/worker_demand.h"
-
 namespace mtmc::search {
 namespace {
 
