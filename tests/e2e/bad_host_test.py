@@ -169,6 +169,7 @@ def test_a_store_that_fills_up_within_a_job_holds_it_until_there_is_space(host, 
     assert "DISK_FULL" in host.log("mtmc-coordinator")
     assert client.call("JobService", "GetJob", name=job.name).job.state == running()
     before = recorded(client, job.name)
+    assert len(before) > 1
     assert stacks.stop(worker) == 0
     assert stacks.stop(daemon) == 0
 
