@@ -87,28 +87,24 @@ class Benchmark:
     def candidates(self):
         entries = self._variations(PROBLEMS, self._options.programs)
         summary, lines = self._evaluate('candidates', entries)
-        correct = [line for line in lines if 'measurement' in line.get('evaluation', {})]
-        first = {}
-        for line in lines:
-            first.setdefault(line['name'].rsplit('-', 1)[0], line['wall_seconds'])
+        correct = [line for line in lines if is_measured(line)]
+        first = [of_problem[0]['wall_seconds'] for of_problem in by_problem(lines).values()]
         return {'cases': len(entries), 'correct': len(correct),
                 'seconds_per_candidate': summary['wall_seconds'] / max(1, len(lines)),
                 'candidates_per_hour': summary.get('evaluations_per_hour'),
                 'overhead_ms_p50': (summary.get('overhead_ms') or {}).get('p50'),
                 'overhead_ms_p95': (summary.get('overhead_ms') or {}).get('p95'),
                 'device_busy_ratio': summary.get('device_busy_ratio'),
-                'first_of_problem_s': results.median(first.values()),
+                'first_of_problem_s': results.median(first),
                 'summary': summary,
                 'held': len(correct) == len(entries)}
 
     def overhead(self):
         entries = self._variations(MIXED_PROBLEMS, self._options.programs // 2)
         _, lines = self._evaluate('overhead', entries)
-        by_problem = {}
-        for line in lines:
-            by_problem.setdefault(line['name'].rsplit('-', 1)[0], []).append(line)
-        costs = {problem: [overhead_ms(line) for line in of_problem[1:] if 'measurement' in line.get('evaluation', {})]
-                 for problem, of_problem in by_problem.items()}
+        # The first of each problem prepares the reference.
+        costs = {problem: [overhead_ms(line) for line in of_problem[1:] if is_measured(line)]
+                 for problem, of_problem in by_problem(lines).items()}
         every = [cost for of_problem in costs.values() for cost in of_problem]
         return {'cases': len(every), 'overhead_ms_p50': results.median(every), 'overhead_ms_p95': quantile(every, 0.95),
                 'by_problem_ms': {problem: results.median(values) for problem, values in costs.items() if values},
@@ -254,6 +250,18 @@ def stage_seconds(evaluation):
     return {span['stage'].removeprefix('STAGE_').lower():
             results.rounded(seconds(span['end_time']) - seconds(span['start_time']))
             for span in evaluation.get('spans', [])}
+
+
+def is_measured(line):
+    return 'measurement' in line.get('evaluation', {})
+
+
+def by_problem(lines):
+    """The lines of each problem in their order, by the name that `_variations` gave."""
+    found = {}
+    for line in lines:
+        found.setdefault(line['name'].rsplit('-', 1)[0], []).append(line)
+    return found
 
 
 def overhead_ms(line):
