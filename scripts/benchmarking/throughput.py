@@ -33,6 +33,7 @@ sys.path.insert(0, str(ROOT / 'scripts'))
 
 from benchmarking import results  # noqa: E402
 from benchmarking.engine_programs import Engine, EngineError, to_load_inline, widen_sweep  # noqa: E402
+from benchmarking.kernelbench import find_problem  # noqa: E402
 
 # Level and number of KernelBench problems. Those whose cost in its own harness is known
 # (reference: 83 s each), all of 6.4 GB a tensor;
@@ -114,7 +115,7 @@ class Benchmark:
         """Cost of one candidate in KernelBench's own harness."""
         seconds, failures = [], []
         for level, number in KERNELBENCH_CANDIDATES:
-            problem = self._kernelbench_problem(level, number)
+            problem = find_problem(self._options.kernelbench, level, number)
             candidate = self._work / f'{problem.stem}_new.py'
             candidate.write_text(to_load_inline(self._engine.program(self._trace(problem))))
             # A fresh process with nothing built, as in its scripts.
@@ -186,17 +187,10 @@ class Benchmark:
         """At most `count` programs of the engine for each of the problems, in turn."""
         entries = []
         for level, number in problems:
-            problem = self._kernelbench_problem(level, number)
+            problem = find_problem(self._options.kernelbench, level, number)
             for i, text in enumerate(self._engine.variations(self._trace(problem), count)):
                 entries.append(self._entry(problem, text, f'{problem.stem}-{i}', {}))
         return entries
-
-    def _kernelbench_problem(self, level, number):
-        folder = self._options.kernelbench / f'KernelBench/level{level}'
-        found = sorted(folder.glob(f'{number}_*.py'))
-        if not found:
-            raise EngineError(f'{folder} has no problem {number}')
-        return found[0].resolve()
 
     def _trace(self, problem):
         graph = self._work / f'{problem.stem}.json'

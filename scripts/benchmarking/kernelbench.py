@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Problems in a checkout of KernelBench."""
+
+
+def find_problem(checkout, level, number):
+    """Its absolute path. FileNotFoundError where the checkout has none of this number."""
+    found = sorted((checkout / f'KernelBench/level{level}').glob(f'{number}_*.py'))
+    if not found:
+        raise FileNotFoundError(f'{checkout} has no KernelBench/level{level}/{number}_*.py')
+    return found[0].resolve()
