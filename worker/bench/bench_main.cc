@@ -59,8 +59,9 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--python", flags.python, "interpreter that has PyTorch")->envname("MTMC_PYTHON");
   // Options of all subcommands may stand behind their names.
   app.fallthrough();
-  CLI::App& cold = *app.add_subcommand("cold", "whether a cold time depends on what came before");
-  cold.add_option("--rounds", flags.rounds, "samples of every preparation")->capture_default_str();
+  CLI::App& cold =
+      *app.add_subcommand("cold", "whether a cold time depends on what came before, or on places");
+  cold.add_option("--rounds", flags.rounds, "samples under every condition")->capture_default_str();
   cold.add_option("--loops", flags.loops, "length of the kernel")->capture_default_str();
   CLI::App& compare =
       *app.add_subcommand("compare", "how often the comparison of two programs says what is true");
@@ -92,6 +93,7 @@ absl::StatusOr<std::string> Compile(const std::string& text, const v1::DeviceFac
 
 nlohmann::json ToJson(const CompareCase& one, const v1::DeviceFacts& device) {
   nlohmann::json speedups = nlohmann::json::array();
+  nlohmann::json swapped = nlohmann::json::array();
   nlohmann::json lows = nlohmann::json::array();
   nlohmann::json highs = nlohmann::json::array();
   std::vector<double> session_seconds;
@@ -101,6 +103,7 @@ nlohmann::json ToJson(const CompareCase& one, const v1::DeviceFacts& device) {
   int by_noise = 0;
   for (const SessionRow& row : one.rows) {
     speedups.push_back(row.result.speedup);
+    swapped.push_back(row.is_swapped);
     lows.push_back(row.result.interval.low);
     highs.push_back(row.result.interval.high);
     session_seconds.push_back(row.session_seconds);
@@ -128,6 +131,7 @@ nlohmann::json ToJson(const CompareCase& one, const v1::DeviceFacts& device) {
           {"stopped_by_noise", by_noise},
           {"median_session_seconds", Median(session_seconds)},
           {"speedups", speedups},
+          {"swapped", swapped},
           {"speedup_lows", lows},
           {"speedup_highs", highs}};
 }
@@ -178,16 +182,15 @@ absl::StatusOr<Workshop> OpenWorkshop(const Flags& flags) {
 absl::Status Compare(Flags& flags) {
   MTMC_ASSIGN_OR_RETURN(const Workshop workshop, OpenWorkshop(flags));
   const DeviceChoice& device = workshop.device;
-  auto runner = [&](const std::string& name, bool is_checked) {
+  auto runner = [&](const std::string& name) {
     return SyntheticRunner::Options{.program = (config::ProgramDir() / "mtmc-runner").string(),
                                     .scratch = workshop.Path(name),
-                                    .tools = workshop.tools,
-                                    .is_checked = is_checked};
+                                    .tools = workshop.tools};
   };
-  SyntheticRunner candidate(runner("candidate", true));
-  SyntheticRunner baseline(runner("baseline", false));
-  MTMC_ASSIGN_OR_RETURN(const v1::DeviceFacts facts, candidate.Open(device));
-  MTMC_RETURN_IF_ERROR(baseline.Open(device).status());
+  SyntheticRunner first(runner("first"));
+  SyntheticRunner second(runner("second"));
+  MTMC_ASSIGN_OR_RETURN(const v1::DeviceFacts facts, first.Open(device));
+  MTMC_RETURN_IF_ERROR(second.Open(device).status());
   flags.bench.turns = TurnsOn(facts);
   flags.bench.text = SyntheticProgram(device.backend);
   MTMC_ASSIGN_OR_RETURN(flags.bench.binary,
@@ -197,7 +200,7 @@ absl::Status Compare(Flags& flags) {
       std::cerr << absl::StrFormat("%d of %d sessions\n", done, total);
     }
   };
-  CompareBench bench(candidate, baseline, flags.bench);
+  CompareBench bench(first, second, flags.bench);
   MTMC_ASSIGN_OR_RETURN(const std::vector<CompareCase> cases, bench.Run());
   Print(cases);
   if (flags.json.empty()) return absl::OkStatus();
@@ -225,11 +228,12 @@ absl::Status Cold(const Flags& flags) {
   if (!bench.ok()) return ToStatus(bench.failure());
   const auto rows = (*bench)->Run(flags.rounds);
   if (!rows.ok()) return ToStatus(rows.failure());
-  std::cout << absl::StrFormat("%9s %8s %8s  %s\n", "median us", "ratio", "noise %", "before");
+  std::cout << absl::StrFormat("%9s %8s %8s  %s\n", "mid us", "ratio", "noise %",
+                               "before, or where");
   for (const ColdRow& row : *rows) {
-    std::cout << absl::StrFormat("%9.3f %8.4f %8.2f  %s\n", Median(row.seconds) * 1e6,
-                                 Median(row.seconds) / Median(rows->front().seconds),
-                                 100 * NoiseRatio(row.seconds), row.before);
+    std::cout << absl::StrFormat("%9.3f %8.4f %8.2f  %s\n", MidMean(row.seconds) * 1e6,
+                                 MidMean(row.seconds) / MidMean(rows->front().seconds),
+                                 100 * NoiseRatio(row.seconds), row.name);
   }
   return absl::OkStatus();
 }

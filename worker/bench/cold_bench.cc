@@ -5,12 +5,15 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "worker/bench/synthetic_program.h"
 
 namespace mtmc::worker {
 namespace {
 
 constexpr uint8_t kPoison = 0x7B;
+// Copies of code and data.
+constexpr int kPlaces = 7;
 
 // The first to fail ends the row of steps.
 MaybeFailure InOrder(std::initializer_list<std::function<MaybeFailure()>> steps) {
@@ -30,30 +33,52 @@ ScalarArgument ToArgument(int32_t value) {
 
 Outcome<std::unique_ptr<ColdBench>> ColdBench::Create(Device& device, std::string_view binary,
                                                       int loops) {
-  std::unique_ptr<ColdBench> bench(new ColdBench(device));
-  if (MaybeFailure failure = bench->Allocate()) return *std::move(failure);
-  auto module = device.Load(binary);
-  if (!module.ok()) return module.failure();
-  bench->module_ = *std::move(module);
-  bench->launch_ = {.kernel = bench->module_->Find(kSyntheticKernel),
-                    .grid = {kSyntheticElements / kSyntheticThreads, 1, 1},
-                    .block = {kSyntheticThreads, 1, 1},
-                    .arguments = {bench->x_.get(), bench->y_.get(), ToArgument(loops)}};
-  if (!bench->launch_.kernel) {
-    return Failure{.kind = Failure::Kind::kCheck,
-                   .message = "the binary is not that of a synthetic program"};
-  }
+  std::unique_ptr<ColdBench> bench(new ColdBench(device, binary, loops));
+  if (MaybeFailure failure = bench->Prepare()) return *std::move(failure);
   return bench;
 }
 
-MaybeFailure ColdBench::Allocate() {
-  for (std::unique_ptr<Buffer>* buffer : {&x_, &y_, &kept_}) {
-    auto allocated = device_.Allocate(kSyntheticElements * int64_t{sizeof(float)});
+MaybeFailure ColdBench::Prepare() {
+  for (int i = 0; i < kPlaces; ++i) {
+    auto place = MakePlace();
+    if (!place.ok()) return place.failure();
+    places_.push_back(*std::move(place));
+  }
+  auto kept = Allocate();
+  if (!kept.ok()) return kept.failure();
+  kept_ = *std::move(kept);
+  return std::nullopt;
+}
+
+Outcome<std::unique_ptr<Buffer>> ColdBench::Allocate() {
+  auto buffer = device_.Allocate(kSyntheticElements * int64_t{sizeof(float)});
+  if (!buffer.ok()) return buffer.failure();
+  if (MaybeFailure failure = (*buffer)->Fill(0)) return *std::move(failure);
+  return buffer;
+}
+
+Outcome<ColdBench::Place> ColdBench::MakePlace() {
+  Place place;
+  for (std::unique_ptr<Buffer>* buffer : {&place.x, &place.y}) {
+    auto allocated = Allocate();
     if (!allocated.ok()) return allocated.failure();
     *buffer = *std::move(allocated);
-    if (MaybeFailure failure = (*buffer)->Fill(0)) return failure;
   }
-  return std::nullopt;
+  auto module = device_.Load(binary_);
+  if (!module.ok()) return module.failure();
+  place.module = *std::move(module);
+  if (!place.module->Find(kSyntheticKernel)) {
+    return Failure{.kind = Failure::Kind::kCheck,
+                   .message = "the binary is not that of a synthetic program"};
+  }
+  return place;
+}
+
+LaunchCommand ColdBench::MakeLaunch(const Place& code, const Place& data) const {
+  return {.kernel = code.module->Find(kSyntheticKernel),
+          .grid = {kSyntheticElements / kSyntheticThreads, 1, 1},
+          .block = {kSyntheticThreads, 1, 1},
+          .arguments = {data.x.get(), data.y.get(), ToArgument(loops_)}};
 }
 
 MaybeFailure ColdBench::Flush() {
@@ -61,45 +86,60 @@ MaybeFailure ColdBench::Flush() {
   return sample.ok() ? MaybeFailure() : MaybeFailure(sample.failure());
 }
 
-std::vector<ColdBench::Preparation> ColdBench::MakePreparations() {
-  auto rewrite = [this] { return x_->CopyFrom(*kept_); };
-  auto poison = [this] { return y_->Poison(kPoison); };
+std::vector<ColdBench::Condition> ColdBench::MakeConditions() {
+  const Place& first = places_.front();
+  auto nothing = [] { return MaybeFailure(); };
+  auto rewrite = [this, &first] { return first.x->CopyFrom(*kept_); };
+  auto poison = [&first] { return first.y->Poison(kPoison); };
   auto scrub = [this] { return device_.Scrub(); };
   auto flush = [this] { return Flush(); };
-  auto read = [this]() -> MaybeFailure {
-    auto sum = x_->Checksum();
+  auto read = [&first]() -> MaybeFailure {
+    auto sum = first.x->Checksum();
     return sum.ok() ? MaybeFailure() : MaybeFailure(sum.failure());
   };
-  return {{"nothing", [] { return MaybeFailure(); }},
-          {"x rewritten", rewrite},
-          {"x read", read},
-          {"y poisoned", poison},
-          {"chip scrubbed", scrub},
-          {"x rewritten, y poisoned, chip scrubbed",
-           [=] {
-             return InOrder({rewrite, poison, scrub});
-           }},
-          {"flushed", flush},
-          {"x rewritten, flushed",
-           [=] {
-             return InOrder({rewrite, flush});
-           }},
-          {"x rewritten, y poisoned, chip scrubbed, flushed", [=] {
-             return InOrder({rewrite, poison, scrub, flush});
-           }}};
+  const LaunchCommand launch = MakeLaunch(first, first);
+  std::vector<Condition> conditions = {{"nothing", nothing, launch},
+                                       {"x rewritten", rewrite, launch},
+                                       {"x read", read, launch},
+                                       {"y poisoned", poison, launch},
+                                       {"chip scrubbed", scrub, launch},
+                                       {"x rewritten, y poisoned, chip scrubbed",
+                                        [=] {
+                                          return InOrder({rewrite, poison, scrub});
+                                        },
+                                        launch},
+                                       {"flushed", flush, launch},
+                                       {"x rewritten, flushed",
+                                        [=] {
+                                          return InOrder({rewrite, flush});
+                                        },
+                                        launch},
+                                       {"x rewritten, y poisoned, chip scrubbed, flushed",
+                                        [=] {
+                                          return InOrder({rewrite, poison, scrub, flush});
+                                        },
+                                        launch}};
+  for (size_t i = 1; i < places_.size(); ++i) {
+    conditions.push_back(
+        {absl::StrCat("code at place ", i), nothing, MakeLaunch(places_[i], first)});
+    conditions.push_back(
+        {absl::StrCat("data at place ", i), nothing, MakeLaunch(first, places_[i])});
+  }
+  return conditions;
 }
 
 Outcome<std::vector<ColdRow>> ColdBench::Run(int rounds) {
-  const std::vector<Preparation> preparations = MakePreparations();
+  const std::vector<Condition> conditions = MakeConditions();
   std::vector<ColdRow> rows;
-  rows.reserve(preparations.size());
-  for (const Preparation& preparation : preparations) rows.push_back({preparation.name, {}});
-  const Body body = [this] { return device_.Enqueue(launch_); };
+  rows.reserve(conditions.size());
+  for (const Condition& condition : conditions) rows.push_back({condition.name, {}});
   // The first round loads code and is not counted.
   for (int round = 0; round <= rounds; ++round) {
-    for (size_t i = 0; i < preparations.size(); ++i) {
-      if (MaybeFailure failure = preparations[i].run()) return *std::move(failure);
-      auto sample = device_.Time(body, /*is_cold=*/true);
+    for (size_t i = 0; i < conditions.size(); ++i) {
+      const Condition& condition = conditions[i];
+      if (MaybeFailure failure = condition.prepare()) return *std::move(failure);
+      auto sample = device_.Time([&] { return device_.Enqueue(condition.launch); },
+                                 /*is_cold=*/true);
       if (!sample.ok()) return sample.failure();
       if (round > 0 && !sample->is_throttled) rows[i].seconds.push_back(sample->seconds);
     }

@@ -10,17 +10,18 @@
 
 namespace mtmc::worker {
 
-// Cold samples of one kernel after one kind of preparation.
+// Cold samples of one kernel under one condition.
 struct ColdRow {
-  // What was done before the flush, in words.
-  std::string before;
+  // What was done before the flush, or where code or data lay, in words.
+  std::string name;
   std::vector<double> seconds;
 };
 
 // Whether a cold sample depends on what was done before the flush: candidates have
 // their inputs rewritten and their outputs poisoned there, baselines have not, so that
-// any difference is a bias between the two. Every round takes one sample after each
-// preparation, in turns. Thread-compatible.
+// any difference is a bias between the two. And whether it depends on where code and
+// data lie, which nobody chooses. Every round takes one sample under each condition, in
+// turns. Thread-compatible.
 class ColdBench {
  public:
   // Borrows the device. `binary` is a SyntheticProgram with `loops` multiply-adds.
@@ -30,24 +31,36 @@ class ColdBench {
   Outcome<std::vector<ColdRow>> Run(int rounds);
 
  private:
-  struct Preparation {
-    const char* name;
-    std::function<MaybeFailure()> run;
+  // Code and data of a kernel: buffers of the input and the output.
+  struct Place {
+    std::unique_ptr<Module> module;
+    std::unique_ptr<Buffer> x;
+    std::unique_ptr<Buffer> y;
   };
 
-  explicit ColdBench(Device& device) : device_(device) {}
+  struct Condition {
+    std::string name;
+    std::function<MaybeFailure()> prepare;
+    LaunchCommand launch;
+  };
 
-  MaybeFailure Allocate();
-  std::vector<Preparation> MakePreparations();
+  ColdBench(Device& device, std::string_view binary, int loops)
+      : device_(device), binary_(binary), loops_(loops) {}
+
+  MaybeFailure Prepare();
+  Outcome<std::unique_ptr<Buffer>> Allocate();
+  Outcome<Place> MakePlace();
+  LaunchCommand MakeLaunch(const Place& code, const Place& data) const;
+  std::vector<Condition> MakeConditions();
   MaybeFailure Flush();
 
   Device& device_;
-  std::unique_ptr<Module> module_;
-  // The input, the output, and the input's bytes out of the kernel's sight.
-  std::unique_ptr<Buffer> x_;
-  std::unique_ptr<Buffer> y_;
+  const std::string binary_;
+  const int loops_;
+  // The first one is what everything else is compared with.
+  std::vector<Place> places_;
+  // The input's bytes out of the kernel's sight.
   std::unique_ptr<Buffer> kept_;
-  LaunchCommand launch_;
 };
 
 }  // namespace mtmc::worker

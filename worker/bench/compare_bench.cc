@@ -15,6 +15,8 @@
 namespace mtmc::worker {
 namespace {
 
+using Role = SyntheticRunner::Role;
+
 // Samples of one point of the calibration: 200 give 0.1 % of error at 1.5 % of noise;
 // long kernels have less noise, and need not take longer than the time below.
 constexpr int kCalibrationBlocks = 40;
@@ -29,8 +31,8 @@ int CompareCase::Count(ComparisonResult::Outcome outcome) const {
   }));
 }
 
-CompareBench::CompareBench(SyntheticRunner& candidate, SyntheticRunner& baseline, Options options)
-    : candidate_(candidate), baseline_(baseline), options_(std::move(options)) {}
+CompareBench::CompareBench(SyntheticRunner& first, SyntheticRunner& second, Options options)
+    : first_(first), second_(second), options_(std::move(options)) {}
 
 absl::StatusOr<std::vector<CompareCase>> CompareBench::Run() {
   MTMC_ASSIGN_OR_RETURN(std::vector<CompareCase> cases, MakeCases());
@@ -67,8 +69,8 @@ absl::StatusOr<std::vector<CompareCase>> CompareBench::MakeCases() {
 }
 
 absl::StatusOr<double> CompareBench::Measure(int64_t loops) {
-  MTMC_RETURN_IF_ERROR(baseline_.Load(options_.text, options_.binary, loops));
-  const Sampler sampler = baseline_.MakeSampler();
+  MTMC_RETURN_IF_ERROR(first_.Load(options_.text, options_.binary, loops, Role::kBaseline));
+  const Sampler sampler = first_.MakeSampler();
   Series series;
   const absl::Time end = absl::Now() + kCalibrationTime;
   for (int block = 0; block < kCalibrationBlocks && absl::Now() < end; ++block) {
@@ -81,14 +83,19 @@ absl::StatusOr<double> CompareBench::Measure(int64_t loops) {
 }
 
 absl::StatusOr<SessionRow> CompareBench::RunSession(const CompareCase& one) {
-  MTMC_RETURN_IF_ERROR(candidate_.Load(options_.text, options_.binary, one.candidate_loops));
-  MTMC_RETURN_IF_ERROR(baseline_.Load(options_.text, options_.binary, one.baseline_loops));
+  const bool is_swapped = one.rows.size() % 2 == 1;
+  SyntheticRunner& candidate = is_swapped ? second_ : first_;
+  SyntheticRunner& baseline = is_swapped ? first_ : second_;
+  MTMC_RETURN_IF_ERROR(
+      candidate.Load(options_.text, options_.binary, one.candidate_loops, Role::kCandidate));
+  MTMC_RETURN_IF_ERROR(
+      baseline.Load(options_.text, options_.binary, one.baseline_loops, Role::kBaseline));
   const base::RealClock clock;
   const absl::Time start = clock.Now();
   MTMC_ASSIGN_OR_RETURN(InterleavedSamples samples,
-                        SampleInterleaved(candidate_.MakeSampler(), {baseline_.MakeSampler()},
+                        SampleInterleaved(candidate.MakeSampler(), {baseline.MakeSampler()},
                                           NoiseStoppingRule({}), clock, options_.turns));
-  SessionRow row;
+  SessionRow row{.is_swapped = is_swapped};
   row.session_seconds = absl::ToDoubleSeconds(clock.Now() - start);
   DropShiftedTurns(samples.candidate);
   DropShiftedTurns(samples.baselines[0]);

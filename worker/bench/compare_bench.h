@@ -16,6 +16,8 @@ namespace mtmc::worker {
 
 // One session of one case.
 struct SessionRow {
+  // The second process ran the candidate.
+  bool is_swapped = false;
   ComparisonResult result;
   double session_seconds = 0;
   double candidate_seconds = 0;
@@ -40,7 +42,8 @@ struct CompareCase {
 
 // How often the worker's own procedure says what is true: the synthetic program in
 // two processes, as candidate and baseline are in production, with candidates that
-// are slower by known ratios.
+// are slower by known ratios. Which process runs the candidate changes from session to
+// session: what the two differ by helps nobody, and can be told from their roles.
 class CompareBench {
  public:
   struct Options {
@@ -57,7 +60,7 @@ class CompareBench {
   };
 
   // Borrows both. REQUIRES: both are open.
-  CompareBench(SyntheticRunner& candidate, SyntheticRunner& baseline, Options options);
+  CompareBench(SyntheticRunner& first, SyntheticRunner& second, Options options);
 
   // Finds the loops of every case, then runs the sessions of all cases in one random
   // order, so that whatever changes on the device meets all of them.
@@ -68,8 +71,8 @@ class CompareBench {
   absl::StatusOr<double> Measure(int64_t loops);
   absl::StatusOr<SessionRow> RunSession(const CompareCase& one);
 
-  SyntheticRunner& candidate_;
-  SyntheticRunner& baseline_;
+  SyntheticRunner& first_;
+  SyntheticRunner& second_;
   const Options options_;
 };
 

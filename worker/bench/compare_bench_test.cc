@@ -18,19 +18,17 @@ using Outcome = ComparisonResult::Outcome;
 TEST_CASE("A program that takes eight times as long is never FASTER", "[bench]") {
   auto folder = base::TempDir::Create();
   REQUIRE(folder.ok());
-  const SyntheticRunner::Options options{.program = MTMC_BINARY_DIR "/mtmc-runner",
-                                         .scratch = folder->path() / "candidate",
-                                         .tools = {},
-                                         .is_checked = true};
-  SyntheticRunner candidate(options);
-  SyntheticRunner baseline(
-      {.program = options.program, .scratch = folder->path() / "baseline", .tools = {}});
-  const auto device = candidate.Open({});
+  const SyntheticRunner::Options options{
+      .program = MTMC_BINARY_DIR "/mtmc-runner", .scratch = folder->path() / "first", .tools = {}};
+  SyntheticRunner first(options);
+  SyntheticRunner second(
+      {.program = options.program, .scratch = folder->path() / "second", .tools = {}});
+  const auto device = first.Open({});
   if (absl::IsUnavailable(device.status())) {
     std::cout << "SKIPPED: " << device.status() << "\n";
     return;
   }
-  REQUIRE_THAT(baseline.Open({}).status(), testing::IsOk());
+  REQUIRE_THAT(second.Open({}).status(), testing::IsOk());
   const std::string text = SyntheticProgram(v1::DIALECT_OPENCL);
   BuilderClient builder({.program = MTMC_BINARY_DIR "/mtmc-builder",
                          .scratch = folder->path() / "builder",
@@ -42,7 +40,7 @@ TEST_CASE("A program that takes eight times as long is never FASTER", "[bench]")
   REQUIRE(built.is_answered());
   REQUIRE(built.response.built_size() == 1);
 
-  CompareBench bench(candidate, baseline,
+  CompareBench bench(first, second,
                      {.lengths = {2e-3},
                       .slowdowns = {8},
                       .runs = 1,

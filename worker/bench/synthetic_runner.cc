@@ -70,7 +70,8 @@ absl::Status SyntheticRunner::WriteInputs() {
 }
 
 absl::Status SyntheticRunner::Load(const std::string& text, const std::string& binary,
-                                   int64_t loops) {
+                                   int64_t loops, Role role) {
+  const bool is_checked = role == Role::kCandidate;
   v1::RunnerRequest request;
   v1::RunnerRequest::Load& load = *request.mutable_load();
   load.set_program(text);
@@ -78,21 +79,21 @@ absl::Status SyntheticRunner::Load(const std::string& text, const std::string& b
   (*load.mutable_parameters())[kLoopsParameter] = loops;
   MTMC_RETURN_IF_ERROR(Call(request).status());
   kept_.clear();
-  for (int set = 0; set < (options_.is_checked ? kSets : 1); ++set) {
+  for (int set = 0; set < (is_checked ? kSets : 1); ++set) {
     v1::RunnerRequest execute;
     execute.mutable_execute()->set_poison(0xA5);
     v1::SharedTensor& tensor = *execute.mutable_execute()->add_inputs();
     tensor.set_name("x");
     tensor.mutable_file()->set_path(inputs_);
     tensor.mutable_file()->set_offset(set * kSyntheticElements * int64_t{sizeof(float)});
-    if (options_.is_checked) {
+    if (is_checked) {
       execute.mutable_execute()->set_keep_as(set + 1);
       kept_.push_back(set + 1);
     }
     MTMC_RETURN_IF_ERROR(Call(execute).status());
   }
   sampler_ = std::make_unique<RunnerSampler>(
-      client_, RunnerSampler::Options{.checked_ratio = options_.is_checked ? kCheckedRatio : 0,
+      client_, RunnerSampler::Options{.checked_ratio = is_checked ? kCheckedRatio : 0,
                                       .deadline = absl::Now() + kTimeout});
   return absl::OkStatus();
 }

@@ -19,7 +19,7 @@ namespace mtmc::worker {
 // A runner process that executes the synthetic program at any length.
 //
 //   MTMC_RETURN_IF_ERROR(runner.Open(device));
-//   MTMC_RETURN_IF_ERROR(runner.Load(text, binary, loops));
+//   MTMC_RETURN_IF_ERROR(runner.Load(text, binary, loops, Role::kCandidate));
 //   Sampler sampler = runner.MakeSampler();
 //
 // Thread-compatible.
@@ -31,9 +31,10 @@ class SyntheticRunner {
     // Private folder.
     std::string scratch;
     ToolPaths tools;
-    // Execute on kept inputs and check a share of the outputs, as for a candidate.
-    bool is_checked = false;
   };
+
+  // A candidate is executed on kept inputs, and a share of its outputs is checked.
+  enum class Role { kCandidate, kBaseline };
 
   explicit SyntheticRunner(const Options& options);
 
@@ -42,7 +43,7 @@ class SyntheticRunner {
   absl::StatusOr<v1::DeviceFacts> Open(const DeviceChoice& device);
 
   // Loads a new copy of the program and executes it. INTERNAL when it fails.
-  absl::Status Load(const std::string& text, const std::string& binary, int64_t loops);
+  absl::Status Load(const std::string& text, const std::string& binary, int64_t loops, Role role);
 
   // Cold samples of what is loaded. Valid until the next Load.
   Sampler MakeSampler();
