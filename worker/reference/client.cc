@@ -229,16 +229,22 @@ Reply<v1::ReferenceResponse> ReferenceClient::Exchange(const v1::ReferenceReques
     auto response = ParseResponseLine(answer, sequence_);
     if (response.ok()) {
       reply.response = *std::move(response);
+      if (reply.response.is_last()) BuryProcess();
       return reply;
     }
     reply.ending = Ending::kDied;
     reply.detail =
         absl::StrCat("answered what is not a response: ", response.status().message(), "\n");
   }
-  reply.detail = absl::StrCat(reply.detail, process_->Bury());
-  process_.reset();
-  base::Log(base::LogLevel::kWarning, "reference process ended", {{"detail", reply.detail}});
+  reply.detail = absl::StrCat(reply.detail, BuryProcess());
   return reply;
+}
+
+std::string ReferenceClient::BuryProcess() {
+  const std::string detail = process_->Bury();
+  process_.reset();
+  base::Log(base::LogLevel::kWarning, "reference process ended", {{"detail", detail}});
+  return detail;
 }
 
 }  // namespace mtmc::worker

@@ -52,6 +52,8 @@ class ReferenceClient : public ReferenceParty {
 
   Reply<v1::ReferenceResponse> Exchange(const v1::ReferenceRequest& request, absl::Time deadline);
   bool EnsureProcess(Reply<v1::ReferenceResponse>& reply);
+  // Ends the process; returns how it ended, with the end of its log.
+  std::string BuryProcess();
 
   const Options options_;
   std::unique_ptr<Process> process_;

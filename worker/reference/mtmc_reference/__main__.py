@@ -3,6 +3,7 @@
 
 import argparse
 import json
+import os
 import sys
 import warnings
 
@@ -12,7 +13,7 @@ def main():
     parser.add_argument("--scratch", required=True, help="folder for tensors shared as files")
     options = parser.parse_args()
 
-    from .protocol import serve, take_standard_streams
+    from .protocol import CONTEXT_LOST, serve, take_standard_streams
 
     requests, responses = take_standard_streams()
     warnings.simplefilter("ignore")
@@ -21,10 +22,15 @@ def main():
     except ImportError as error:
         return _serve_without_torch(requests, responses, error)
     session = Session(options.scratch)
+    is_well = True
     try:
-        serve(session, requests, responses)
+        is_well = serve(session, requests, responses)
     finally:
-        session.close()
+        if is_well:
+            session.close()
+    if not is_well:
+        # What would clean up asks the device, too.
+        os._exit(CONTEXT_LOST)
     return 0
 
 

@@ -12,8 +12,7 @@ import os
 
 import torch
 
-# Exit code of a process whose device context is lost.
-_CONTEXT_LOST = 70
+from .protocol import CONTEXT_LOST
 
 
 class Peril:
@@ -44,5 +43,5 @@ class Peril:
             try:
                 torch.cuda.synchronize(self._device)
             except RuntimeError:
-                os._exit(_CONTEXT_LOST)
+                os._exit(CONTEXT_LOST)
             os.unlink(self._path)

@@ -8,6 +8,9 @@ import sys
 
 from .failure import ProblemFailure, summary
 
+# Exit code of a process whose device context is lost.
+CONTEXT_LOST = 70
+
 # Request field to (method of Session, response field).
 _METHODS = {
     "load": ("load", "loaded"),
@@ -35,11 +38,22 @@ def take_standard_streams():
 
 
 def serve(session, requests, responses):
-    """Answers requests until the stream ends. Only a broken stream ends it earlier."""
+    """Answers requests until the stream ends; false when the device's context was lost.
+
+    No answer is right after that one, so it `isLast`.
+    """
     for line in requests:
-        if line.strip():
-            responses.write(json.dumps(_finite(answer(session, line))) + "\n")
-            responses.flush()
+        if not line.strip():
+            continue
+        response = answer(session, line)
+        is_last = "failure" in response and session.is_lost()
+        if is_last:
+            response["isLast"] = True
+        responses.write(json.dumps(_finite(response)) + "\n")
+        responses.flush()
+        if is_last:
+            return False
+    return True
 
 
 def answer(session, line):

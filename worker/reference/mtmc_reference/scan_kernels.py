@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scans of `compare` on a GPU, each with one read of its operands.
 
-Every function takes many tensors and fetches what was found once. The kernels are
+Every function takes many tensors, which are dense, and fetches what was found once. The kernels are
 in `scan_kernels.cu` and are compiled when they are first used. Where that is
 impossible, nothing is `taken` from then on, and one line on the standard error
 says why.
@@ -58,8 +58,12 @@ def takes_float(x):
 
 
 def _are_in_reach(tensors):
+    """Whether a kernel may read the tensors one element after the other, all on one GPU."""
     device = tensors[0].device
-    return _is_possible and device.type == "cuda" and all(x.device == device for x in tensors)
+    if not _is_possible or device.type != "cuda":
+        return False
+    # Others, such as one number that stands for many, have fewer elements in memory.
+    return all(x.device == device and x.is_contiguous() for x in tensors)
 
 
 def distances(pairs):
@@ -124,15 +128,13 @@ def _found(kernels, operands, merged):
 
 def _launched(template, names, columns, tensors):
     """The rows of one launch, on the device."""
-    # A reshaped tensor has to live until the kernel has been enqueued.
-    flat = [tensor.reshape(-1) for tensor in tensors]
-    count, device = flat[0].numel(), flat[0].device
-    width = _WIDTH if all(x.data_ptr() % _ALIGNMENT == 0 for x in flat) else 1
+    count, device = tensors[0].numel(), tensors[0].device
+    width = _WIDTH if all(x.data_ptr() % _ALIGNMENT == 0 for x in tensors) else 1
     processors = torch.cuda.get_device_properties(device).multi_processor_count
     blocks = min(-(-count // (_THREADS * width)), processors * _BLOCKS_PER_PROCESSOR)
     rows = torch.empty(max(blocks, 1), columns, dtype=torch.float64, device=device)
     kernel = _kernel(expression(template, names, width), device)
-    kernel.launch(len(rows), _THREADS, [*flat, count, rows])
+    kernel.launch(len(rows), _THREADS, [*tensors, count, rows])
     return rows
 
 

@@ -22,6 +22,14 @@ class Session:
         self._scratch = scratch
         self._loaded = None
 
+    def is_lost(self):
+        """Whether an error has ended the context of the device: nothing works any more."""
+        try:
+            workload.wait_for_device()
+        except RuntimeError:
+            return True
+        return False
+
     def close(self):
         """Drops the problem and everything it shares."""
         if self._loaded is not None:

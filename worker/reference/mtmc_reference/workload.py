@@ -189,6 +189,12 @@ def free_bytes(device):
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
+def wait_for_device():
+    """Returns when nothing runs; RuntimeError when an error has ended the context."""
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
 def return_cached_memory():
     """Gives the device memory that PyTorch keeps for later to other processes."""
     if torch.cuda.is_initialized():

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The life of a problem over the wire, with tensors shared as files."""
 
+import io
+import json
 import os
 import pathlib
 import subprocess
@@ -9,6 +11,8 @@ import sys
 import numpy
 import pytest
 from conftest import PACKAGE
+
+from mtmc_reference import protocol
 
 _NOISY = """
 import os, sys
@@ -170,3 +174,34 @@ def test_selftest_passes_on_the_host():
     done = subprocess.run(command, env=environment, capture_output=True)
 
     assert done.returncode == 0, done.stdout.decode()
+
+
+class _LostContext:
+    """A session whose device is lost by the first request that fails."""
+
+    def __init__(self):
+        self.lost = False
+        self.loads = 0
+
+    def load(self, _):
+        self.loads += 1
+        raise ValueError("illegal memory access")
+
+    def prepare(self, _):
+        self.lost = True
+        raise ValueError("illegal memory access")
+
+    def is_lost(self):
+        return self.lost
+
+
+def test_the_answer_after_which_the_device_is_lost_is_the_last():
+    session, responses = _LostContext(), io.StringIO()
+    requests = ['{"sequence": 1, "load": {}}\n', '{"sequence": 2, "prepare": {}}\n']
+
+    assert not protocol.serve(session, [*requests, requests[0]], responses)
+
+    first, second = map(json.loads, responses.getvalue().splitlines())
+    assert first["sequence"] == 1 and "isLast" not in first
+    assert second["isLast"] and "illegal memory access" in second["failure"]["message"]
+    assert session.loads == 1

@@ -258,6 +258,25 @@ def test_operators_compare_where_kernels_do_not_compile(on_host, monkeypatch, ca
     assert capfd.readouterr().err.count("no such architecture") == 1
 
 
+class _OnGpu(torch.Tensor):
+    """A tensor on a CPU that says it is on a GPU."""
+
+    @property
+    def device(self):
+        return torch.device("cuda", 0)
+
+
+def test_kernels_take_dense_tensors_alone():
+    dense = torch.rand(4, 6).as_subclass(_OnGpu)
+    one = torch.zeros(()).expand(4, 6).as_subclass(_OnGpu)
+
+    assert scan_kernels.takes_float(dense) and scan_kernels.takes_pair(dense, dense)
+    for sparse in (one, dense[:, ::2], dense.t()):
+        assert not scan_kernels.takes_float(sparse)
+        assert not scan_kernels.takes_pair(dense, sparse)
+        assert not scan_kernels.takes_pair(sparse, dense)
+
+
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 
 
