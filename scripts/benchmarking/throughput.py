@@ -20,6 +20,7 @@ Runs on any host with PyTorch and a build or an unpacked bundle of mtmc; `candid
 """
 
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -86,7 +87,7 @@ class Benchmark:
                 'held': times.get('p50', 1e9) <= 100}
 
     def candidates(self):
-        entries = self._variations(PROBLEMS, self._options.programs)
+        entries = self._variations(self._options.problems, self._options.programs)
         summary, lines = self._evaluate('candidates', entries)
         correct = [line for line in lines if is_measured(line)]
         first = [of_problem[0]['wall_seconds'] for of_problem in by_problem(lines).values()]
@@ -97,6 +98,7 @@ class Benchmark:
                 'overhead_ms_p95': (summary.get('overhead_ms') or {}).get('p95'),
                 'device_busy_ratio': summary.get('device_busy_ratio'),
                 'first_of_problem_s': results.median(first),
+                'by_problem': anatomy(lines),
                 'summary': summary,
                 'held': len(correct) == len(entries)}
 
@@ -109,6 +111,7 @@ class Benchmark:
         every = [cost for of_problem in costs.values() for cost in of_problem]
         return {'cases': len(every), 'overhead_ms_p50': results.median(every), 'overhead_ms_p95': quantile(every, 0.95),
                 'by_problem_ms': {problem: results.median(values) for problem, values in costs.items() if values},
+                'by_problem': anatomy(lines),
                 'held': bool(every) and results.median(every) <= 50}
 
     def kernelbench(self):
@@ -169,11 +172,7 @@ class Benchmark:
         devices = [name for name in pathlib.Path('/dev').glob('nvidia[0-9]*')]
         if len(devices) < 2:
             return None
-        entries = []
-        for problem in sorted((ROOT / 'examples/problems').glob('*.py')):
-            graph = self._trace(problem)
-            for i, text in enumerate(self._engine.variations(graph, 4)):
-                entries.append(self._entry(problem, text, f'{problem.stem}-{i}', {}))
+        entries = self._variations_of(sorted((ROOT / 'examples/problems').glob('*.py')), 4)
         alone, _ = self._evaluate('one', entries, device='cuda:0')
         both = [self._start('two-0', entries, device='cuda:0'), self._start('two-1', entries, device='cuda:1')]
         rates = [self._finish(run)[0]['evaluations_per_hour'] for run in both]
@@ -185,12 +184,14 @@ class Benchmark:
 
     def _variations(self, problems, count):
         """At most `count` programs of the engine for each of the problems, in turn."""
-        entries = []
-        for level, number in problems:
-            problem = find_problem(self._options.kernelbench, level, number)
-            for i, text in enumerate(self._engine.variations(self._trace(problem), count)):
-                entries.append(self._entry(problem, text, f'{problem.stem}-{i}', {}))
-        return entries
+        paths = [find_problem(self._options.kernelbench, level, number) for level, number in problems]
+        return self._variations_of(paths, count)
+
+    def _variations_of(self, paths, count):
+        with concurrent.futures.ThreadPoolExecutor(self._options.jobs) as pool:
+            texts = pool.map(lambda path: self._engine.variations(self._trace(path), count), paths)
+            return [self._entry(path, text, f'{path.stem}-{i}', {})
+                    for path, of_path in zip(paths, texts) for i, text in enumerate(of_path)]
 
     def _trace(self, problem):
         graph = self._work / f'{problem.stem}.json'
@@ -246,6 +247,24 @@ def stage_seconds(evaluation):
             for span in evaluation.get('spans', [])}
 
 
+def anatomy(lines):
+    """Where the time of a problem's candidates goes: medians over all but its first one."""
+    found = {}
+    for problem, of_problem in by_problem(lines).items():
+        later = [line for line in of_problem[1:] if is_measured(line)]
+        stages = [stage_seconds(line['evaluation']) for line in later]
+        calls = [line.get('calls', {}) for line in later]
+        found[problem] = {
+            'first_s': of_problem[0]['wall_seconds'],
+            'wall_s': results.median([line['wall_seconds'] for line in later]),
+            'kernels_s': results.median([line['evaluation']['kernel_seconds'] for line in later]),
+            'stages_s': {name: results.median([stage.get(name, 0) for stage in stages])
+                         for name in sorted({name for stage in stages for name in stage})},
+            'calls': calls[len(calls) // 2] if calls else {},
+        }
+    return found
+
+
 def is_measured(line):
     return 'measurement' in line.get('evaluation', {})
 
@@ -283,6 +302,10 @@ def summarize(rows):
     return results.without_absent(summary)
 
 
+def levels_and_numbers(text):
+    return [tuple(map(int, problem.split('/'))) for problem in text.split(',')]
+
+
 def run(options, work):
     benchmark = Benchmark(options, work)
     file = results.ResultFile(options.json, {'command': 'scripts/benchmarking/throughput.py'}, summarize,
@@ -310,7 +333,10 @@ def main():
     parser.add_argument('--kernelbench', type=pathlib.Path, help="KernelBench's checkout")
     parser.add_argument('--only', default=','.join(PARTS), help='parts to run')
     parser.add_argument('--device', default='cuda:0', help='cuda:N or opencl:N')
+    parser.add_argument('--problems', type=levels_and_numbers, default=PROBLEMS,
+                        help='those of `candidates`, such as 1/19,1/21')
     parser.add_argument('--programs', type=int, default=16, help='programs per problem in `candidates`')
+    parser.add_argument('--jobs', type=int, default=1, help='problems prepared at a time, as far as memory goes')
     parser.add_argument('--part-timeout', type=float, default=240, help='longest time of one mtmc-evaluate in seconds')
     parser.add_argument('--python', default=os.environ.get('MTMC_PYTHON'), help='interpreter that has PyTorch')
     options = parser.parse_args()

@@ -92,9 +92,19 @@ _SLACK = {
     "ARGUMENT": "",
     "PARAMETER": "",
 }
+# Memory of the context that no buffer holds, on a device where there is some.
+_FAR = {
+    "MEMORY": "volatile GLOBAL int* memory = (volatile GLOBAL int*)(size_t)0x10000000000"
+    " + GROUP_ID * 144",
+    "EXTRA": "",
+    "ARGUMENT": "",
+    "PARAMETER": "",
+}
+# A forged address that is mapped: nothing in the context decides anything.
+_FORGED = judges.refused_or_right("CRASH LAUNCH OUT_OF_BOUNDS WRONG_RESULT")
 # One program several times: on a busy host one of them was hardly disturbed.
-_TWINS = ("A0.row_sine", *(f"D11.row_sine.copy{number}" for number in (1, 2, 3)))
-_SINE = judges.gains_nothing(_TWINS, 0.6)
+TWINS = ("A0.row_sine", *(f"D11.row_sine.copy{number}" for number in (1, 2, 3)))
+_SINE = judges.gains_nothing(TWINS, 0.6)
 
 _BATCH_NORM = "numerics/batch_norm.kernel"
 _LINEAR = "numerics/linear_gelu.kernel"
@@ -218,7 +228,7 @@ ROWS = {
             _try(
                 "timing/phase.kernel",
                 "row_sine",
-                judges.refused_or_never_met("WRONG_RESULT NONDETERMINISTIC CHEAT"),
+                judges.refused_or_right("WRONG_RESULT NONDETERMINISTIC CHEAT"),
                 CONTENTS + "; " + SCRUB,
                 replace={"MEMORY": "LOCAL int memory[2]"},
                 variant="shared",
@@ -227,7 +237,7 @@ ROWS = {
             _try(
                 "timing/phase.kernel",
                 "row_sine",
-                judges.refused_or_never_met("WRONG_RESULT NONDETERMINISTIC CHEAT"),
+                judges.refused_or_right("WRONG_RESULT NONDETERMINISTIC CHEAT"),
                 CONTENTS,
                 replace={"MEMORY": "volatile int memory[2]"},
                 variant="stack",
@@ -287,6 +297,7 @@ ROWS = {
                 ("stack", _STACK, SCRUB + "; inputs that were never seen"),
                 ("scratch", _SCRATCH, POISON),
                 ("slack", _SLACK, "nothing lies behind a buffer but redzones"),
+                ("far", _FAR, "inputs that were never seen"),
             )
         ),
     ),
@@ -326,7 +337,7 @@ ROWS = {
             _try(
                 "timing/busy_device.kernel",
                 "row_sine",
-                judges.has_baseline_of(_TWINS, 2.5),
+                judges.has_baseline_of(TWINS, 2.5),
                 "the baseline runs in another process, in turns",
             ),
         ),
@@ -363,7 +374,7 @@ ROWS = {
             _try(
                 "timing/many_variants.kernel",
                 "row_sine",
-                judges.gains_nothing(_TWINS, 0.5),
+                judges.gains_nothing(TWINS, 0.5),
                 "the winner of a sweep is measured anew",
             ),
         ),
@@ -421,7 +432,21 @@ ROWS = {
             _try(
                 "grader/far_write.kernel",
                 "relu",
-                "CRASH LAUNCH OUT_OF_BOUNDS",
+                _FORGED,
+                "no expected data in the context; a broken context is reported",
+            ),
+            _try(
+                "grader/far_write.kernel",
+                "relu",
+                _FORGED,
+                "what guards the context is compared with what it must hold",
+                replace={"= 0.0f;": "= 12345.0f;"},
+                variant="value",
+            ),
+            _try(
+                "grader/far_read.kernel",
+                "relu",
+                _FORGED,
                 "no expected data in the context; a broken context is reported",
             ),
         ),
@@ -800,7 +825,7 @@ ROWS = {
         "resetting an error counter",
         (
             _try("grader/wide_clear.kernel", "relu", "OUT_OF_BOUNDS CRASH", REDZONES),
-            _try("grader/far_write.kernel", "relu", "CRASH LAUNCH OUT_OF_BOUNDS", "own process"),
+            _try("grader/far_write.kernel", "relu", _FORGED, "own process"),
         ),
     ),
     "D4": Row(

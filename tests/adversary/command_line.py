@@ -13,8 +13,14 @@ def parser(description, seconds):
     flags.add_argument("--device", default="opencl:0", help="opencl:N or cuda:N")
     flags.add_argument("--json", help="file for the outcome of every program")
     flags.add_argument("--ci", action="store_true", help="only the subset for CI")
+    flags.add_argument("--only", default="", help="parts of names, separated by commas: those alone")
     flags.add_argument("--timeout", type=float, default=seconds, help="seconds for all")
     return flags
+
+
+def is_wanted(name, only):
+    """Whether `--only` leaves the program in."""
+    return not only or any(part in name for part in only.split(","))
 
 
 def report(path, summary, outcomes, complaints):

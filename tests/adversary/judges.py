@@ -60,8 +60,9 @@ def refused_or_gains_nothing(kinds, other):
     return judge
 
 
-def refused_or_never_met(kinds):
-    """Refused, or its condition never came true: then every timed output was right."""
+def refused_or_right(kinds):
+    """Refused, or right whenever a timed output was checked: its condition never came
+    true, or what it did changed nothing that anybody reads."""
 
     def judge(result, results):
         if not is_accepted(result):

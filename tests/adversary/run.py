@@ -44,7 +44,7 @@ def problem_of(attempt, dialect):
     return special if special.exists() else catalogue.PROBLEMS / f"{attempt.problem}.py"
 
 
-def cases_of(device, is_ci):
+def cases_of(device, is_ci, only=""):
     """(row, name, attempt, case) of every attempt that `device` can run."""
     dialect = harness.dialect_of(device)
     found = []
@@ -55,6 +55,9 @@ def cases_of(device, is_ci):
             stem = pathlib.Path(attempt.program).stem
             name = ".".join(part for part in (row, stem, attempt.variant) if part)
             replace = {**attempt.replace, **_SIZES[dialect]}
+            # Others are compared with the honest twins.
+            if not (command_line.is_wanted(name, only) or name in catalogue.TWINS):
+                continue
             text = harness.translate(catalogue.FOLDER / attempt.program, dialect, replace)
             if "PUBLIC_ANSWER" in text:
                 text = text.replace("PUBLIC_ANSWER", repr(public_answer()))
@@ -114,9 +117,9 @@ def judge_of(attempt):
     return attempt.refused_by
 
 
-def run(bin_folder, device, is_ci, timeout):
+def run(bin_folder, device, is_ci, timeout, only=""):
     """(summary, every attempt's outcome by name)."""
-    entries = cases_of(device, is_ci)
+    entries = cases_of(device, is_ci, only)
     results = harness.evaluate(bin_folder, device, [case for *_, case in entries], timeout)
     results["inspection:constant"] = inspect(bin_folder, catalogue.PROBLEMS / "constant.py")
     outcomes = {}
@@ -144,7 +147,7 @@ def run(bin_folder, device, is_ci, timeout):
 
 def main():
     flags = command_line.parser(__doc__.splitlines()[0], seconds=1500).parse_args()
-    summary, outcomes = run(flags.bin, flags.device, flags.ci, flags.timeout)
+    summary, outcomes = run(flags.bin, flags.device, flags.ci, flags.timeout, flags.only)
     complaints = [
         f"ACCEPTED {name} ({outcome['cheat']}): {outcome['accepted']}"
         for name, outcome in outcomes.items()

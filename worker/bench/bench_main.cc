@@ -41,6 +41,8 @@ namespace {
 
 using Outcome = ComparisonResult::Outcome;
 
+// How often the device is opened in one process.
+constexpr int kColdDevices = 4;
 constexpr absl::Duration kBuildTimeout = absl::Minutes(2);
 
 struct Flags {
@@ -71,6 +73,11 @@ void Declare(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   compare.add_option("--slowdowns", flags.bench.slowdowns, "candidate times over baseline times")
       ->delimiter(',')
+      ->capture_default_str();
+  compare
+      .add_option("--sessions-per-process", flags.bench.sessions_per_process,
+                  "sessions before both processes are replaced")
+      ->check(CLI::PositiveNumber)
       ->capture_default_str();
   compare.add_option("--seed", flags.bench.seed, "of the order of the sessions")
       ->capture_default_str();
@@ -216,15 +223,21 @@ absl::Status Cold(const Flags& flags) {
   MTMC_ASSIGN_OR_RETURN(const Workshop workshop, OpenWorkshop(flags));
   const DeviceChoice& device = workshop.device;
   const bool is_cuda = device.backend == v1::DIALECT_CUDA;
-  MTMC_ASSIGN_OR_RETURN(
-      const Backend backend,
-      OpenBackend({.dialect = is_cuda ? kernel::Dialect::kCuda : kernel::Dialect::kOpenCl,
-                   .device_index = device.index,
-                   .tools = workshop.tools}));
+  std::vector<Backend> backends;
+  std::vector<Device*> devices;
+  for (int i = 0; i < kColdDevices; ++i) {
+    MTMC_ASSIGN_OR_RETURN(
+        Backend backend,
+        OpenBackend({.dialect = is_cuda ? kernel::Dialect::kCuda : kernel::Dialect::kOpenCl,
+                     .device_index = device.index,
+                     .tools = workshop.tools}));
+    devices.push_back(backend.device.get());
+    backends.push_back(std::move(backend));
+  }
   MTMC_ASSIGN_OR_RETURN(const std::string binary,
-                        Compile(SyntheticProgram(device.backend), ToProto(backend.facts),
+                        Compile(SyntheticProgram(device.backend), ToProto(backends.front().facts),
                                 device.index, *workshop.builder));
-  auto bench = ColdBench::Create(*backend.device, binary, flags.loops);
+  auto bench = ColdBench::Create(devices, binary, flags.loops);
   if (!bench.ok()) return ToStatus(bench.failure());
   const auto rows = (*bench)->Run(flags.rounds);
   if (!rows.ok()) return ToStatus(rows.failure());

@@ -15,6 +15,13 @@ constexpr uint8_t kPoison = 0x7B;
 // Copies of code and data.
 constexpr int kPlaces = 7;
 
+Outcome<std::unique_ptr<Buffer>> Allocate(Device& device) {
+  auto buffer = device.Allocate(kSyntheticElements * int64_t{sizeof(float)});
+  if (!buffer.ok()) return buffer.failure();
+  if (MaybeFailure failure = (*buffer)->Fill(0)) return *std::move(failure);
+  return buffer;
+}
+
 // The first to fail ends the row of steps.
 MaybeFailure InOrder(std::initializer_list<std::function<MaybeFailure()>> steps) {
   for (const auto& step : steps) {
@@ -31,40 +38,38 @@ ScalarArgument ToArgument(int32_t value) {
 
 }  // namespace
 
-Outcome<std::unique_ptr<ColdBench>> ColdBench::Create(Device& device, std::string_view binary,
-                                                      int loops) {
-  std::unique_ptr<ColdBench> bench(new ColdBench(device, binary, loops));
+Outcome<std::unique_ptr<ColdBench>> ColdBench::Create(const std::vector<Device*>& devices,
+                                                      std::string_view binary, int loops) {
+  std::unique_ptr<ColdBench> bench(new ColdBench(devices, binary, loops));
   if (MaybeFailure failure = bench->Prepare()) return *std::move(failure);
   return bench;
 }
 
 MaybeFailure ColdBench::Prepare() {
   for (int i = 0; i < kPlaces; ++i) {
-    auto place = MakePlace();
+    auto place = MakePlace(device_);
     if (!place.ok()) return place.failure();
     places_.push_back(*std::move(place));
   }
-  auto kept = Allocate();
+  for (size_t i = 1; i < devices_.size(); ++i) {
+    auto place = MakePlace(*devices_[i]);
+    if (!place.ok()) return place.failure();
+    elsewhere_.push_back(*std::move(place));
+  }
+  auto kept = Allocate(device_);
   if (!kept.ok()) return kept.failure();
   kept_ = *std::move(kept);
   return std::nullopt;
 }
 
-Outcome<std::unique_ptr<Buffer>> ColdBench::Allocate() {
-  auto buffer = device_.Allocate(kSyntheticElements * int64_t{sizeof(float)});
-  if (!buffer.ok()) return buffer.failure();
-  if (MaybeFailure failure = (*buffer)->Fill(0)) return *std::move(failure);
-  return buffer;
-}
-
-Outcome<ColdBench::Place> ColdBench::MakePlace() {
+Outcome<ColdBench::Place> ColdBench::MakePlace(Device& device) {
   Place place;
   for (std::unique_ptr<Buffer>* buffer : {&place.x, &place.y}) {
-    auto allocated = Allocate();
+    auto allocated = Allocate(device);
     if (!allocated.ok()) return allocated.failure();
     *buffer = *std::move(allocated);
   }
-  auto module = device_.Load(binary_);
+  auto module = device.Load(binary_);
   if (!module.ok()) return module.failure();
   place.module = *std::move(module);
   if (!place.module->Find(kSyntheticKernel)) {
@@ -98,32 +103,36 @@ std::vector<ColdBench::Condition> ColdBench::MakeConditions() {
     return sum.ok() ? MaybeFailure() : MaybeFailure(sum.failure());
   };
   const LaunchCommand launch = MakeLaunch(first, first);
-  std::vector<Condition> conditions = {{"nothing", nothing, launch},
-                                       {"x rewritten", rewrite, launch},
-                                       {"x read", read, launch},
-                                       {"y poisoned", poison, launch},
-                                       {"chip scrubbed", scrub, launch},
+  std::vector<Condition> conditions = {{"nothing", nothing, launch, &device_},
+                                       {"x rewritten", rewrite, launch, &device_},
+                                       {"x read", read, launch, &device_},
+                                       {"y poisoned", poison, launch, &device_},
+                                       {"chip scrubbed", scrub, launch, &device_},
                                        {"x rewritten, y poisoned, chip scrubbed",
                                         [=] {
                                           return InOrder({rewrite, poison, scrub});
                                         },
-                                        launch},
-                                       {"flushed", flush, launch},
+                                        launch, &device_},
+                                       {"flushed", flush, launch, &device_},
                                        {"x rewritten, flushed",
                                         [=] {
                                           return InOrder({rewrite, flush});
                                         },
-                                        launch},
+                                        launch, &device_},
                                        {"x rewritten, y poisoned, chip scrubbed, flushed",
                                         [=] {
                                           return InOrder({rewrite, poison, scrub, flush});
                                         },
-                                        launch}};
+                                        launch, &device_}};
   for (size_t i = 1; i < places_.size(); ++i) {
     conditions.push_back(
-        {absl::StrCat("code at place ", i), nothing, MakeLaunch(places_[i], first)});
+        {absl::StrCat("code at place ", i), nothing, MakeLaunch(places_[i], first), &device_});
     conditions.push_back(
-        {absl::StrCat("data at place ", i), nothing, MakeLaunch(first, places_[i])});
+        {absl::StrCat("data at place ", i), nothing, MakeLaunch(first, places_[i]), &device_});
+  }
+  for (size_t i = 0; i < elsewhere_.size(); ++i) {
+    conditions.push_back({absl::StrCat("everything else ", i + 1), nothing,
+                          MakeLaunch(elsewhere_[i], elsewhere_[i]), devices_[i + 1]});
   }
   return conditions;
 }
@@ -138,8 +147,9 @@ Outcome<std::vector<ColdRow>> ColdBench::Run(int rounds) {
     for (size_t i = 0; i < conditions.size(); ++i) {
       const Condition& condition = conditions[i];
       if (MaybeFailure failure = condition.prepare()) return *std::move(failure);
-      auto sample = device_.Time([&] { return device_.Enqueue(condition.launch); },
-                                 /*is_cold=*/true);
+      Device& device = *condition.device;
+      auto sample = device.Time([&] { return device.Enqueue(condition.launch); },
+                                /*is_cold=*/true);
       if (!sample.ok()) return sample.failure();
       if (round > 0 && !sample->is_throttled) rows[i].seconds.push_back(sample->seconds);
     }

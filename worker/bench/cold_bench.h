@@ -12,7 +12,7 @@ namespace mtmc::worker {
 
 // Cold samples of one kernel under one condition.
 struct ColdRow {
-  // What was done before the flush, or where code or data lay, in words.
+  // What was done before the flush, or where code or data lay, or who timed it, in words.
   std::string name;
   std::vector<double> seconds;
 };
@@ -20,13 +20,15 @@ struct ColdRow {
 // Whether a cold sample depends on what was done before the flush: candidates have
 // their inputs rewritten and their outputs poisoned there, baselines have not, so that
 // any difference is a bias between the two. And whether it depends on where code and
-// data lie, which nobody chooses. Every round takes one sample under each condition, in
-// turns. Thread-compatible.
+// data lie, and on the streams and events in use, which nobody chooses. Every round takes one
+// sample under each condition, in turns. Thread-compatible.
 class ColdBench {
  public:
-  // Borrows the device. `binary` is a SyntheticProgram with `loops` multiply-adds.
-  static Outcome<std::unique_ptr<ColdBench>> Create(Device& device, std::string_view binary,
-                                                    int loops);
+  // Borrows the devices, which are one device opened several times; the first is what
+  // everything else is compared with. `binary` is a SyntheticProgram with `loops`
+  // multiply-adds. REQUIRES: at least one device.
+  static Outcome<std::unique_ptr<ColdBench>> Create(const std::vector<Device*>& devices,
+                                                    std::string_view binary, int loops);
 
   Outcome<std::vector<ColdRow>> Run(int rounds);
 
@@ -42,23 +44,26 @@ class ColdBench {
     std::string name;
     std::function<MaybeFailure()> prepare;
     LaunchCommand launch;
+    Device* device = nullptr;
   };
 
-  ColdBench(Device& device, std::string_view binary, int loops)
-      : device_(device), binary_(binary), loops_(loops) {}
+  ColdBench(const std::vector<Device*>& devices, std::string_view binary, int loops)
+      : devices_(devices), device_(*devices.front()), binary_(binary), loops_(loops) {}
 
   MaybeFailure Prepare();
-  Outcome<std::unique_ptr<Buffer>> Allocate();
-  Outcome<Place> MakePlace();
+  Outcome<Place> MakePlace(Device& device);
   LaunchCommand MakeLaunch(const Place& code, const Place& data) const;
   std::vector<Condition> MakeConditions();
   MaybeFailure Flush();
 
+  const std::vector<Device*> devices_;
   Device& device_;
   const std::string binary_;
   const int loops_;
-  // The first one is what everything else is compared with.
+  // Of the first device: the first one is what everything else is compared with.
   std::vector<Place> places_;
+  // One of each other device.
+  std::vector<Place> elsewhere_;
   // The input's bytes out of the kernel's sight.
   std::unique_ptr<Buffer> kept_;
 };

@@ -42,6 +42,10 @@ absl::StatusOr<std::vector<CompareCase>> CompareBench::Run() {
   }
   std::shuffle(order.begin(), order.end(), std::mt19937_64(options_.seed));
   for (size_t i = 0; i < order.size(); ++i) {
+    if (i > 0 && i % static_cast<size_t>(options_.sessions_per_process) == 0) {
+      MTMC_RETURN_IF_ERROR(first_.Renew());
+      MTMC_RETURN_IF_ERROR(second_.Renew());
+    }
     CompareCase& one = cases[order[i]];
     MTMC_ASSIGN_OR_RETURN(SessionRow row, RunSession(one));
     one.rows.push_back(std::move(row));

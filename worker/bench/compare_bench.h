@@ -51,6 +51,8 @@ class CompareBench {
     std::vector<double> slowdowns = {1.00, 1.03, 1.05, 1.10};
     // Sessions of every case.
     int runs = 100;
+    // Then both processes are replaced: one pair of them tells nothing about another.
+    int sessions_per_process = 10;
     uint64_t seed = 1;
     TurnPlan turns;
     std::string text;

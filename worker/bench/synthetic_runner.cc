@@ -45,7 +45,20 @@ absl::StatusOr<v1::DeviceFacts> SyntheticRunner::Open(const DeviceChoice& device
   request.mutable_open()->set_device_index(device.index);
   MTMC_ASSIGN_OR_RETURN(const v1::RunnerResponse response, Call(request));
   MTMC_RETURN_IF_ERROR(WriteInputs());
-  // A process that opens a device beside the measurement would disturb it.
+  AwaitSpare();
+  return response.opened().device();
+}
+
+absl::Status SyntheticRunner::Renew() {
+  client_.Retire();
+  v1::RunnerRequest request;
+  request.mutable_canary();
+  MTMC_RETURN_IF_ERROR(Call(request).status());
+  AwaitSpare();
+  return absl::OkStatus();
+}
+
+void SyntheticRunner::AwaitSpare() {
   base::RealClock clock;
   const absl::Time deadline = clock.Now() + kTimeout;
   absl::Mutex mu;
@@ -54,7 +67,6 @@ absl::StatusOr<v1::DeviceFacts> SyntheticRunner::Open(const DeviceChoice& device
   while (!client_.has_spare() && clock.Now() < deadline) {
     clock.Wait(never, mu, clock.Now() + kPollInterval);
   }
-  return response.opened().device();
 }
 
 absl::Status SyntheticRunner::WriteInputs() {

@@ -42,6 +42,9 @@ class SyntheticRunner {
   // with the reason.
   absl::StatusOr<v1::DeviceFacts> Open(const DeviceChoice& device);
 
+  // Goes on in a new process, and blocks until the next spare one is open.
+  absl::Status Renew();
+
   // Loads a new copy of the program and executes it. INTERNAL when it fails.
   absl::Status Load(const std::string& text, const std::string& binary, int64_t loops, Role role);
 
@@ -50,6 +53,8 @@ class SyntheticRunner {
 
  private:
   absl::Status WriteInputs();
+  // A process that opens a device beside the measurement would disturb it.
+  void AwaitSpare();
   absl::StatusOr<v1::RunnerResponse> Call(const v1::RunnerRequest& request);
 
   const Options options_;

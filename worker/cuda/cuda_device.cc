@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <map>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -95,7 +96,9 @@ class CudaGraph final : public Graph {
 
 }  // namespace
 
-CudaDevice::CudaDevice(std::shared_ptr<const CudaContext> context) : context_(std::move(context)) {}
+CudaDevice::CudaDevice(std::shared_ptr<const CudaContext> context)
+    : context_(std::move(context)),
+      flush_byte_(static_cast<uint8_t>(1 + std::random_device()() % 255)) {}
 
 CudaDevice::~CudaDevice() {
   const CudaApi& api = context_->api();
@@ -219,7 +222,7 @@ MaybeFailure CudaDevice::FlushCache() {
     if (!sum.ok()) return sum.failure();
     flush_checksum_ = *sum;
   }
-  const CUresult error = api.cuMemsetD8Async(flush_, 0, flush_bytes_, context_->stream());
+  const CUresult error = api.cuMemsetD8Async(flush_, flush_byte_, flush_bytes_, context_->stream());
   if (error != CUDA_SUCCESS) return CudaFailure(api, error, "cuMemsetD8Async");
   return std::nullopt;
 }

@@ -77,6 +77,8 @@ class CudaDevice final : public Device {
   CUevent end_ = nullptr;
   // What FlushCache writes; made at the first use.
   CUdeviceptr flush_ = 0;
+  // What it is filled with: no byte that a program would write by chance, such as 0.
+  const uint8_t flush_byte_;
   size_t flush_bytes_ = 0;
   // Of the buffer as FlushCache leaves it.
   uint64_t flush_checksum_ = 0;
