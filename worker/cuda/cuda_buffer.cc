@@ -78,6 +78,19 @@ MaybeFailure CudaBuffer::Fill(uint8_t value) {
       "cuMemsetD8Async");
 }
 
+MaybeFailure CudaBuffer::Guard(uint8_t value) {
+  if (!allocation_) return std::nullopt;
+  if (MaybeFailure failure = WipeSlack(value)) return failure;
+  const auto half = static_cast<size_t>(kRedzoneBytes);
+  const CudaApi& api = context_->api();
+  CUresult error = api.cuMemsetD8Async(allocation_, value, half, context_->stream());
+  if (error == CUDA_SUCCESS) {
+    error = api.cuMemsetD8Async(tensor_ + static_cast<CUdeviceptr>(bytes()), value, half,
+                                context_->stream());
+  }
+  return Enqueued(error, "cuMemsetD8Async");
+}
+
 MaybeFailure CudaBuffer::Poison(uint8_t value) {
   if (MaybeFailure failure = WipeSlack(value)) return failure;
   if (bytes() == 0) return std::nullopt;

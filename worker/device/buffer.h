@@ -27,7 +27,7 @@ struct PeerMemory {
 // Memory of one dense tensor on a device, with redzones around it where the
 // device allocated it (Device::Allocate), without where a library did
 // (Device::Wrap). All operations are ordered after the launches enqueued before.
-// Fill, Poison and the copy from a buffer of the same device may still be under
+// Fill, Guard, Poison and the copy from a buffer of the same device may still be under
 // way on return, ordered before what is enqueued next; all others are finished.
 // Thread-compatible. Immovable: kernels hold its address.
 class Buffer {
@@ -46,6 +46,9 @@ class Buffer {
 
   // Fills tensor and redzones.
   virtual MaybeFailure Fill(uint8_t value) = 0;
+
+  // Fills the redzones alone.
+  virtual MaybeFailure Guard(uint8_t value) = 0;
 
   // Fills the tensor alone: what was written into a redzone stays visible.
   virtual MaybeFailure Poison(uint8_t value) = 0;

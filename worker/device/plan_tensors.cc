@@ -15,6 +15,10 @@ namespace {
 // Odd, so that multiplication by it loses nothing.
 constexpr uint64_t kDigestMultiplier = 0x9e3779b97f4a7c15;
 
+// Inputs of a sixteenth of the device's memory have two places; larger ones get new
+// memory each time.
+constexpr int64_t kSpareMemoryShare = 16;
+
 Failure NoInput(const kernel::Tensor& tensor) {
   return {.kind = Failure::Kind::kCheck,
           .message = absl::StrCat("line ", tensor.line, ": there is no input '", tensor.name, "'")};
@@ -53,27 +57,45 @@ bool PlanTensors::HasInputAt(const void* address, int64_t bytes) const {
 
 MaybeFailure PlanTensors::Place(const InputSources& inputs, uint8_t poison) {
   poison_ = poison;
-  // Old inputs live until all new ones are allocated, so that no address repeats.
-  std::vector<std::unique_ptr<Buffer>> old;
   for (auto& [name, slot] : tensors_) {
     if (!IsReadOnly(*slot.tensor)) continue;
     auto source = inputs.find(name);
     if (source == inputs.end()) return NoInput(*slot.tensor);
-    if (slot.own) old.push_back(std::move(slot.own));
-    auto buffer = device_.Allocate(slot.tensor->type.bytes());
-    if (!buffer.ok() && !old.empty()) {
-      old.clear();
-      buffer = device_.Allocate(slot.tensor->type.bytes());
-    }
-    if (!buffer.ok()) return buffer.failure();
-    slot.own = *std::move(buffer);
+    if (MaybeFailure failure = Move(slot)) return failure;
     if (MaybeFailure failure = PlaceOne(slot, source->second, poison)) return failure;
   }
+  DropLargeSpares();
   return std::nullopt;
 }
 
+MaybeFailure PlanTensors::Move(PlanTensor& slot) {
+  std::swap(slot.own, slot.spare);
+  if (slot.own) return std::nullopt;
+  auto buffer = Allocate(*slot.tensor);
+  if (!buffer.ok()) return buffer.failure();
+  slot.own = *std::move(buffer);
+  return std::nullopt;
+}
+
+Outcome<std::unique_ptr<Buffer>> PlanTensors::Allocate(const kernel::Tensor& tensor) {
+  auto buffer = device_.Allocate(tensor.type.bytes());
+  if (buffer.ok()) return buffer;
+  DropSpares();
+  return device_.Allocate(tensor.type.bytes());
+}
+
+void PlanTensors::DropSpares() {
+  for (auto& [name, slot] : tensors_) slot.spare.reset();
+}
+
+void PlanTensors::DropLargeSpares() {
+  int64_t bytes = 0;
+  for (const auto& [name, slot] : tensors_) bytes += slot.spare ? slot.spare->bytes() : 0;
+  if (bytes > device_.facts().memory_bytes / kSpareMemoryShare) DropSpares();
+}
+
 MaybeFailure PlanTensors::PlaceOne(PlanTensor& slot, const InputSource& source, uint8_t poison) {
-  if (MaybeFailure failure = slot.own->Fill(poison)) return failure;
+  if (MaybeFailure failure = slot.own->Guard(poison)) return failure;
   if (MaybeFailure failure = CopyInput(*slot.tensor, source, *slot.own)) return failure;
   slot.source = KeptOf(source);
   if (slot.source) {
@@ -111,7 +133,7 @@ MaybeFailure PlanTensors::Clear(uint8_t poison) {
     slot.library.reset();
     if (!slot.is_owned) continue;
     if (!slot.own) {
-      auto buffer = device_.Allocate(slot.tensor->type.bytes());
+      auto buffer = Allocate(*slot.tensor);
       if (!buffer.ok()) return buffer.failure();
       slot.own = *std::move(buffer);
     }

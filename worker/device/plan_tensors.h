@@ -21,6 +21,8 @@ struct PlanTensor {
   // Some step uses the tensor before a call binds it.
   bool is_owned = false;
   std::unique_ptr<Buffer> own;
+  // Of an input: where it lay before, and will lie next.
+  std::unique_ptr<Buffer> spare;
   // Set by a call during a run: the library's storage and a view of it.
   std::unique_ptr<LibraryTensor> library;
   std::unique_ptr<Buffer> view;
@@ -55,8 +57,8 @@ class PlanTensors {
   // output: the result would be no work of the program's.
   bool HasInputAt(const void* address, int64_t bytes) const;
 
-  // Lays all inputs at addresses where they were not before, with redzones of
-  // `poison`. kCheck when one is missing.
+  // Lays all inputs at other addresses than the last time, as long as memory suffices,
+  // with redzones of `poison`. kCheck when one is missing.
   MaybeFailure Place(const InputSources& inputs, uint8_t poison);
 
   // Rewrites the inputs where they are. Enqueued. REQUIRES: Place was called.
@@ -85,6 +87,13 @@ class PlanTensors {
   void DropPublished();
 
  private:
+  // Gives an input another buffer than it had.
+  MaybeFailure Move(PlanTensor& slot);
+  // At the cost of the spare buffers where memory is short.
+  Outcome<std::unique_ptr<Buffer>> Allocate(const kernel::Tensor& tensor);
+  void DropSpares();
+  // Drops them where others would miss their memory.
+  void DropLargeSpares();
   MaybeFailure PlaceOne(PlanTensor& slot, const InputSource& source, uint8_t poison);
 
   Device& device_;

@@ -109,6 +109,12 @@ MaybeFailure OpenClBuffer::Fill(uint8_t value) {
   return FillRange(-redzone_bytes_, total_bytes(), value);
 }
 
+MaybeFailure OpenClBuffer::Guard(uint8_t value) {
+  if (redzone_bytes_ == 0) return std::nullopt;
+  if (MaybeFailure failure = FillRange(-redzone_bytes_, redzone_bytes_, value)) return failure;
+  return FillRange(bytes(), redzone_bytes_, value);
+}
+
 MaybeFailure OpenClBuffer::Poison(uint8_t value) {
   return bytes() == 0 ? std::nullopt : FillRange(0, bytes(), value);
 }

@@ -26,6 +26,7 @@ class OpenClBuffer final : public Buffer {
 
   void* address() const override;
   MaybeFailure Fill(uint8_t value) override;
+  MaybeFailure Guard(uint8_t value) override;
   MaybeFailure Poison(uint8_t value) override;
   MaybeFailure Upload(std::span<const std::byte> data) override;
   MaybeFailure Download(std::span<std::byte> data) const override;

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the outputs of one workload must be, and how close to it."""
 
+import time
+
 import torch
 
 from .compare import are_finite, errors, tolerances
@@ -56,12 +58,13 @@ class Judge:
 
     def wide_outputs(self, key, strict):
         """Outputs of fp64, rounded to what is compared; None where it is not possible."""
-        inputs = self.workloads.draw(key)
-        need = 6 * total_bytes(inputs) + 4 * total_bytes(strict)
+        need = 6 * self.workloads.byte_count() + 4 * total_bytes(strict)
         if not self.draws_random and need > free_bytes(self.device):
             self.make_room(need)
         if self.draws_random or need > free_bytes(self.device):
             return None
+        # Only now, because what makes room may free inputs that are kept.
+        inputs = self.workloads.draw(key)
         try:
             wide = self.execution.run(inputs, Arithmetic.FP64)
         except ProblemFailure as failure:
@@ -120,6 +123,8 @@ class Expectation:
         self._own = {}
         self._reordered = ()
         self._eager = None
+        # What runs took that were made only when they were needed.
+        self.later_seconds = 0.0
         if judge.is_default_strict and key.is_unchanged:
             self._eager = strict
         # What stands for the truth: `fp64`, `strict` or `equal`.
@@ -134,14 +139,14 @@ class Expectation:
     def reference(self):
         """Outputs of the oracle."""
         if self._reference is None:
-            self._find_reference()
+            self._timed(self._find_reference)
         return self._reference
 
     @property
     def bounds(self):
         """What each class allows against `reference`."""
         if self._reference is None:
-            self._find_reference()
+            self._timed(self._find_reference)
         return self._bounds
 
     def outputs(self):
@@ -207,16 +212,27 @@ class Expectation:
                 continue
         return runs
 
+    def _timed(self, function):
+        start = time.perf_counter()
+        try:
+            return function()
+        finally:
+            self.later_seconds += time.perf_counter() - start
+
     def _own_tolerances(self, kind):
         if kind not in self._own:
-            self._own[kind] = self._judge.own_tolerances(self.key, kind, self._reference)
+            self._own[kind] = self._timed(
+                lambda: self._judge.own_tolerances(self.key, kind, self._reference)
+            )
             self._judge.return_memory()
         return self._own[kind]
 
     def _reorder(self):
         if self._reordered == ():
-            self._reordered = self._judge.reordered_tolerances(
-                self.key, self.oracle, self._reference, self._dtypes
+            self._reordered = self._timed(
+                lambda: self._judge.reordered_tolerances(
+                    self.key, self.oracle, self._reference, self._dtypes
+                )
             )
             self._judge.return_memory()
         return self._reordered

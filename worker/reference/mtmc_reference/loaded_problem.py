@@ -65,7 +65,7 @@ class LoadedProblem:
             is_default_strict=self._device.type == "cpu" or not may_use_tf32(self._graph),
         )
         self._budget = self._make_budget()
-        self._prepared = PreparedWorkloads(self._judge, self._publish_inputs, self._budget)
+        self._prepared = PreparedWorkloads(self._judge, self, self._budget)
         self._baselines = Baselines(self._execution, self._device)
         # Parameters, buffers and constants: the same for every workload.
         self._state = None
@@ -266,14 +266,21 @@ class LoadedProblem:
     def _publish(self, tensors):
         return share.publish(tensors, self._scratch, self._device)
 
-    def _publish_inputs(self, inputs):
+    def publish_inputs(self, inputs):
+        """Shares the forward arguments of a workload."""
         return self._publish(
-            [
-                (entry["name"], inputs[entry["argumentIndex"]])
-                for entry in self._graph["inputs"]
-                if entry["kind"] == "KIND_USER_INPUT"
-            ]
+            [(entry["name"], inputs[entry["argumentIndex"]]) for entry in self._user_inputs()]
         )
+
+    def published_inputs(self, publication):
+        """The forward arguments in a publication; None where it has not all of them."""
+        tensors = publication.tensors()
+        return self._workloads.filled_in(
+            {entry["argumentIndex"]: tensors[entry["name"]] for entry in self._user_inputs()}
+        )
+
+    def _user_inputs(self):
+        return [entry for entry in self._graph["inputs"] if entry["kind"] == "KIND_USER_INPUT"]
 
     def _state_tensors(self):
         tensors = []

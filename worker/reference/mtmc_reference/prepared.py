@@ -8,16 +8,19 @@ are known:
 
     - Every candidate asks for the same keys in the same order. So the entries that
       were used last go first: they are the ones that are asked for again last.
-    - Shared inputs go before expectations: drawing them again takes a few passes over
-      memory, and a run of the model may take any time.
+    - Of shared inputs and expectations, those go first that take less time to make again
+      for their size. Drawing inputs takes some passes over memory, and a run of the model
+      any time, but inputs that are shared need not be drawn for it.
     - The entry that was prepared last always stays.
 """
 
 import collections
 import itertools
+import time
 
 from .expectation import Dropped
 from .failure import ProblemFailure, is_out_of_memory
+from .workload import wait_for_device
 
 
 class Entry:
@@ -28,6 +31,8 @@ class Entry:
         self.key = key
         self.expectation = None
         self.publication = None
+        # What it took to make them, the last time.
+        self.expectation_seconds = self.publication_seconds = 0.0
 
     def byte_count(self):
         size = self.expectation.byte_count() if self.expectation else 0
@@ -38,7 +43,9 @@ class Entry:
         self.release_publication()
 
     def release_expectation(self):
-        self.expectation = None
+        if self.expectation is not None:
+            self.expectation_seconds += self.expectation.later_seconds
+            self.expectation = None
 
     def release_publication(self):
         if self.publication is not None:
@@ -49,16 +56,18 @@ class Entry:
 class PreparedWorkloads:
     """The workloads of one problem. A resource: `release` frees what is shared.
 
-    `publish` shares a list of inputs and returns a publication; `budget` is a
-    MemoryBudget.
+    `publisher` shares a list of inputs as a publication, and finds them there again;
+    `budget` is a MemoryBudget, `clock` returns seconds.
     """
 
-    def __init__(self, judge, publish, budget):
+    def __init__(self, judge, publisher, budget, clock=time.perf_counter):
         self._judge = judge
-        self._publish = publish
+        self._publisher = publisher
         self._budget = budget
+        self._clock = clock
         judge.make_room = self._make_room
         judge.return_memory = budget.return_memory
+        judge.workloads.kept_elsewhere = self._published_inputs
         self._by_key = collections.OrderedDict()
         self._by_handle = {}
         self._handles = itertools.count(1)
@@ -84,10 +93,9 @@ class PreparedWorkloads:
         self._by_key.move_to_end(key)
         if not key.salt and self.last is not entry:
             self.last, self._inputs = entry, None
-        if entry.expectation is None or entry.publication is None:
-            self._complete(entry, is_published=True)
-        elif not entry.publication.is_intact():
+        if entry.publication is not None and not entry.publication.is_intact():
             entry.release_publication()
+        if entry.expectation is None or entry.publication is None:
             self._complete(entry, is_published=True)
         return entry
 
@@ -125,6 +133,12 @@ class PreparedWorkloads:
         """From now on, no candidate is judged on a distribution."""
         self._dropped[distribution] = reason
 
+    def _published_inputs(self, key):
+        entry = self._by_key.get(key)
+        if entry is None or entry.publication is None or not entry.publication.is_intact():
+            return None
+        return self._publisher.published_inputs(entry.publication)
+
     def _require_judged(self, key):
         reason = self._dropped.get(key) or self._dropped.get(key.distribution)
         if reason:
@@ -156,10 +170,14 @@ class PreparedWorkloads:
         return True
 
     def _make(self, entry, is_published):
+        start = self._clock()
         inputs = self._judge.workloads.draw(entry.key)
+        wait_for_device()
+        drawn = self._clock()
         if entry.expectation is None:
             try:
                 entry.expectation = self._judge.expectation(entry.key, inputs)
+                entry.expectation_seconds = self._clock() - drawn
             except Dropped as dropped:
                 if self._judge.workloads.soften(entry.key.distribution):
                     del inputs
@@ -172,7 +190,9 @@ class PreparedWorkloads:
             if not entry.key.salt:
                 entry.expectation.hold_eager(inputs)
             if entry.publication is None:
-                entry.publication = self._publish(inputs)
+                before = self._clock()
+                entry.publication = self._publisher.publish_inputs(inputs)
+                entry.publication_seconds = self._clock() - before + drawn - start
             del inputs
             self._budget.return_memory()
 
@@ -192,11 +212,29 @@ class PreparedWorkloads:
         others = [e for e in self._by_key.values() if e is not needed and e is not self.last]
         # Nobody asks for those of a salt by their key again.
         order = sorted(reversed(others), key=lambda entry: not entry.key.salt)
-        salted = [entry for entry in order if entry.key.salt]
-        parts = [Entry.release] * len(salted)
-        parts += [Entry.release_publication] * len(order)
-        parts += [Entry.release_expectation] * len(order)
-        for release, entry in zip(parts, salted + order + order):
+        parts = [(Entry.release, entry) for entry in order if entry.key.salt]
+        parts += [(release, entry) for release in self._cheapest_first() for entry in order]
+        for release, entry in parts:
             if is_enough():
                 return
             release(entry)
+
+    def _cheapest_first(self):
+        """The ways to free a part of an entry, by what a byte costs to make again."""
+        entries = self._by_key.values()
+        publications = [e for e in entries if e.publication]
+        expectations = [e for e in entries if e.expectation]
+        publication_cost = _cost(
+            sum(e.publication_seconds for e in publications),
+            sum(e.publication.byte_count for e in publications),
+        )
+        expectation_cost = _cost(
+            sum(e.expectation_seconds + e.expectation.later_seconds for e in expectations),
+            sum(e.expectation.byte_count() for e in expectations),
+        )
+        releases = [Entry.release_publication, Entry.release_expectation]
+        return releases if publication_cost <= expectation_cost else releases[::-1]
+
+
+def _cost(seconds, size):
+    return seconds / size if size else 0.0

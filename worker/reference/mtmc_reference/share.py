@@ -41,6 +41,14 @@ class FilePublication:
             for (name, tensor), offset in zip(tensors, offsets)
         ]
 
+    def tensors(self):
+        """The copies, by name; nobody may change them. Valid until `release`."""
+        return {
+            message["name"]: _mapped(message["file"], size).view(dtype).reshape(shape)
+            for message in self.messages
+            for size, shape, dtype in [_described(message)]
+        }
+
     def is_intact(self):
         """Whether the other process has left the content alone: it can only read it."""
         return True
@@ -77,6 +85,16 @@ class CudaPublication:
             _message(name, tensor, cudaIpc={"handle": handle, "offset": offset})
             for (name, tensor), offset in zip(tensors, offsets)
         ]
+
+    def tensors(self):
+        """The copies, by name; nobody may change them. Valid until `release`."""
+        whole = self._words.view(torch.uint8)
+        answer = {}
+        for message in self.messages:
+            size, shape, dtype = _described(message)
+            start = message["cudaIpc"]["offset"]
+            answer[message["name"]] = whole[start : start + size].view(dtype).reshape(shape)
+        return answer
 
     def is_intact(self):
         """Whether the other process has left the content alone, as far as a sum tells."""

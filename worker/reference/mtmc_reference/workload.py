@@ -4,6 +4,7 @@
 import contextlib
 import dataclasses
 import hashlib
+import math
 import os
 
 import torch
@@ -62,6 +63,8 @@ class Workloads:
         self._base = None
         # (key, inputs) that were drawn last, where they are small enough.
         self._held = None
+        # Inputs of a key that somebody keeps, or None.
+        self.kept_elsewhere = lambda key: None
 
     def draw_public(self):
         """The public inputs; first of all calls."""
@@ -73,11 +76,24 @@ class Workloads:
     def draw(self, key):
         """Forward arguments of `key`, tensors dense row-major; nobody may change them."""
         if self._held is None or self._held[0] != key:
+            kept = self.kept_elsewhere(key)
+            if kept is not None:
+                return kept
             inputs = self.draw_own(key)
             if total_bytes(inputs) > _HELD_RATIO * free_bytes(self._device):
                 return inputs
             self._held = (key, inputs)
         return self._held[1]
+
+    def byte_count(self):
+        """Bytes of the tensors of any workload."""
+        return sum(math.prod(v[0]) * v[1].itemsize for v in self._form if _is_tensor_form(v))
+
+    def filled_in(self, tensors):
+        """Forward arguments with `tensors` by position; None where one is missing."""
+        if any(_is_tensor_form(v) and i not in tensors for i, v in enumerate(self._form)):
+            return None
+        return [tensors.get(index, value) for index, value in enumerate(self._form)]
 
     def draw_own(self, key):
         """Fresh forward arguments of `key`, which the caller may change."""
@@ -166,6 +182,10 @@ def form(inputs):
         (tuple(value.shape), value.dtype) if isinstance(value, torch.Tensor) else value
         for value in inputs
     ]
+
+
+def _is_tensor_form(value):
+    return isinstance(value, tuple)
 
 
 def require_same_form(inputs, expected):

@@ -16,6 +16,8 @@ _KEYS = [Key(seed) for seed in range(3)] + [Key(3 + i, f"D{i}") for i in range(6
 
 
 class Expectation:
+    later_seconds = 0.0
+
     def byte_count(self):
         return _OUTPUT_BYTES
 
@@ -26,6 +28,9 @@ class Expectation:
 class Publication:
     byte_count = _INPUT_BYTES
 
+    def __init__(self, inputs):
+        self.inputs = inputs
+
     def is_intact(self):
         return True
 
@@ -34,18 +39,30 @@ class Publication:
 
 
 class Reference:
-    """Plays judge, workloads and budget, counts draws, runs and publications."""
+    """Plays judge, workloads, publisher and budget, counts draws, runs and publications.
 
-    def __init__(self, kept_bytes):
+    A draw takes a second, a run `run_seconds`.
+    """
+
+    def __init__(self, kept_bytes, run_seconds=5):
         self.workloads = self
         self.kept_bytes = kept_bytes
+        self.run_seconds = run_seconds
         self.counts = collections.Counter()
         self.failures = []
-        self.prepared = PreparedWorkloads(self, self.publish, self)
+        self.seconds = 0
+        self.prepared = PreparedWorkloads(self, self, self, clock=lambda: self.seconds)
 
     def draw(self, key):
+        kept = self.kept_elsewhere(key)
+        if kept is not None:
+            return kept
         self.counts["draws"] += 1
+        self.seconds += 1
         return [key]
+
+    def published_inputs(self, publication):
+        return publication.inputs
 
     def soften(self, name):
         return False
@@ -53,12 +70,14 @@ class Reference:
     def expectation(self, key, inputs):
         if self.failures:
             raise self.failures.pop()
+        assert inputs == [key]
         self.counts["runs"] += 1
+        self.seconds += self.run_seconds
         return Expectation()
 
-    def publish(self, inputs):
+    def publish_inputs(self, inputs):
         self.counts["publications"] += 1
-        return Publication()
+        return Publication(inputs)
 
     def most(self, kept):
         return self.kept_bytes
@@ -104,6 +123,24 @@ def test_inputs_of_four_workloads_stay_where_no_more_fit():
     costs = [reference.candidate() for _ in range(3)]
 
     assert costs == [(9, 9, 9), (5, 0, 5), (5, 0, 5)]
+
+
+def test_short_runs_are_repeated_on_inputs_that_stay():
+    reference = Reference(9 * _INPUT_BYTES + 4 * _OUTPUT_BYTES, run_seconds=0.5)
+
+    costs = [reference.candidate() for _ in range(3)]
+
+    assert costs == [(9, 9, 9), (0, 5, 0), (0, 5, 0)]
+
+
+def test_inputs_that_somebody_changed_are_drawn_again():
+    reference = Reference(9 * (_INPUT_BYTES + _OUTPUT_BYTES))
+    reference.candidate()
+    entry = reference.prepared.prepare(_KEYS[2])
+    entry.publication.is_intact = lambda: False
+    entry.release_expectation()
+
+    assert reference.candidate() == (1, 1, 1)
 
 
 def test_a_run_that_needs_room_takes_it_from_inputs_first():
