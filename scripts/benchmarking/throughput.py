@@ -117,7 +117,7 @@ class Benchmark:
     def kernelbench(self):
         """Cost of one candidate in KernelBench's own harness."""
         seconds, failures = [], []
-        for level, number in KERNELBENCH_CANDIDATES:
+        for level, number in self._options.harness_problems:
             problem = find_problem(self._options.kernelbench, level, number)
             candidate = self._work / f'{problem.stem}_new.py'
             candidate.write_text(to_load_inline(self._engine.program(self._trace(problem))))
@@ -135,7 +135,7 @@ class Benchmark:
                 seconds.append(wall)
             else:
                 failures.append(reply.get('failure'))
-        row = {'cases': len(KERNELBENCH_CANDIDATES), 'held': not failures}
+        row = {'cases': len(self._options.harness_problems), 'held': not failures}
         if seconds:
             row['seconds_per_candidate'] = sum(seconds) / len(seconds)
         if failures:
@@ -335,6 +335,8 @@ def main():
     parser.add_argument('--device', default='cuda:0', help='cuda:N or opencl:N')
     parser.add_argument('--problems', type=levels_and_numbers, default=PROBLEMS,
                         help='those of `candidates`, such as 1/19,1/21')
+    parser.add_argument('--harness-problems', type=levels_and_numbers, default=KERNELBENCH_CANDIDATES,
+                        help='those of `kernelbench`')
     parser.add_argument('--programs', type=int, default=16, help='programs per problem in `candidates`')
     parser.add_argument('--jobs', type=int, default=1, help='problems prepared at a time, as far as memory goes')
     parser.add_argument('--part-timeout', type=float, default=240, help='longest time of one mtmc-evaluate in seconds')

@@ -32,6 +32,9 @@ struct ComparisonOptions {
   uint64_t seed = 1;
 };
 
+// The least ratio above 1 by which a program must differ from one of `seconds`, less 1.
+double FloorRatio(const ComparisonOptions& options, double seconds);
+
 // The speedup is the geometric mean, over the turns, of the baseline's mid mean
 // over the candidate's, without the lowest and highest eighth of the turns: a drift
 // that reaches both sides of a turn cancels, and samples of one turn, which are not
