@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of the built-in engine for a problem file, without the services."""
 
-import json
 import os
 import re
 import subprocess
-import tempfile
 
 # Not for many variants of one kernel: what they do is another matter.
 _SKIPPED = ('library', 'capture', 'tune', 'stop')
@@ -16,28 +14,23 @@ class EngineError(Exception):
 
 
 class Engine:
-    """`mtmc-engine` and the reference process of one installation."""
+    """`mtmc-engine` and the tracer of one installation."""
 
-    def __init__(self, bin_folder, python, torch_device, dialect):
+    def __init__(self, bin_folder, python, dialect):
         self._bin = bin_folder
         self._python = python
-        self._torch_device = torch_device
         self._dialect = dialect
 
-    def trace(self, problem, graph_path):
-        """Writes the graph of `problem` as JSON."""
+    def trace(self, problem, folder):
+        """Writes the graph of `problem` to the folder; returns its path."""
         package = self._bin.resolve().parent / 'share/mtmc/python'
-        request = {'sequence': 1, 'load': {'path': str(problem), 'problem': {}, 'device': self._torch_device}}
-        with tempfile.TemporaryDirectory(prefix='mtmc-trace-') as scratch:
-            done = subprocess.run(
-                [self._python, '-m', 'mtmc_reference', '--scratch', scratch],
-                input=json.dumps(request) + '\n', capture_output=True, text=True, timeout=300, check=False,
-                env={**os.environ, 'PYTHONPATH': str(package)})
-        lines = done.stdout.splitlines()
-        loaded = json.loads(lines[0]).get('loaded') if lines else None
-        if not loaded:
-            raise EngineError(f'{problem} could not be traced: {(done.stderr or done.stdout)[-1000:]}')
-        graph_path.write_text(json.dumps(loaded['inspection']['graph']))
+        done = subprocess.run(
+            [self._python, '-m', 'mtmc_reference.graph_of', '--out', str(folder), str(problem)],
+            capture_output=True, text=True, timeout=300, check=False,
+            env={**os.environ, 'PYTHONPATH': str(package)})
+        if done.returncode != 0:
+            raise EngineError(f'{problem} could not be traced: {done.stderr[-1000:]}')
+        return folder / f'{problem.stem}.json'
 
     def actions(self, graph_path, applied):
         """Texts of the legal actions after `applied`."""

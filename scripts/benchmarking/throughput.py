@@ -70,8 +70,7 @@ class Benchmark:
         dialect = 'cuda' if options.device.startswith('cuda') else 'opencl'
         self._suffix = '.cu' if dialect == 'cuda' else '.cl'
         self._python = options.python or sys.executable
-        torch_device = options.device if dialect == 'cuda' else 'cpu'
-        self._engine = Engine(options.bin, self._python, torch_device, dialect)
+        self._engine = Engine(options.bin, self._python, dialect)
 
     # Parts: each returns its row.
 
@@ -195,9 +194,7 @@ class Benchmark:
 
     def _trace(self, problem):
         graph = self._work / f'{problem.stem}.json'
-        if not graph.exists():
-            self._engine.trace(problem, graph)
-        return graph
+        return graph if graph.exists() else self._engine.trace(problem, self._work)
 
     def _entry(self, problem, text, name, options):
         program = self._work / f'{name}{self._suffix}'
@@ -338,7 +335,7 @@ def main():
     parser.add_argument('--harness-problems', type=levels_and_numbers, default=KERNELBENCH_CANDIDATES,
                         help='those of `kernelbench`')
     parser.add_argument('--programs', type=int, default=16, help='programs per problem in `candidates`')
-    parser.add_argument('--jobs', type=int, default=1, help='problems prepared at a time, as far as memory goes')
+    parser.add_argument('--jobs', type=int, default=4, help='problems prepared at a time')
     parser.add_argument('--part-timeout', type=float, default=240, help='longest time of one mtmc-evaluate in seconds')
     parser.add_argument('--python', default=os.environ.get('MTMC_PYTHON'), help='interpreter that has PyTorch')
     options = parser.parse_args()

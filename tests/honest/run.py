@@ -94,11 +94,11 @@ def _graphs(bin_folder, folder, device, sources):
     place = device if device.startswith("cuda") else "cpu"
     paths = [source.path for source in sources]
     done = subprocess.run(
-        [_python(), _FOLDER / "trace_graphs.py", folder, place, *paths],
+        [_python(), "-m", "mtmc_reference.graph_of", "--out", folder, "--device", place, *paths],
         capture_output=True,
         text=True,
         timeout=900,
-        check=True,
+        check=False,
         env={**os.environ, "PYTHONPATH": str(package)},
     )
     if done.stderr.strip():

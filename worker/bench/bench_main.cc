@@ -202,6 +202,9 @@ absl::Status Compare(Flags& flags) {
   flags.bench.text = SyntheticProgram(device.backend);
   MTMC_ASSIGN_OR_RETURN(flags.bench.binary,
                         Compile(flags.bench.text, facts, device.index, *workshop.builder));
+  flags.bench.left_out = [](double seconds, std::string_view reason) {
+    std::cerr << absl::StrFormat("%g s is left out: %s\n", seconds, reason);
+  };
   flags.bench.progress = [](int done, int total) {
     if (done % 50 == 0 || done == total) {
       std::cerr << absl::StrFormat("%d of %d sessions\n", done, total);

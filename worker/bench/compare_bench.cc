@@ -21,6 +21,8 @@ using Role = SyntheticRunner::Role;
 // long kernels have less noise, and need not take longer than the time below.
 constexpr int kCalibrationBlocks = 40;
 constexpr int kCalibrationBlock = 5;
+constexpr absl::Duration kWarmUpTime = absl::Milliseconds(500);
+constexpr int64_t kWarmUpLoops = 256;
 constexpr absl::Duration kCalibrationTime = absl::Milliseconds(300);
 
 }  // namespace
@@ -55,10 +57,17 @@ absl::StatusOr<std::vector<CompareCase>> CompareBench::Run() {
 }
 
 absl::StatusOr<std::vector<CompareCase>> CompareBench::MakeCases() {
+  // An idle device is slower than a busy one, and takes a while to notice.
+  const absl::Time warm = absl::Now() + kWarmUpTime;
+  while (absl::Now() < warm) MTMC_RETURN_IF_ERROR(Measure(kWarmUpLoops).status());
   std::vector<CompareCase> cases;
   for (const double length : options_.lengths) {
-    MTMC_ASSIGN_OR_RETURN(const LoopTime line,
-                          Calibrate(length, [this](int64_t loops) { return Measure(loops); }));
+    const auto calibrated = Calibrate(length, [this](int64_t loops) { return Measure(loops); });
+    if (absl::IsFailedPrecondition(calibrated.status())) {
+      options_.left_out(length, std::string(calibrated.status().message()));
+      continue;
+    }
+    MTMC_ASSIGN_OR_RETURN(const LoopTime line, calibrated);
     const int64_t loops = line.LoopsFor(length);
     for (const double slowdown : options_.slowdowns) {
       const int64_t more = line.LoopsFor(slowdown * line.SecondsOf(loops));

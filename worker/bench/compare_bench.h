@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -57,6 +58,9 @@ class CompareBench {
     TurnPlan turns;
     std::string text;
     std::string binary;
+    // Called with a length that no number of loops takes, and why.
+    std::function<void(double seconds, std::string_view reason)> left_out = [](double,
+                                                                               std::string_view) {};
     // Called after every session with how many are done and how many there are.
     std::function<void(int done, int total)> progress = [](int, int) {};
   };

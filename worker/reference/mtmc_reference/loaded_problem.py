@@ -138,6 +138,8 @@ class LoadedProblem:
         del inputs
         everywhere = self._passing_everywhere(passing, expectation)
         flaws += [f"public_{name}" for name in passing if name not in everywhere]
+        # A candidate may never ask for what was asked here.
+        self._prepared.forget_costs()
         return {
             "graph": self._graph,
             "minimumBytes": cost.minimum_bytes(self._graph),

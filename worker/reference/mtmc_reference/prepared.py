@@ -133,11 +133,24 @@ class PreparedWorkloads:
         """From now on, no candidate is judged on a distribution."""
         self._dropped[distribution] = reason
 
+    def forget_costs(self):
+        """From now on, only what is asked of the expectations later counts as their cost."""
+        for entry in self._by_key.values():
+            if entry.expectation:
+                entry.expectation.later_seconds = 0.0
+
     def _published_inputs(self, key):
         entry = self._by_key.get(key)
         if entry is None or entry.publication is None or not entry.publication.is_intact():
             return None
         return self._publisher.published_inputs(entry.publication)
+
+    def _inputs_of(self, entry):
+        """Inputs of an entry whose publication, if it has one, is intact."""
+        inputs = None
+        if entry.publication is not None:
+            inputs = self._publisher.published_inputs(entry.publication)
+        return self._judge.workloads.draw(entry.key) if inputs is None else inputs
 
     def _require_judged(self, key):
         reason = self._dropped.get(key) or self._dropped.get(key.distribution)
@@ -171,7 +184,7 @@ class PreparedWorkloads:
 
     def _make(self, entry, is_published):
         start = self._clock()
-        inputs = self._judge.workloads.draw(entry.key)
+        inputs = self._inputs_of(entry)
         wait_for_device()
         drawn = self._clock()
         if entry.expectation is None:
@@ -222,19 +235,22 @@ class PreparedWorkloads:
     def _cheapest_first(self):
         """The ways to free a part of an entry, by what a byte costs to make again."""
         entries = self._by_key.values()
-        publications = [e for e in entries if e.publication]
-        expectations = [e for e in entries if e.expectation]
-        publication_cost = _cost(
-            sum(e.publication_seconds for e in publications),
-            sum(e.publication.byte_count for e in publications),
+        publication_cost = _median(
+            e.publication_seconds / max(e.publication.byte_count, 1)
+            for e in entries
+            if e.publication
         )
-        expectation_cost = _cost(
-            sum(e.expectation_seconds + e.expectation.later_seconds for e in expectations),
-            sum(e.expectation.byte_count() for e in expectations),
+        expectation_cost = _median(
+            (e.expectation_seconds + e.expectation.later_seconds)
+            / max(e.expectation.byte_count(), 1)
+            for e in entries
+            if e.expectation
         )
         releases = [Entry.release_publication, Entry.release_expectation]
         return releases if publication_cost <= expectation_cost else releases[::-1]
 
 
-def _cost(seconds, size):
-    return seconds / size if size else 0.0
+def _median(costs):
+    """What a first time takes longer says nothing about the next."""
+    costs = sorted(costs)
+    return costs[len(costs) // 2] if costs else 0.0
