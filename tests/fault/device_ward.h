@@ -60,13 +60,16 @@ class DeviceWard {
   v1::RunnerRequest execute_;
 };
 
-// Milliseconds from a death to the first execution of the next program, sorted.
-// The death is taken as the call that launches the kernel that crashes, or as the deadline
-// of the one that hangs.
+// Milliseconds from when a death is known to the first execution of the next program,
+// sorted.
 struct Recovery {
   std::vector<double> ms;
-  // What they are made of, by part, each sorted: until the end is known, the parts
-  // of RunnerClient::Replacement, loading, and executing.
+  // Milliseconds from the launch of the kernel that crashes, or from the deadline of the
+  // one that hangs, until that is known, sorted. It is part of the bad program's own
+  // evaluation: the driver takes it to tell.
+  std::vector<double> until_known_ms;
+  // What `ms` are made of, by part, each sorted: the parts of RunnerClient::Replacement,
+  // loading, and executing.
   std::map<std::string, std::vector<double>> parts_ms;
   // The same steps in a process that lives: loading and executing.
   double usual_ms = 0;
