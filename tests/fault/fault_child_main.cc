@@ -149,16 +149,27 @@ v1::ReferenceResponse Refer(const v1::ReferenceRequest& request) {
   return response;
 }
 
+v1::ReferenceResponse LastWords(const v1::ReferenceRequest& request) {
+  v1::ReferenceResponse response;
+  response.set_sequence(request.sequence());
+  response.mutable_failure()->set_reason("REFERENCE_FAILED");
+  response.mutable_failure()->set_message("an illegal memory access was encountered");
+  response.set_is_last(true);
+  return response;
+}
+
 // One message in a line of JSON each way.
 void ServeLines(const std::filesystem::path& folder) {
   for (std::string line; std::getline(std::cin, line);) {
     v1::ReferenceRequest request;
     if (!google::protobuf::util::JsonStringToMessage(line, &request).ok()) return;
     const std::string moment = MomentOf(request);
-    Meet(TakeFault(folder, moment), moment);
+    const bool is_context_lost = Meet(TakeFault(folder, moment), moment);
+    v1::ReferenceResponse response = is_context_lost ? LastWords(request) : Refer(request);
     std::string answer;
-    if (!google::protobuf::util::MessageToJsonString(Refer(request), &answer).ok()) return;
+    if (!google::protobuf::util::MessageToJsonString(response, &answer).ok()) return;
     std::cout << answer << std::endl;
+    if (is_context_lost) return;
   }
 }
 

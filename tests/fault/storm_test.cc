@@ -89,9 +89,9 @@ constexpr std::array<Row, 44> kRows = {{
     {"second.time kill", "lost"},
 }};
 
-constexpr std::array<const char*, 6> kReferenceFaults = {
-    "load crash\n",    "prepare crash\n",       "prepare kill\n",
-    "compare crash\n", "time_baseline crash\n", "compare memory\n"};
+constexpr std::array<const char*, 8> kReferenceFaults = {
+    "load crash\n",    "prepare crash\n",       "prepare kill\n",   "prepare context_lost\n",
+    "compare crash\n", "time_baseline crash\n", "compare memory\n", "compare context_lost\n"};
 
 constexpr std::array<const char*, 3> kCanaryFaults = {"canary crash\n", "canary context_lost\n",
                                                       "canary kill\n"};

@@ -229,19 +229,24 @@ Reply<v1::ReferenceResponse> ReferenceClient::Exchange(const v1::ReferenceReques
     auto response = ParseResponseLine(answer, sequence_);
     if (response.ok()) {
       reply.response = *std::move(response);
-      if (reply.response.is_last()) BuryProcess();
+      if (!reply.response.is_last()) return reply;
+      reply.detail = BuryProcess(reply.response.failure().message());
+      // Of a load, the problem is the first suspect.
+      reply.ending = request.has_load() ? Ending::kAnswered : Ending::kDied;
       return reply;
     }
     reply.ending = Ending::kDied;
     reply.detail =
-        absl::StrCat("answered what is not a response: ", response.status().message(), "\n");
+        BuryProcess(absl::StrCat("answered what is not a response: ", response.status().message()));
+    return reply;
   }
-  reply.detail = absl::StrCat(reply.detail, BuryProcess());
+  reply.detail = BuryProcess("");
   return reply;
 }
 
-std::string ReferenceClient::BuryProcess() {
-  const std::string detail = process_->Bury();
+std::string ReferenceClient::BuryProcess(std::string_view reason) {
+  const std::string end = process_->Bury();
+  const std::string detail = reason.empty() ? end : absl::StrCat(std::string(reason), "\n", end);
   process_.reset();
   base::Log(base::LogLevel::kWarning, "reference process ended", {{"detail", detail}});
   return detail;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "absl/time/time.h"
 #include "worker/sandbox/confine.h"
@@ -18,7 +19,8 @@ namespace mtmc::worker {
 //
 // Starts the process at the first call and again after every death, and then
 // repeats the last successful Load, so that a caller need not know of restarts
-// between a Load and what follows. A Load equal to the last one is answered from
+// between a Load and what follows. A process that has lost the device's context is dead,
+// even if it still says so. A Load equal to the last one is answered from
 // memory. Thread-compatible.
 class ReferenceClient : public ReferenceParty {
  public:
@@ -52,8 +54,9 @@ class ReferenceClient : public ReferenceParty {
 
   Reply<v1::ReferenceResponse> Exchange(const v1::ReferenceRequest& request, absl::Time deadline);
   bool EnsureProcess(Reply<v1::ReferenceResponse>& reply);
-  // Ends the process; returns how it ended, with the end of its log.
-  std::string BuryProcess();
+  // Ends the process; returns the reason, if there is one, and how it ended, with the end
+  // of its log.
+  std::string BuryProcess(std::string_view reason);
 
   const Options options_;
   std::unique_ptr<Process> process_;
