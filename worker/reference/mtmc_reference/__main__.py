@@ -13,7 +13,8 @@ def main():
     parser.add_argument("--scratch", required=True, help="folder for tensors shared as files")
     options = parser.parse_args()
 
-    from .protocol import CONTEXT_LOST, serve, take_standard_streams
+    from .failure import CONTEXT_LOST
+    from .protocol import serve, take_standard_streams
 
     requests, responses = take_standard_streams()
     warnings.simplefilter("ignore")

@@ -3,6 +3,8 @@
 
 import traceback
 
+# Exit code of a process whose device context is lost.
+CONTEXT_LOST = 70
 # Limit of JobFailure.diagnostics.
 _MAX_DIAGNOSTICS = 64 * 1024
 

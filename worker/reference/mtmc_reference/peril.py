@@ -12,7 +12,7 @@ import os
 
 import torch
 
-from .protocol import CONTEXT_LOST
+from .failure import CONTEXT_LOST
 
 
 class Peril:

@@ -8,9 +8,6 @@ import sys
 
 from .failure import ProblemFailure, summary
 
-# Exit code of a process whose device context is lost.
-CONTEXT_LOST = 70
-
 # Request field to (method of Session, response field).
 _METHODS = {
     "load": ("load", "loaded"),
