@@ -21,6 +21,7 @@ Runs on any host with PyTorch and a build or an unpacked bundle of mtmc; `candid
 
 import argparse
 import concurrent.futures
+import itertools
 import json
 import os
 import pathlib
@@ -86,7 +87,7 @@ class Benchmark:
                 'held': times.get('p50', 1e9) <= 100}
 
     def candidates(self):
-        entries = self._variations(self._options.problems, self._options.programs)
+        entries = self._variations(self._options.problems, self._options.programs, repeats=True)
         summary, lines = self._evaluate('candidates', entries)
         correct = [line for line in lines if is_measured(line)]
         first = [of_problem[0]['wall_seconds'] for of_problem in by_problem(lines).values()]
@@ -181,14 +182,19 @@ class Benchmark:
 
     # Their means.
 
-    def _variations(self, problems, count):
-        """At most `count` programs of the engine for each of the problems, in turn."""
+    def _variations(self, problems, count, repeats=False):
+        """At most `count` programs of the engine for each of the problems, in turn; as
+        many, where those that there are may repeat under another text."""
         paths = [find_problem(self._options.kernelbench, level, number) for level, number in problems]
-        return self._variations_of(paths, count)
+        return self._variations_of(paths, count, repeats)
 
-    def _variations_of(self, paths, count):
+    def _variations_of(self, paths, count, repeats=False):
+        def texts_of(path):
+            found = self._engine.variations(self._trace(path), count)
+            return repeated(found, count) if repeats else found
+
         with concurrent.futures.ThreadPoolExecutor(self._options.jobs) as pool:
-            texts = pool.map(lambda path: self._engine.variations(self._trace(path), count), paths)
+            texts = pool.map(texts_of, paths)
             return [self._entry(path, text, f'{path.stem}-{i}', {})
                     for path, of_path in zip(paths, texts) for i, text in enumerate(of_path)]
 
@@ -231,6 +237,12 @@ class Benchmark:
 # Enough to get through every stage.
 FAST = {'min_samples': 5, 'max_noise_ratio': 0.5, 'hidden_seeds': 1, 'omit_profile': True,
         'omit_confirmation': True}
+
+
+def repeated(texts, count):
+    """`count` texts that differ, so that each is built."""
+    rounds = ((text, i // len(texts)) for i, text in zip(range(count), itertools.cycle(texts)))
+    return [text + f'// Again: {number}.\n' if number else text for text, number in rounds]
 
 
 def stage_seconds(evaluation):
