@@ -2,6 +2,11 @@
 """Problems in a checkout of KernelBench."""
 
 
+def parse_problems(text):
+    """(level, number) of each problem in a text such as `1/19,level2/12`."""
+    return [tuple(map(int, item.replace('level', '').split('/'))) for item in text.split(',')]
+
+
 def find_problem(checkout, level, number):
     """Its absolute path. FileNotFoundError where the checkout has none of this number."""
     found = sorted((checkout / f'KernelBench/level{level}').glob(f'{number}_*.py'))

@@ -35,7 +35,7 @@ sys.path.insert(0, str(ROOT / 'scripts'))
 
 from benchmarking import results  # noqa: E402
 from benchmarking.engine_programs import Engine, EngineError, to_load_inline, widen_sweep  # noqa: E402
-from benchmarking.kernelbench import find_problem  # noqa: E402
+from benchmarking.kernelbench import find_problem, parse_problems  # noqa: E402
 
 # Level and number of KernelBench problems. Those whose cost in its own harness is known
 # (reference: 83 s each), all of 6.4 GB a tensor;
@@ -311,10 +311,6 @@ def summarize(rows):
     return results.without_absent(summary)
 
 
-def levels_and_numbers(text):
-    return [tuple(map(int, problem.split('/'))) for problem in text.split(',')]
-
-
 def run(options, work):
     benchmark = Benchmark(options, work)
     file = results.ResultFile(options.json, {'command': 'scripts/benchmarking/throughput.py'}, summarize,
@@ -342,9 +338,9 @@ def main():
     parser.add_argument('--kernelbench', type=pathlib.Path, help="KernelBench's checkout")
     parser.add_argument('--only', default=','.join(PARTS), help='parts to run')
     parser.add_argument('--device', default='cuda:0', help='cuda:N or opencl:N')
-    parser.add_argument('--problems', type=levels_and_numbers, default=PROBLEMS,
+    parser.add_argument('--problems', type=parse_problems, default=PROBLEMS,
                         help='those of `candidates`, such as 1/19,1/21')
-    parser.add_argument('--harness-problems', type=levels_and_numbers, default=KERNELBENCH_CANDIDATES,
+    parser.add_argument('--harness-problems', type=parse_problems, default=KERNELBENCH_CANDIDATES,
                         help='those of `kernelbench`')
     parser.add_argument('--programs', type=int, default=16, help='programs per problem in `candidates`')
     parser.add_argument('--jobs', type=int, default=4, help='problems prepared at a time')

@@ -25,6 +25,9 @@ import problems  # noqa: E402
 
 _EXAMPLES = _FOLDER.parents[1] / "examples/problems"
 
+# Exit code of `mtmc_reference.graph_of` where a problem cannot be traced.
+_SOME_UNTRACEABLE = 3
+
 # Seed of the walks, so that a failure can be repeated.
 _SEED = 4
 
@@ -101,6 +104,8 @@ def _graphs(bin_folder, folder, device, sources):
         check=False,
         env={**os.environ, "PYTHONPATH": str(package)},
     )
+    if done.returncode != _SOME_UNTRACEABLE:
+        done.check_returncode()
     if done.stderr.strip():
         print(done.stderr.strip(), file=sys.stderr)
     return {source: folder / f"{source.path.stem}.json" for source in sources}

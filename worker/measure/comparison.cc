@@ -39,15 +39,12 @@ ComparisonResult Estimate(const Series& baseline, const Series& candidate, uint6
 
 }  // namespace
 
-double FloorRatio(const ComparisonOptions& options, double seconds) {
-  return std::max(options.floor_ratio, options.floor_seconds / seconds);
-}
-
 ComparisonResult CompareSeries(const Series& baseline, const Series& candidate,
                                const ComparisonOptions& options) {
   ComparisonResult result = Estimate(baseline, candidate, options.seed);
   const double shorter = std::min(Median(baseline.Seconds()), Median(candidate.Seconds()));
-  const double above = 1 + FloorRatio(options, shorter);
+  result.floor_ratio = std::max(options.floor_ratio, options.floor_seconds / shorter);
+  const double above = 1 + result.floor_ratio;
   const double below = 1 / above;
   using Outcome = ComparisonResult::Outcome;
   if (result.interval.low > 1 && result.speedup > above) {

@@ -16,6 +16,9 @@ struct ComparisonResult {
   double speedup = 1;
   // 99 % interval of the speedup.
   Interval interval;
+  // By how much more than 1 a ratio had to differ: what ComparisonOptions make of the
+  // shorter program.
+  double floor_ratio = 0;
 };
 
 struct ComparisonOptions {
@@ -31,9 +34,6 @@ struct ComparisonOptions {
   double floor_seconds = 0.35e-6;
   uint64_t seed = 1;
 };
-
-// The least ratio above 1 by which a program must differ from one of `seconds`, less 1.
-double FloorRatio(const ComparisonOptions& options, double seconds);
 
 // The speedup is the geometric mean, over the turns, of the baseline's mid mean
 // over the candidate's, without the lowest and highest eighth of the turns: a drift

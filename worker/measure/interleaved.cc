@@ -80,14 +80,12 @@ Progress Look(const InterleavedSamples& samples, absl::Duration elapsed) {
     return progress;
   }
   const ComparisonOptions options;
-  const double candidate = Median(samples.candidate.Seconds());
   for (const Series& baseline : samples.baselines) {
     const ComparisonResult result = CompareSeries(baseline, samples.candidate, options);
     const double width = std::log(result.interval.high / result.interval.low) / 2;
     const double distance = std::abs(std::log(result.speedup));
     // What cannot be called a difference need not be known.
-    const double floor =
-        FloorRatio(options, std::min(candidate, Median(baseline.Seconds()))) / options.floor_ratio;
+    const double floor = result.floor_ratio / options.floor_ratio;
     progress.interval_ratio =
         std::max(progress.interval_ratio, width / std::max({1.0, distance / kNearSpeedup, floor}));
   }

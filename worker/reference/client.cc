@@ -225,31 +225,24 @@ Reply<v1::ReferenceResponse> ReferenceClient::Exchange(const v1::ReferenceReques
 
   auto [ending, answer] = process_->Exchange(std::move(line), deadline, options_.is_cancelled);
   reply.ending = ending;
+  std::string reason;
   if (ending == Ending::kAnswered) {
     auto response = ParseResponseLine(answer, sequence_);
     if (response.ok()) {
       reply.response = *std::move(response);
       if (!reply.response.is_last()) return reply;
-      reply.detail = BuryProcess(reply.response.failure().message());
-      // Of a load, the problem is the first suspect.
-      reply.ending = request.has_load() ? Ending::kAnswered : Ending::kDied;
-      return reply;
+      reason = absl::StrCat(reply.response.failure().message(), "\n");
+    } else {
+      reason = absl::StrCat("answered what is not a response: ", response.status().message(), "\n");
     }
-    reply.ending = Ending::kDied;
-    reply.detail =
-        BuryProcess(absl::StrCat("answered what is not a response: ", response.status().message()));
-    return reply;
+    // Of a load whose answer is the last, the problem is the first suspect.
+    const bool is_load_answered = request.has_load() && reply.response.is_last();
+    reply.ending = is_load_answered ? Ending::kAnswered : Ending::kDied;
   }
-  reply.detail = BuryProcess("");
-  return reply;
-}
-
-std::string ReferenceClient::BuryProcess(std::string_view reason) {
-  const std::string end = process_->Bury();
-  const std::string detail = reason.empty() ? end : absl::StrCat(std::string(reason), "\n", end);
+  reply.detail = absl::StrCat(reason, process_->Bury());
   process_.reset();
-  base::Log(base::LogLevel::kWarning, "reference process ended", {{"detail", detail}});
-  return detail;
+  base::Log(base::LogLevel::kWarning, "reference process ended", {{"detail", reply.detail}});
+  return reply;
 }
 
 }  // namespace mtmc::worker

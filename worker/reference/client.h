@@ -5,7 +5,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "absl/time/time.h"
 #include "worker/sandbox/confine.h"
@@ -54,9 +53,6 @@ class ReferenceClient : public ReferenceParty {
 
   Reply<v1::ReferenceResponse> Exchange(const v1::ReferenceRequest& request, absl::Time deadline);
   bool EnsureProcess(Reply<v1::ReferenceResponse>& reply);
-  // Ends the process; returns the reason, if there is one, and how it ended, with the end
-  // of its log.
-  std::string BuryProcess(std::string_view reason);
 
   const Options options_;
   std::unique_ptr<Process> process_;

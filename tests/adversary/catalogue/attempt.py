@@ -30,10 +30,14 @@ class Attempt:
     randomize: bool = False
     # Part of the subset that runs in CI.
     in_ci: bool = True
+    # Dialects in which it is tried; empty: all in which it can be written.
+    only: tuple = ()
 
     @property
     def dialects(self):
-        """Dialects in which it can be written."""
+        """Dialects in which it is tried."""
+        if self.only:
+            return self.only
         suffix = pathlib.Path(self.program).suffix
         return {".cl": ("opencl",), ".cu": ("cuda",)}.get(suffix, ("opencl", "cuda"))
 
@@ -56,6 +60,19 @@ def attempt(program, problem, refused_by, defence, **fields):
     return Attempt(program, problem, kinds, defence, **fields)
 
 
+_FORGED = "CRASH LAUNCH OUT_OF_BOUNDS"
+
+
+def forged(program, defence, **fields):
+    """Attempts on an address that was made up. A CPU has nothing there; where a GPU has,
+    nothing in the context decides anything."""
+    harmless = judges.refused_or_right(_FORGED + " WRONG_RESULT")
+    return (
+        attempt(program, "relu", _FORGED, defence, only=("opencl",), **fields),
+        attempt(program, "relu", harmless, defence, only=("cuda",), **fields),
+    )
+
+
 PARSER = "parser: the format has no host code, streams or conditions"
 CHECKER = "plan checker"
 SOURCE = "source checks: a text reaches nothing beyond the device"
@@ -69,8 +86,6 @@ REDZONES = "redzones around every buffer"
 CHECKSUMS = "checksums of inputs and weights"
 DEADLINES = "deadlines that end the whole process group"
 
-# A forged address that is mapped: nothing in the context decides anything.
-FORGED = judges.refused_or_right("CRASH LAUNCH OUT_OF_BOUNDS WRONG_RESULT")
 # One program several times: on a busy host one of them was hardly disturbed.
 TWINS = ("A0.row_sine", *(f"D11.row_sine.copy{number}" for number in (1, 2, 3)))
 SINE = judges.gains_nothing(TWINS, 0.6)

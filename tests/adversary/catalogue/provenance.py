@@ -6,7 +6,6 @@ import judges
 from .attempt import (
     CHECKER,
     CHECKSUMS,
-    FORGED,
     ORACLE,
     PARSER,
     POISON,
@@ -16,6 +15,7 @@ from .attempt import (
     SOURCE,
     Row,
     attempt,
+    forged,
 )
 
 ROWS = {
@@ -65,24 +65,18 @@ ROWS = {
     "B5": Row(
         "scanning the address space",
         (
-            attempt(
+            *forged(
                 "grader/far_write.kernel",
-                "relu",
-                FORGED,
                 "no expected data in the context; a broken context is reported",
             ),
-            attempt(
+            *forged(
                 "grader/far_write.kernel",
-                "relu",
-                FORGED,
                 "what guards the context is compared with what it must hold",
                 replace={"= 0.0f;": "= 12345.0f;"},
                 variant="value",
             ),
-            attempt(
+            *forged(
                 "grader/far_read.kernel",
-                "relu",
-                FORGED,
                 "no expected data in the context; a broken context is reported",
             ),
         ),

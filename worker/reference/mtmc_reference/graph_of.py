@@ -4,7 +4,7 @@
 FOLDER/NAME.json for each NAME.py. Nothing is computed: the inputs have the shapes and
 types that `get_inputs` gives them and no content, so that a problem of many gigabytes
 takes a second and no memory of the host. What is wrong with a problem is said on
-standard error; the exit code is then 1.
+standard error; the exit code is then 3.
 """
 
 import argparse
@@ -21,19 +21,18 @@ from .failure import ProblemFailure
 from .problem import ProblemFile
 from .trace import trace
 
+EXIT_UNTRACEABLE = 3
+
 
 def graph_of(path, device="cpu"):
     """mtmc.v1.Graph of the problem file at `path`, as a dictionary; raises ProblemFailure."""
-    problem = ProblemFile(str(path))
-    model = problem.build_model(0, torch.device(device))
+    problem, device = ProblemFile(str(path)), torch.device(device)
+    model = problem.build_model(0, device)
     try:
-        with FakeTensorMode(allow_non_fake_inputs=True), torch.device(device):
-            inputs = [
-                value.detach().contiguous() if isinstance(value, torch.Tensor) else value
-                for value in problem.draw()
-            ]
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            inputs = workload.draw(problem, 0, device)
     except ProblemFailure:
-        inputs = workload.draw(problem, 0, torch.device(device))
+        inputs = workload.draw(problem, 0, device)
     return trace(problem, model, inputs)[0]
 
 
@@ -53,7 +52,7 @@ def main():
             is_well = False
             continue
         (options.out / f"{path.stem}.json").write_text(json.dumps(graph))
-    return 0 if is_well else 1
+    return 0 if is_well else EXIT_UNTRACEABLE
 
 
 if __name__ == "__main__":

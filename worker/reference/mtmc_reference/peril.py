@@ -10,9 +10,8 @@ knows which run ended the one before it.
 import hashlib
 import os
 
-import torch
-
 from .failure import CONTEXT_LOST
+from .workload import wait_for_device
 
 
 class Peril:
@@ -40,8 +39,15 @@ class Peril:
         try:
             return function()
         finally:
-            try:
-                torch.cuda.synchronize(self._device)
-            except RuntimeError:
+            if is_context_lost(self._device):
                 os._exit(CONTEXT_LOST)
             os.unlink(self._path)
+
+
+def is_context_lost(device=None):
+    """Whether an error has ended the CUDA context: nothing works in the process any more."""
+    try:
+        wait_for_device(device)
+    except RuntimeError:
+        return True
+    return False

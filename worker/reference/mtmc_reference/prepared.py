@@ -16,6 +16,7 @@ are known:
 
 import collections
 import itertools
+import statistics
 import time
 
 from .expectation import Dropped
@@ -43,9 +44,7 @@ class Entry:
         self.release_publication()
 
     def release_expectation(self):
-        if self.expectation is not None:
-            self.expectation_seconds += self.expectation.later_seconds
-            self.expectation = None
+        self.expectation = None
 
     def release_publication(self):
         if self.publication is not None:
@@ -235,22 +234,19 @@ class PreparedWorkloads:
     def _cheapest_first(self):
         """The ways to free a part of an entry, by what a byte costs to make again."""
         entries = self._by_key.values()
-        publication_cost = _median(
+        publication_costs = [
             e.publication_seconds / max(e.publication.byte_count, 1)
             for e in entries
             if e.publication
-        )
-        expectation_cost = _median(
+        ]
+        expectation_costs = [
             (e.expectation_seconds + e.expectation.later_seconds)
             / max(e.expectation.byte_count(), 1)
             for e in entries
             if e.expectation
-        )
+        ]
+        # Not the mean: what a first time takes longer says nothing about the next.
+        publication_cost = statistics.median_high(publication_costs or [0.0])
+        expectation_cost = statistics.median_high(expectation_costs or [0.0])
         releases = [Entry.release_publication, Entry.release_expectation]
         return releases if publication_cost <= expectation_cost else releases[::-1]
-
-
-def _median(costs):
-    """What a first time takes longer says nothing about the next."""
-    costs = sorted(costs)
-    return costs[len(costs) // 2] if costs else 0.0

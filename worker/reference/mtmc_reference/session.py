@@ -13,6 +13,7 @@ import torch._dynamo  # Slow to import: better before the first request than in 
 from . import distribution, workload
 from .failure import ProblemFailure
 from .loaded_problem import LoadedProblem
+from .peril import is_context_lost
 
 
 class Session:
@@ -23,12 +24,8 @@ class Session:
         self._loaded = None
 
     def is_lost(self):
-        """Whether an error has ended the context of the device: nothing works any more."""
-        try:
-            workload.wait_for_device()
-        except RuntimeError:
-            return True
-        return False
+        """Whether the context of the device is lost."""
+        return is_context_lost()
 
     def close(self):
         """Drops the problem and everything it shares."""

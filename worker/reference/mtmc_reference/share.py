@@ -43,11 +43,7 @@ class FilePublication:
 
     def tensors(self):
         """The copies, by name; nobody may change them. Valid until `release`."""
-        return {
-            message["name"]: _mapped(message["file"], size).view(dtype).reshape(shape)
-            for message in self.messages
-            for size, shape, dtype in [_described(message)]
-        }
+        return _by_name(self.messages, lambda message, size: _mapped(message["file"], size))
 
     def is_intact(self):
         """Whether the other process has left the content alone: it can only read it."""
@@ -89,12 +85,11 @@ class CudaPublication:
     def tensors(self):
         """The copies, by name; nobody may change them. Valid until `release`."""
         whole = self._words.view(torch.uint8)
-        answer = {}
-        for message in self.messages:
-            size, shape, dtype = _described(message)
-            start = message["cudaIpc"]["offset"]
-            answer[message["name"]] = whole[start : start + size].view(dtype).reshape(shape)
-        return answer
+
+        def content_of(message, size):
+            return whole.narrow(0, message["cudaIpc"]["offset"], size)
+
+        return _by_name(self.messages, content_of)
 
     def is_intact(self):
         """Whether the other process has left the content alone, as far as a sum tells."""
@@ -126,23 +121,31 @@ def opened(messages, device):
 
     Raises ValueError when a message does not describe a readable tensor.
     """
-    tensors = {}
     with contextlib.ExitStack() as stack:
         bases = {}
-        for message in messages:
-            size, shape, dtype = _described(message)
+
+        def content_of(message, size):
             if "file" in message:
-                content = _mapped(message["file"], size)
-            elif "cudaIpc" in message:
-                content = _device_bytes(message["cudaIpc"], size, device, bases, stack)
-            else:
-                raise ValueError(f"tensor {message.get('name')!r} has no location")
-            tensors[message.get("name", "")] = content.view(dtype).reshape(shape)
+                return _mapped(message["file"], size)
+            if "cudaIpc" in message:
+                return _device_bytes(message["cudaIpc"], size, device, bases, stack)
+            raise ValueError(f"tensor {message.get('name')!r} has no location")
+
+        tensors = _by_name(messages, content_of)
         try:
             yield tensors
         finally:
             # Views of the memory must be gone before it is unmapped.
             tensors.clear()
+
+
+def _by_name(messages, content_of):
+    """Tensors over the bytes that `content_of(message, size)` finds for each message."""
+    tensors = {}
+    for message in messages:
+        size, shape, dtype = _described(message)
+        tensors[message.get("name", "")] = content_of(message, size).view(dtype).reshape(shape)
+    return tensors
 
 
 def _described(message):

@@ -209,10 +209,11 @@ def free_bytes(device):
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def wait_for_device():
-    """Returns when nothing runs; RuntimeError when an error has ended the context."""
+def wait_for_device(device=None):
+    """Returns when nothing runs on the CUDA device, by default the current one; RuntimeError
+    when an error has ended the context."""
     if torch.cuda.is_initialized():
-        torch.cuda.synchronize()
+        torch.cuda.synchronize(device)
 
 
 def return_cached_memory():

@@ -54,6 +54,6 @@ def test_what_cannot_be_traced_is_named_and_the_others_are_written(write_problem
         env={"PYTHONPATH": str(PACKAGE), "PATH": "/usr/bin:/bin"},
     )
 
-    assert done.returncode == 1 and "problem: NO_MODEL" in done.stderr
+    assert done.returncode == 3 and "problem: NO_MODEL" in done.stderr
     graph = json.loads((folder / f"{EXAMPLES[0].stem}.json").read_text())
     assert graph["outputs"] and not (folder / "problem.json").exists()
