@@ -43,6 +43,8 @@
   F(cuEventElapsedTime)          \
   F(cuMemAlloc)                  \
   F(cuMemFree)                   \
+  F(cuMemAllocHost)              \
+  F(cuMemFreeHost)               \
   F(cuMemsetD8Async)             \
   F(cuMemcpyHtoDAsync)           \
   F(cuMemcpyDtoHAsync)           \

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
@@ -21,19 +20,15 @@ CUdeviceptr ToPointer(const void* address) { return reinterpret_cast<CUdeviceptr
 }  // namespace
 
 CudaBuffer::CudaBuffer(std::shared_ptr<const CudaContext> context,
-                       std::shared_ptr<const CudaChecksum> checksum, CUdeviceptr address,
-                       int64_t bytes)
-    : Buffer(bytes),
-      context_(std::move(context)),
-      checksum_(std::move(checksum)),
-      tensor_(address) {}
+                       std::shared_ptr<const CudaScan> scan, CUdeviceptr address, int64_t bytes)
+    : Buffer(bytes), context_(std::move(context)), scan_(std::move(scan)), tensor_(address) {}
 
 CudaBuffer::~CudaBuffer() {
   if (allocation_) context_->api().cuMemFree(allocation_);
 }
 
 Outcome<std::unique_ptr<Buffer>> CudaBuffer::Allocate(std::shared_ptr<const CudaContext> context,
-                                                      std::shared_ptr<const CudaChecksum> checksum,
+                                                      std::shared_ptr<const CudaScan> scan,
                                                       int64_t bytes) {
   const int64_t total = (bytes + 2 * kRedzoneBytes + kPageBytes - 1) / kPageBytes * kPageBytes;
   CUdeviceptr allocation = 0;
@@ -42,7 +37,7 @@ Outcome<std::unique_ptr<Buffer>> CudaBuffer::Allocate(std::shared_ptr<const Cuda
     return CudaFailure(context->api(), error, absl::StrCat("an allocation of ", bytes, " bytes"));
   }
   auto buffer =
-      std::make_unique<CudaBuffer>(std::move(context), std::move(checksum),
+      std::make_unique<CudaBuffer>(std::move(context), std::move(scan),
                                    allocation + static_cast<CUdeviceptr>(kRedzoneBytes), bytes);
   buffer->allocation_ = allocation;
   buffer->slack_bytes_ = static_cast<size_t>(total - bytes - 2 * kRedzoneBytes);
@@ -159,18 +154,10 @@ std::optional<PeerMemory> CudaBuffer::Share() const {
 
 Outcome<bool> CudaBuffer::HasRedzones(uint8_t value) const {
   if (!allocation_) return true;
-  std::vector<uint8_t> zones(static_cast<size_t>(2 * kRedzoneBytes));
-  const auto half = static_cast<size_t>(kRedzoneBytes);
-  const CudaApi& api = context_->api();
-  CUresult error = api.cuMemcpyDtoHAsync(zones.data(), allocation_, half, context_->stream());
-  if (error == CUDA_SUCCESS) {
-    error = api.cuMemcpyDtoHAsync(zones.data() + half, tensor_ + static_cast<CUdeviceptr>(bytes()),
-                                  half, context_->stream());
-  }
-  if (MaybeFailure failure = Finish(error, "cuMemcpyDtoHAsync")) return *std::move(failure);
-  return std::all_of(zones.begin(), zones.end(), [value](uint8_t byte) { return byte == value; });
+  return scan_->AreFilled(allocation_, tensor_ + static_cast<CUdeviceptr>(bytes()), kRedzoneBytes,
+                          value);
 }
 
-Outcome<uint64_t> CudaBuffer::Checksum() const { return checksum_->Of(tensor_, bytes()); }
+Outcome<uint64_t> CudaBuffer::Checksum() const { return scan_->Checksum(tensor_, bytes()); }
 
 }  // namespace mtmc::worker

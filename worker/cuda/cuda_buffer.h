@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "worker/cuda/cuda_checksum.h"
 #include "worker/cuda/cuda_context.h"
+#include "worker/cuda/cuda_scan.h"
 #include "worker/device/buffer.h"
 
 namespace mtmc::worker {
@@ -14,12 +14,12 @@ namespace mtmc::worker {
 class CudaBuffer final : public Buffer {
  public:
   static Outcome<std::unique_ptr<Buffer>> Allocate(std::shared_ptr<const CudaContext> context,
-                                                   std::shared_ptr<const CudaChecksum> checksum,
+                                                   std::shared_ptr<const CudaScan> scan,
                                                    int64_t bytes);
 
   // A view of memory that is not owned.
-  CudaBuffer(std::shared_ptr<const CudaContext> context,
-             std::shared_ptr<const CudaChecksum> checksum, CUdeviceptr address, int64_t bytes);
+  CudaBuffer(std::shared_ptr<const CudaContext> context, std::shared_ptr<const CudaScan> scan,
+             CUdeviceptr address, int64_t bytes);
   ~CudaBuffer() override;
 
   void* address() const override;
@@ -45,7 +45,7 @@ class CudaBuffer final : public Buffer {
   MaybeFailure Finish(CUresult error, const char* call) const;
 
   const std::shared_ptr<const CudaContext> context_;
-  const std::shared_ptr<const CudaChecksum> checksum_;
+  const std::shared_ptr<const CudaScan> scan_;
   // Start of the allocation with its redzones; 0 for a view.
   CUdeviceptr allocation_ = 0;
   // Bytes behind the second redzone.

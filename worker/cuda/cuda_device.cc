@@ -109,7 +109,7 @@ CudaDevice::~CudaDevice() {
 }
 
 std::string CudaDevice::Source() {
-  return absl::StrCat(CudaChecksum::Source(), CudaConditions::Source());
+  return absl::StrCat(CudaScan::Source(), CudaConditions::Source());
 }
 
 absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(
@@ -117,7 +117,7 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(
   const CudaApi& api = context->api();
   std::unique_ptr<CudaDevice> device(new CudaDevice(context));
   MTMC_ASSIGN_OR_RETURN(device->facts_, context->ReadFacts());
-  MTMC_ASSIGN_OR_RETURN(device->checksum_, CudaChecksum::Create(context, options.kernels));
+  MTMC_ASSIGN_OR_RETURN(device->scan_, CudaScan::Create(context, options.kernels));
   MTMC_ASSIGN_OR_RETURN(device->conditions_,
                         CudaConditions::Create(context, options.kernels, device->facts_));
   for (CUevent* event : {&device->begin_, &device->start_, &device->end_}) {
@@ -131,12 +131,12 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(
 }
 
 Outcome<std::unique_ptr<Buffer>> CudaDevice::Allocate(int64_t bytes) {
-  return CudaBuffer::Allocate(context_, checksum_, bytes);
+  return CudaBuffer::Allocate(context_, scan_, bytes);
 }
 
 Outcome<std::unique_ptr<Buffer>> CudaDevice::Wrap(void* address, int64_t bytes) {
-  return std::unique_ptr<Buffer>(std::make_unique<CudaBuffer>(
-      context_, checksum_, reinterpret_cast<CUdeviceptr>(address), bytes));
+  return std::unique_ptr<Buffer>(
+      std::make_unique<CudaBuffer>(context_, scan_, reinterpret_cast<CUdeviceptr>(address), bytes));
 }
 
 Outcome<std::unique_ptr<Module>> CudaDevice::Load(std::string_view binary) {
@@ -218,7 +218,7 @@ MaybeFailure CudaDevice::FlushCache() {
     const CUresult error = api.cuMemAlloc(&flush_, flush_bytes_);
     if (error != CUDA_SUCCESS) return CudaFailure(api, error, "the buffer that flushes the cache");
     if (MaybeFailure failure = FlushCache()) return failure;
-    auto sum = checksum_->Of(flush_, static_cast<int64_t>(flush_bytes_));
+    auto sum = scan_->Checksum(flush_, static_cast<int64_t>(flush_bytes_));
     if (!sum.ok()) return sum.failure();
     flush_checksum_ = *sum;
   }
@@ -299,7 +299,7 @@ MaybeFailure CudaDevice::Scrub() { return conditions_->Scrub(); }
 
 MaybeFailure CudaDevice::CheckGuards() {
   if (!flush_) return std::nullopt;
-  auto sum = checksum_->Of(flush_, static_cast<int64_t>(flush_bytes_));
+  auto sum = scan_->Checksum(flush_, static_cast<int64_t>(flush_bytes_));
   if (!sum.ok()) return sum.failure();
   if (*sum == flush_checksum_) return std::nullopt;
   return Failure{.kind = Failure::Kind::kOutOfBounds,
@@ -322,7 +322,7 @@ MaybeFailure CudaDevice::RunUnderLoad(const Body& body) {
 // for the step.
 MaybeFailure CudaDevice::CleanCache() {
   if (MaybeFailure failure = FlushCache()) return failure;
-  auto sum = checksum_->Of(flush_, static_cast<int64_t>(flush_bytes_));
+  auto sum = scan_->Checksum(flush_, static_cast<int64_t>(flush_bytes_));
   if (!sum.ok()) return sum.failure();
   return std::nullopt;
 }

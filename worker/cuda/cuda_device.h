@@ -8,10 +8,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "worker/cuda/cuda_checksum.h"
 #include "worker/cuda/cuda_conditions.h"
 #include "worker/cuda/cuda_context.h"
 #include "worker/cuda/cuda_profiler.h"
+#include "worker/cuda/cuda_scan.h"
 #include "worker/cuda/nvml_clock.h"
 #include "worker/device/device.h"
 
@@ -65,7 +65,7 @@ class CudaDevice final : public Device {
   MaybeFailure CleanCache();
 
   const std::shared_ptr<const CudaContext> context_;
-  std::shared_ptr<const CudaChecksum> checksum_;
+  std::shared_ptr<const CudaScan> scan_;
   DeviceFacts facts_;
   // Null where the host has none.
   std::unique_ptr<NvmlClock> clock_;

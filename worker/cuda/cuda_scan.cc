@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/cuda/cuda_scan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/status_macros.h"
+
+namespace mtmc::worker {
+namespace {
+
+// Each word is mixed with its position by an invertible function, and the sum is
+// taken in any order: one changed word always changes the sum.
+constexpr char kSource[] = R"(
+typedef unsigned long long word;
+
+__device__ word mix(word value, word position) {
+  word x = (value ^ (position * 0x9e3779b97f4a7c15ull)) + position;
+  x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93ull;
+  return x ^ (x >> 32);
+}
+
+extern "C" __global__ void mtmc_checksum(const unsigned char* data, word bytes, word* result) {
+  const word words = bytes / 8;
+  const word threads = (word)gridDim.x * blockDim.x;
+  const word thread = (word)blockIdx.x * blockDim.x + threadIdx.x;
+  const word* aligned = (const word*)data;
+  word sum = 0;
+  for (word i = thread; i < words; i += threads) sum += mix(aligned[i], i + 1);
+  if (thread < bytes % 8) sum += mix(data[words * 8 + thread], ~thread);
+  for (int distance = 16; distance > 0; distance /= 2) {
+    sum += __shfl_down_sync(0xffffffffu, sum, distance);
+  }
+  if (threadIdx.x % 32 == 0) atomicAdd(result, sum);
+}
+
+extern "C" __global__ void mtmc_count_other(const unsigned char* front, const unsigned char* back,
+                                            word bytes, unsigned value, word* result) {
+  const word threads = (word)gridDim.x * blockDim.x;
+  word other = 0;
+  for (word i = (word)blockIdx.x * blockDim.x + threadIdx.x; i < bytes; i += threads) {
+    other += (front[i] != value) + (back[i] != value);
+  }
+  if (other) atomicAdd(result, other);
+}
+)";
+
+constexpr unsigned kThreads = 256;
+// Enough blocks to fill any GPU; each takes at least 16 KiB of a sum.
+constexpr int64_t kMaxBlocks = 2048;
+constexpr int64_t kBytesPerBlock = int64_t{16} << 10;
+
+}  // namespace
+
+CudaScan::CudaScan(std::shared_ptr<const CudaContext> context) : context_(std::move(context)) {}
+
+CudaScan::~CudaScan() {
+  const CudaApi& api = context_->api();
+  if (fetched_) api.cuMemFreeHost(fetched_);
+  if (result_) api.cuMemFree(result_);
+  if (module_) api.cuModuleUnload(module_);
+}
+
+const char* CudaScan::Source() { return kSource; }
+
+absl::StatusOr<std::shared_ptr<const CudaScan>> CudaScan::Create(
+    std::shared_ptr<const CudaContext> context, const std::string& binary) {
+  std::shared_ptr<CudaScan> scan(new CudaScan(std::move(context)));
+  MTMC_RETURN_IF_ERROR(scan->Prepare(binary));
+  return scan;
+}
+
+absl::Status CudaScan::Prepare(const std::string& binary) {
+  const CudaApi& api = context_->api();
+  MTMC_RETURN_IF_ERROR(
+      CudaStatus(api, api.cuModuleLoadData(&module_, binary.data()), "cuModuleLoadData"));
+  const std::pair<CUfunction*, const char*> kernels[] = {{&checksum_, "mtmc_checksum"},
+                                                         {&count_other_, "mtmc_count_other"}};
+  for (const auto& [function, name] : kernels) {
+    MTMC_RETURN_IF_ERROR(
+        CudaStatus(api, api.cuModuleGetFunction(function, module_, name), "cuModuleGetFunction"));
+  }
+  MTMC_RETURN_IF_ERROR(CudaStatus(api, api.cuMemAlloc(&result_, sizeof *fetched_), "cuMemAlloc"));
+  void* fetched = nullptr;
+  MTMC_RETURN_IF_ERROR(
+      CudaStatus(api, api.cuMemAllocHost(&fetched, sizeof *fetched_), "cuMemAllocHost"));
+  fetched_ = static_cast<uint64_t*>(fetched);
+  return absl::OkStatus();
+}
+
+Outcome<uint64_t> CudaScan::Run(CUfunction kernel, int64_t blocks, void** arguments) const {
+  const CudaApi& api = context_->api();
+  CUstream stream = context_->stream();
+  CUresult error = api.cuMemsetD8Async(result_, 0, sizeof *fetched_, stream);
+  if (error == CUDA_SUCCESS) {
+    error = api.cuLaunchKernel(kernel, static_cast<unsigned>(blocks), 1, 1, kThreads, 1, 1, 0,
+                               stream, arguments, nullptr);
+  }
+  if (error == CUDA_SUCCESS) {
+    error = api.cuMemcpyDtoHAsync(fetched_, result_, sizeof *fetched_, stream);
+  }
+  if (error != CUDA_SUCCESS) return CudaFailure(api, error, "a scan of memory");
+  if (MaybeFailure failure = context_->Synchronize()) return *std::move(failure);
+  return *fetched_;
+}
+
+Outcome<uint64_t> CudaScan::Checksum(CUdeviceptr address, int64_t bytes) const {
+  auto num_bytes = static_cast<uint64_t>(bytes);
+  CUdeviceptr result = result_;
+  void* arguments[] = {&address, &num_bytes, &result};
+  auto sum = Run(checksum_, std::clamp(bytes / kBytesPerBlock, int64_t{1}, kMaxBlocks), arguments);
+  if (!sum.ok()) return sum;
+  return *sum ^ num_bytes;
+}
+
+Outcome<bool> CudaScan::AreFilled(CUdeviceptr front, CUdeviceptr back, int64_t bytes,
+                                  uint8_t value) const {
+  auto num_bytes = static_cast<uint64_t>(bytes);
+  uint32_t byte = value;
+  CUdeviceptr result = result_;
+  void* arguments[] = {&front, &back, &num_bytes, &byte, &result};
+  auto other = Run(count_other_, std::clamp(bytes / kThreads, int64_t{1}, kMaxBlocks), arguments);
+  if (!other.ok()) return other.failure();
+  return *other == 0;
+}
+
+}  // namespace mtmc::worker
