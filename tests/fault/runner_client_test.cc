@@ -134,6 +134,52 @@ TEST_CASE("No canary runs while processes end well", "[fault]") {
   CHECK(ward.Call(Program()) == Ending::kAnswered);
 }
 
+TEST_CASE("Two processes change roles, and none is started for it", "[fault]") {
+  Ward ward;
+  ward.AwaitSpare();
+  const auto children = ChildrenOf(getpid());
+  REQUIRE(children.size() == 2);
+
+  for (int i = 0; i < 3; ++i) {
+    CHECK(ward.Call(Program()) == Ending::kAnswered);
+    ward.client->Alternate();
+    CHECK(ward.Call(Program()) == Ending::kAnswered);
+    CHECK(ward.client->has_spare());
+  }
+
+  CHECK(ChildrenOf(getpid()) == children);
+  // Both have worked, and either takes over when the other dies.
+  CHECK(ward.Call(Program("load crash")) == Ending::kDied);
+  CHECK(ward.Call(Program()) == Ending::kAnswered);
+}
+
+TEST_CASE("Without a spare a new process takes over", "[fault]") {
+  Ward ward;
+  ward.AwaitSpare();
+  REQUIRE(ward.Call(Program("load crash")) == Ending::kDied);
+  // Takes the spare; another is not started before the program was executed.
+  REQUIRE(ward.Call(Program()) == Ending::kAnswered);
+  REQUIRE_FALSE(ward.client->has_spare());
+  const auto before = ChildrenOf(getpid());
+
+  ward.client->Alternate();
+
+  CHECK(ward.Call(Program()) == Ending::kAnswered);
+  CHECK(ChildrenOf(getpid()) != before);
+}
+
+TEST_CASE("A process that ends while it is unloaded is replaced", "[fault]") {
+  Ward ward;
+  ward.AwaitSpare();
+  REQUIRE(ward.Call(Program()) == Ending::kAnswered);
+  ward.Plan({"unload crash"});
+
+  ward.client->Alternate();
+
+  CHECK(ward.Call(Program()) == Ending::kAnswered);
+  CHECK(ward.client->CheckHealth().empty());
+}
+
 TEST_CASE("A spare that cannot open the device is replaced", "[fault]") {
   Ward ward;
   ward.AwaitSpare();

@@ -42,8 +42,8 @@ struct EvaluationContext {
     v1::Isolation isolation_level = v1::ISOLATION_PROCESS;
     // PyTorch's name of the device: `cpu` or `cuda:0`.
     std::string torch_device = "cpu";
-    // Lets the next call to the runner go to a new process; may be empty.
-    std::function<void()> renew_runner = {};
+    // Lets the next call to the runner go to another process; may be empty.
+    std::function<void()> change_runner = {};
   };
 
   // Local path of a blob, fetched if it is not there yet. Thread-safe.

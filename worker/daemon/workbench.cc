@@ -144,7 +144,7 @@ absl::Status Workbench::OpenDevice() {
           .isolation = InForce(),
           .isolation_level = ToProto(isolation_.level()),
           .torch_device = options_.device.torch_name(),
-          .renew_runner = [this] { runner_.Retire(); },
+          .change_runner = [this] { runner_.Alternate(); },
       });
   return absl::OkStatus();
 }

@@ -23,6 +23,9 @@ constexpr absl::Duration kOpenSlice = absl::Milliseconds(20);
 // The spare, and a fresh process.
 constexpr int kAttempts = 2;
 
+// Freeing what a program holds: milliseconds.
+constexpr absl::Duration kUnloadTimeout = absl::Seconds(10);
+
 // For device memory that a killed process still holds.
 constexpr absl::Duration kMemoryTimeout = absl::Seconds(10);
 
@@ -66,6 +69,16 @@ Reply<v1::RunnerResponse> RunnerClient::Call(const v1::RunnerRequest& request,
 
 void RunnerClient::Retire() { process_.reset(); }
 
+void RunnerClient::Alternate() {
+  if (process_ && spare_.process) {
+    v1::RunnerRequest unload;
+    unload.mutable_unload();
+    Exchange(unload, kUnloadTimeout);
+    resting_ = std::move(process_);
+  }
+  Retire();
+}
+
 std::string RunnerClient::CheckHealth() {
   RunnerReply ignored;
   if (!process_ && needs_canary_ && Replace(ignored)) StartSpare();
@@ -73,7 +86,8 @@ std::string RunnerClient::CheckHealth() {
 }
 
 bool RunnerClient::has_spare() const {
-  return spare_.process != nullptr && spare_.process->AwaitAnswer(absl::InfinitePast());
+  if (!spare_.process) return false;
+  return spare_.open_sequence == 0 || spare_.process->AwaitAnswer(absl::InfinitePast());
 }
 
 Reply<v1::RunnerResponse> RunnerClient::Open(const v1::RunnerRequest& request,
@@ -141,10 +155,7 @@ bool RunnerClient::Replace(RunnerReply& reply) {
       continue;
     }
     if (needs_canary_ && !RunCanary(runner, reply)) continue;
-    process_ = std::move(runner.process);
-    needs_canary_ = false;
-    fault_.clear();
-    wants_spare_ = true;
+    Employ(std::move(runner));
     return true;
   }
   fault_ = FirstLine(reply.detail);
@@ -152,6 +163,14 @@ bool RunnerClient::Replace(RunnerReply& reply) {
   reply.ending = Ending::kUnavailable;
   base::Log(base::LogLevel::kError, "the device does not work", {{"detail", reply.detail}});
   return false;
+}
+
+void RunnerClient::Employ(Runner runner) {
+  process_ = std::move(runner.process);
+  needs_canary_ = false;
+  fault_.clear();
+  spare_.process = std::exchange(resting_, nullptr);
+  wants_spare_ = !spare_.process;
 }
 
 // Waits until `runner` has answered its Open. When the work is called off

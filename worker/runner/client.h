@@ -73,8 +73,13 @@ class RunnerClient final : public RunnerParty {
   Reply<v1::RunnerResponse> Call(const v1::RunnerRequest& request, absl::Duration timeout) override;
 
   // Ends the process that works; what it has loaded is lost. The next call goes to
-  // the spare. For a measurement that must not depend on one process.
+  // the spare, and a new spare is started.
   void Retire();
+
+  // Changes the roles: the spare works from the next call on, and the process that
+  // worked is the spare, with nothing loaded. For a measurement that must not depend on
+  // one process. As Retire where there is no spare.
+  void Alternate();
 
   // Why the device must not be used; empty when it may. Lets the canary run if a
   // process ended badly since it passed, or if it did not pass. Returns at once
@@ -105,6 +110,7 @@ class RunnerClient final : public RunnerParty {
   bool Replace(RunnerReply& reply);
   bool AwaitOpen(Runner& runner, RunnerReply& reply);
   bool RunCanary(Runner& runner, RunnerReply& reply);
+  void Employ(Runner runner);
 
   absl::StatusOr<Runner> Start();
   void StartSpare();
@@ -116,6 +122,8 @@ class RunnerClient final : public RunnerParty {
   // Without a process when there is none.
   Runner spare_;
   bool is_spare_held_ = false;
+  // Worked before the last Alternate; the spare, once another process works.
+  std::unique_ptr<ChildProcess> resting_;
   // The spare was taken and none was started since.
   bool wants_spare_ = false;
   Replacement last_replacement_;
