@@ -68,7 +68,7 @@ Outcome<KeptPointer> InputStore::KeepTensor(const kernel::Tensor& tensor,
                                             const InputSource& source) {
   auto buffer = device_.Allocate(tensor.type.bytes());
   if (!buffer.ok()) return buffer.failure();
-  if (MaybeFailure failure = (*buffer)->Fill(kRedzoneValue)) return *std::move(failure);
+  if (MaybeFailure failure = (*buffer)->Guard(kRedzoneValue)) return *std::move(failure);
   if (MaybeFailure failure = CopyInput(tensor, source, **buffer)) return *std::move(failure);
   auto checksum = (*buffer)->Checksum();
   if (!checksum.ok()) return checksum.failure();

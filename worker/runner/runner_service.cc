@@ -210,7 +210,12 @@ absl::StatusOr<MaybeFailure> RunnerService::ExecuteOn(const InputSources& inputs
     return failure;
   }
   response.mutable_outputs()->set_seconds(plan_->executed_seconds());
-  return Publish(response);
+  if (execute.with_digest()) {
+    auto digest = plan_->Digest();
+    if (!digest.ok()) return MaybeFailure(digest.failure());
+    response.mutable_outputs()->set_digest(*digest);
+  }
+  return ShareOutputs(response);
 }
 
 MaybeFailure RunnerService::Time(const v1::RunnerRequest::Time& time,
@@ -229,14 +234,15 @@ MaybeFailure RunnerService::CheckForeignMemory() {
 
 absl::StatusOr<MaybeFailure> RunnerService::Publish(v1::RunnerResponse& response) {
   if (!plan_ || !plan_->is_executed()) return MaybeFailure(NotExecuted());
-  // Also after timing, which may have gone astray where the first run did not.
+  // Timing may have gone astray where the first run did not.
   if (MaybeFailure failure = plan_->CheckMemory()) return failure;
+  return ShareOutputs(response);
+}
+
+absl::StatusOr<MaybeFailure> RunnerService::ShareOutputs(v1::RunnerResponse& response) {
   auto outputs = plan_->Outputs();
   if (!outputs.ok()) return MaybeFailure(outputs.failure());
   v1::RunnerResponse::Outputs& published = *response.mutable_outputs();
-  auto digest = plan_->Digest();
-  if (!digest.ok()) return MaybeFailure(digest.failure());
-  published.set_digest(*digest);
   for (const PlanRunner::Output& output : *outputs) {
     v1::SharedTensor& tensor = *published.add_outputs();
     tensor.set_name(output.tensor->name);

@@ -45,6 +45,8 @@ class RunnerService {
   // Of this process, but not of the program.
   MaybeFailure CheckForeignMemory();
   absl::StatusOr<MaybeFailure> Publish(v1::RunnerResponse& response);
+  // Publish without the checks. REQUIRES: the plan was executed.
+  absl::StatusOr<MaybeFailure> ShareOutputs(v1::RunnerResponse& response);
   MaybeFailure Profile(const v1::RunnerRequest::Profile& profile, v1::RunnerResponse& response);
   absl::StatusOr<MaybeFailure> Dispatch(const v1::RunnerRequest& request,
                                         v1::RunnerResponse& response);

@@ -74,6 +74,7 @@ class Bench {
     request.mutable_execute()->set_poison(0xA5);
     request.mutable_execute()->set_keep_as(keep_as);
     request.mutable_execute()->set_keep_only(keep_only);
+    request.mutable_execute()->set_with_digest(true);
     return runner.Call(request, timeout);
   }
 

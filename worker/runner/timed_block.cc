@@ -43,6 +43,7 @@ class Block {
       auto sample = plan_.Time(request_.is_cold(), store_.Find(id));
       if (!sample.ok()) return sample.failure();
       store_.MarkSeen(id);
+      executed_seconds_ += sample->seconds;
       if (i < request_.warmups()) continue;
       execution.sample = *sample;
       if (is_unseen || DrawShare() < request_.checked_ratio()) {
@@ -57,6 +58,7 @@ class Block {
 
   v1::RunnerResponse::Timed ToProto() const {
     v1::RunnerResponse::Timed timed;
+    timed.set_executed_seconds(executed_seconds_);
     const std::vector<bool> is_steady = FindSteady();
     for (size_t i = 0; i < executions_.size(); ++i) {
       const Execution& execution = executions_[i];
@@ -111,6 +113,7 @@ class Block {
   std::vector<int64_t> seen_;
   std::vector<int64_t> unseen_;
   std::vector<Execution> executions_;
+  double executed_seconds_ = 0;
 };
 
 }  // namespace

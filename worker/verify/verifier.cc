@@ -240,7 +240,10 @@ v1::RunnerRequest Verifier::MakeExecute(const Subject& subject) {
 Verification Verifier::VerifyWorkload(bool is_repeated, absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
   v1::RunnerRequest execute = MakeExecute(*current_);
-  if (is_repeated) execute.mutable_execute()->set_keep_as(static_cast<int64_t>(kept_.size()) + 1);
+  if (is_repeated) {
+    execute.mutable_execute()->set_keep_as(static_cast<int64_t>(kept_.size()) + 1);
+    execute.mutable_execute()->set_with_digest(true);
+  }
   const auto reply = runner_.Call(execute, timeout);
   if (auto failure = FailureOf(reply, v1::STAGE_VERIFY)) return Failed(*std::move(failure));
   Verification result =
@@ -255,6 +258,7 @@ Verification Verifier::Repeat(const v1::RunnerResponse& first, absl::Duration ti
   const absl::Time deadline = absl::Now() + timeout;
   v1::RunnerRequest execute = MakeExecute(*current_);
   execute.mutable_execute()->set_under_load(true);
+  execute.mutable_execute()->set_with_digest(true);
   const auto reply = runner_.Call(execute, timeout);
   if (auto failure = FailureOf(reply, v1::STAGE_VERIFY)) return Failed(*std::move(failure));
   const uint64_t digest = first.outputs().digest();
