@@ -34,7 +34,8 @@ EvaluationRun::EvaluationRun(const EvaluationContext& context, const v1::Evaluat
       request_(request),
       options_(request.options()),
       progress_(progress),
-      runner_(context.parties.runner),
+      roomy_runner_(context.parties.runner, context.parties.reference),
+      runner_(roomy_runner_),
       verifier_(runner_, context.parties.reference) {
   evaluation().set_fingerprint(request.fingerprint());
   evaluation().set_worker(context.options.worker);
@@ -184,7 +185,6 @@ MaybeEnd EvaluationRun::Tune() {
   auto swept = sweep.Run(variants_);
   if (auto* end = std::get_if<StageEnd>(&swept)) return std::move(*end);
   const auto& outcome = std::get<Sweep::Outcome>(swept);
-  evaluation().set_kernel_seconds(evaluation().kernel_seconds() + outcome.kernel_seconds);
   evaluation().mutable_variants()->Assign(outcome.variants.begin(), outcome.variants.end());
   return VerifyVariant(variants_[outcome.best]);
 }
@@ -205,10 +205,10 @@ MaybeEnd EvaluationRun::Measure() {
   return NeedsConfirmation(options_, session) ? MeasureAgain() : std::nullopt;
 }
 
-// A second session, in a new process.
+// A second session, in another process.
 MaybeEnd EvaluationRun::MeasureAgain() {
   const absl::Duration timeout = TimeoutOr(options_.measure_timeout(), kMeasureTimeout);
-  if (context_.options.renew_runner) context_.options.renew_runner();
+  if (context_.options.change_runner) context_.options.change_runner();
   if (MaybeEnd end = LoadVariant(variants_[loaded_variant_], timeout)) return end;
   const Verification verification = verifier_.VerifyAgain(timeout);
   if (const auto& trouble = verifier_.trouble()) return WorkerTrouble(*trouble);
@@ -227,7 +227,7 @@ MaybeEnd EvaluationRun::TakeSession(const SessionPlan& plan, MeasuredSession& se
   if (auto* failure = std::get_if<v1::Failure>(&taken)) return Convict(std::move(*failure));
   if (const auto* trouble = std::get_if<ReferenceTrouble>(&taken)) return WorkerTrouble(*trouble);
   session = std::move(std::get<MeasuredSession>(taken));
-  evaluation().set_kernel_seconds(evaluation().kernel_seconds() + session.kernel_seconds);
+  evaluation().set_kernel_seconds(evaluation().kernel_seconds() + session.baseline_seconds);
   return std::nullopt;
 }
 

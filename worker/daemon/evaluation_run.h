@@ -11,6 +11,7 @@
 #include "worker/daemon/evaluation_context.h"
 #include "worker/daemon/execution_meter.h"
 #include "worker/daemon/program_build.h"
+#include "worker/daemon/roomy_runner.h"
 #include "worker/daemon/session.h"
 #include "worker/daemon/stage_end.h"
 #include "worker/verify/verifier.h"
@@ -58,6 +59,8 @@ class EvaluationRun {
   const v1::EvaluationRequest& request_;
   const v1::EvaluationOptions& options_;
   const Progress& progress_;
+  RoomyRunner roomy_runner_;
+  // What the stages call.
   ExecutionMeter runner_;
   Verifier verifier_;
   v1::Stage stage_ = v1::STAGE_UNSPECIFIED;

@@ -6,8 +6,9 @@
 
 namespace mtmc::worker {
 
-// A runner whose executions are added up: device time that is spent on a
-// candidate apart from timing it. Thread-compatible.
+// A runner whose executions are added up: the device time of a candidate's kernels,
+// whatever they are executed for. Those under load are not timed, and of the passes for
+// counters each is taken to last as long as the profiled execution. Thread-compatible.
 class ExecutionMeter final : public RunnerParty {
  public:
   // Borrows the runner.
@@ -16,7 +17,11 @@ class ExecutionMeter final : public RunnerParty {
   Reply<v1::RunnerResponse> Call(const v1::RunnerRequest& request,
                                  absl::Duration timeout) override {
     auto reply = runner_.Call(request, timeout);
-    if (request.has_execute()) seconds_ += reply.response.outputs().seconds();
+    seconds_ += reply.response.outputs().seconds() + reply.response.timed().executed_seconds();
+    const v1::Profile& profile = reply.response.profile();
+    for (const v1::KernelActivity& kernel : profile.kernels()) {
+      seconds_ += kernel.seconds() * (1 + profile.passes());
+    }
     return reply;
   }
 

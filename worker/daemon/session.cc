@@ -33,10 +33,11 @@ absl::Status ReferenceError(const Reply<v1::ReferenceResponse>& reply) {
   return absl::UnavailableError(reply.detail);
 }
 
+// Adds the device time of its executions to `kernel_seconds`.
 Sampler BaselineSampler(ReferenceParty& reference, v1::Baseline baseline, bool is_cold,
-                        absl::Time deadline) {
-  return [&reference, baseline, is_cold, deadline](int count,
-                                                   int warmups) -> absl::StatusOr<SampleBlock> {
+                        absl::Time deadline, double& kernel_seconds) {
+  return [&reference, baseline, is_cold, deadline, &kernel_seconds](
+             int count, int warmups) -> absl::StatusOr<SampleBlock> {
     v1::ReferenceRequest request;
     auto& time = *request.mutable_time_baseline();
     time.set_baseline(baseline);
@@ -46,16 +47,15 @@ Sampler BaselineSampler(ReferenceParty& reference, v1::Baseline baseline, bool i
     const auto reply = reference.Call(request, deadline - absl::Now());
     if (!reply.is_answered() || reply.response.has_failure()) return ReferenceError(reply);
     const auto& timed = reply.response.timed();
-    return SampleBlock{.seconds = {timed.samples_seconds().begin(), timed.samples_seconds().end()},
-                       .clock_hertz = timed.clock_hertz()};
+    SampleBlock block{.seconds = {timed.samples_seconds().begin(), timed.samples_seconds().end()},
+                      .clock_hertz = timed.clock_hertz()};
+    // Warm-ups are not timed; each takes what a sample does.
+    if (count > 0) {
+      kernel_seconds += std::accumulate(block.seconds.begin(), block.seconds.end(), 0.0) *
+                        (count + warmups) / count;
+    }
+    return block;
   };
-}
-
-// The samples and one warm-up of each turn.
-double SumSeconds(const Series& series) {
-  const std::vector<double> seconds = series.Seconds();
-  return std::accumulate(seconds.begin(), seconds.end(), 0.0) +
-         Median(seconds) * static_cast<double>(series.turns.size());
 }
 
 double ClockOf(const Series& series) {
@@ -142,9 +142,11 @@ absl::StatusOr<std::vector<v1::BaselineTime>> TimeBaselines(
   const auto prepared = reference.Call(prepare, timeout);
   if (!prepared.is_answered() || prepared.response.has_failure()) return ReferenceError(prepared);
   std::vector<v1::BaselineTime> times;
+  double unused_seconds = 0;
   for (const int number : baselines) {
     const auto baseline = static_cast<v1::Baseline>(number);
-    const Sampler sampler = BaselineSampler(reference, baseline, /*is_cold=*/true, deadline);
+    const Sampler sampler =
+        BaselineSampler(reference, baseline, /*is_cold=*/true, deadline, unused_seconds);
     MTMC_ASSIGN_OR_RETURN(const InterleavedSamples samples,
                           SampleInterleaved(sampler, {}, NoiseStoppingRule({}), clock));
     const std::vector<double> seconds = samples.candidate.Seconds();
@@ -196,9 +198,11 @@ std::variant<MeasuredSession, v1::Failure, ReferenceTrouble> MeasureSession(
   TimedCandidate candidate(
       parties.runner, parties.verifier,
       {.is_cold = plan.is_cold, .has_fresh_inputs = plan.has_fresh_inputs, .deadline = deadline});
+  MeasuredSession session;
   std::vector<Sampler> samplers;
   for (const v1::Baseline baseline : plan.baselines) {
-    samplers.push_back(BaselineSampler(parties.reference, baseline, plan.is_cold, deadline));
+    samplers.push_back(BaselineSampler(parties.reference, baseline, plan.is_cold, deadline,
+                                       session.baseline_seconds));
   }
   auto samples =
       SampleInterleaved([&](int count, int warmups) { return candidate.Take(count, warmups); },
@@ -210,12 +214,10 @@ std::variant<MeasuredSession, v1::Failure, ReferenceTrouble> MeasureSession(
   if (candidate.trouble()) return *candidate.trouble();
   if (!status.ok()) return ReferenceTrouble{"BASELINE_FAILED", std::string(status.message())};
 
-  MeasuredSession session{.kernel_seconds = SumSeconds(samples->candidate)};
   DropShiftedTurns(samples->candidate);
   Stretch(samples->candidate, checks.fresh_slowdown());
   session.measurement = ToMeasurement(samples->candidate, plan.is_cold, samples->stopped_by);
   for (size_t i = 0; i < plan.baselines.size(); ++i) {
-    session.kernel_seconds += SumSeconds(samples->baselines[i]);
     DropShiftedTurns(samples->baselines[i]);
     session.comparisons.push_back(ToComparison(plan.baselines[i], samples->baselines[i],
                                                samples->candidate, plan.is_cold,

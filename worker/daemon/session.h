@@ -38,8 +38,8 @@ absl::StatusOr<std::vector<v1::BaselineTime>> TimeBaselines(
 struct MeasuredSession {
   v1::Measurement measurement;
   std::vector<v1::Comparison> comparisons;
-  // Device time of all executions, the baselines' included.
-  double kernel_seconds = 0;
+  // Device time of the baselines' executions.
+  double baseline_seconds = 0;
 };
 
 struct SessionParties {

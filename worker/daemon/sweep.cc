@@ -109,7 +109,7 @@ std::vector<size_t> Sweep::Ranking() const {
 
 Sweep::Outcome Sweep::Finish() {
   const std::vector<size_t> ranking = Ranking();
-  Outcome outcome{.best = ranking.front(), .kernel_seconds = kernel_seconds_};
+  Outcome outcome{.best = ranking.front()};
   for (const size_t index : ranking) {
     outcome.variants.push_back(std::move(entries_[index].variant));
   }
@@ -154,7 +154,6 @@ MaybeEnd Sweep::Time(Entry& entry, int samples) {
   const double seconds = Median({taken.data(), static_cast<size_t>(taken.size())});
   entry.variant.set_median_seconds(seconds);
   best_seconds_ = std::min(best_seconds_, seconds);
-  kernel_seconds_ += std::accumulate(taken.begin(), taken.end(), 0.0);
   return std::nullopt;
 }
 

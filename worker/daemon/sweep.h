@@ -39,8 +39,6 @@ class Sweep {
     std::vector<v1::Variant> variants;
     // Of the fastest, among those given to Run.
     size_t best = 0;
-    // Device seconds that the samples took.
-    double kernel_seconds = 0;
   };
 
   // Borrows both. The verifier must have executed a workload.
@@ -74,7 +72,6 @@ class Sweep {
   const Options options_;
   std::vector<Entry> entries_;
   double best_seconds_ = 0;
-  double kernel_seconds_ = 0;
 };
 
 // The request that puts one variant on the device.

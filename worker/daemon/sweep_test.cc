@@ -100,7 +100,6 @@ TEST_CASE("Sweep finds the fastest variant and ranks the others", "[worker]") {
   REQUIRE(outcome.variants.size() == 4);
   CHECK(TileOf(outcome.variants[0]) == 1);
   CHECK(TileOf(outcome.variants[3]) == 3);
-  CHECK(outcome.kernel_seconds > 0);
 }
 
 TEST_CASE("Sweep takes one execution of a variant that is far behind", "[worker]") {

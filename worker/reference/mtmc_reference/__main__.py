@@ -8,10 +8,17 @@ import sys
 import warnings
 
 
+# Blocks of PyTorch's allocator above this size are never split: a tensor of gigabytes in
+# the corner of a larger block would keep all of it from other processes.
+_LARGEST_SPLIT_MB = 256
+
+
 def main():
     parser = argparse.ArgumentParser(prog="mtmc_reference", description=__doc__)
     parser.add_argument("--scratch", required=True, help="folder for tensors shared as files")
     options = parser.parse_args()
+    # Before PyTorch is imported.
+    os.environ.setdefault("PYTORCH_ALLOC_CONF", f"max_split_size_mb:{_LARGEST_SPLIT_MB}")
 
     from .failure import CONTEXT_LOST
     from .protocol import serve, take_standard_streams

@@ -103,9 +103,20 @@ class Spread:
             return 0.0
         return max(_distance(self.mean, self.low), _distance(self.mean, self.high))
 
+    def is_finite(self):
+        """Whether every element is; so it is where there are none."""
+        return not self.elements or math.isfinite(self.low) and math.isfinite(self.high)
+
     def largest(self):
         """Largest absolute value."""
         return max(abs(self.low), abs(self.high))
+
+
+def float_spreads(tensors):
+    """The Spread of each tensor with floating-point elements, None for others."""
+    floats = [tensor for tensor in tensors if tensor.is_floating_point()]
+    found = iter(spreads(floats))
+    return [next(found) if tensor.is_floating_point() else None for tensor in tensors]
 
 
 def spreads(tensors):
@@ -175,14 +186,6 @@ def _chunk_nearness(actual, expected):
         y, r = y.double(), r.double()
         sums += torch.stack([(y - r).square().sum(), r.square().sum(), r.sum()])
     return sums.tolist()
-
-
-def are_finite(tensors):
-    """Whether every floating-point element of all tensors is finite."""
-    return all(
-        math.isfinite(s.low) and math.isfinite(s.high)
-        for s in spreads([t for t in tensors if t.is_floating_point() and t.numel()])
-    )
 
 
 def _distance(y, r):

@@ -72,6 +72,10 @@ class Comparison:
         self._remember(entry, actual)
         return answer
 
+    def forget(self):
+        """Frees the outputs of the last comparison, which then cannot be repeated."""
+        self._last = self._last_outputs = None
+
     def _is_kernelbench_allclose(self, expectation, actual, distances):
         if not expectation.key.is_unchanged:
             return True

@@ -5,7 +5,7 @@ import time
 
 import torch
 
-from .compare import are_finite, errors, tolerances
+from .compare import errors, float_spreads, tolerances
 from .failure import ProblemFailure, is_out_of_memory
 from .oracle import Bounds
 from .precision import Arithmetic, distinct
@@ -37,24 +37,29 @@ class Judge:
 
     def strict_outputs(self, key, inputs):
         """Outputs of strict FP32; raises Dropped where the reference is not defined."""
+        return self._strict_run(key, inputs)[0]
+
+    def _strict_run(self, key, inputs):
+        """`strict_outputs`, and the Spread of each that has floating-point elements, or None."""
         try:
             outputs = self.execution.run(inputs, Arithmetic.STRICT)
         except ProblemFailure as failure:
             if key.is_unchanged or is_out_of_memory(failure.cause):
                 raise
             raise Dropped(failure.message) from failure
-        finite = [are_finite([output]) for output in outputs]
+        found = float_spreads(outputs)
+        finite = [spread is None or spread.is_finite() for spread in found]
         if key.is_public:
             self._finite_outputs = finite
         elif not key.is_unchanged and any(
             want and not have for want, have in zip(self._finite_outputs, finite)
         ):
             raise Dropped("the reference is not finite there")
-        return outputs
+        return outputs, found
 
     def expectation(self, key, inputs):
         """The Expectation of `key`, whose inputs are given; raises Dropped."""
-        return Expectation(self, key, self.strict_outputs(key, inputs))
+        return Expectation(self, key, *self._strict_run(key, inputs))
 
     def wide_outputs(self, key, strict):
         """Outputs of fp64, rounded to what is compared; None where it is not possible."""
@@ -111,7 +116,7 @@ class Expectation:
     memory.
     """
 
-    def __init__(self, judge, key, strict):
+    def __init__(self, judge, key, strict, spreads):
         self.key = key
         self._judge = judge
         self._dtypes = [output.dtype for output in strict]
@@ -119,7 +124,7 @@ class Expectation:
         self._reference = None
         # Without fp64 only the least of them is known.
         own = [0.0] * len(strict)
-        self._bounds = Bounds(self._strict, self._dtypes, own, _unknown, _unknown)
+        self._bounds = Bounds(spreads, self._dtypes, own, _unknown, _unknown)
         self._own = {}
         self._reordered = ()
         self._eager = None
@@ -175,7 +180,7 @@ class Expectation:
         self._judge.return_memory()
         self._reference, self._strict = wide, None
         self._bounds = Bounds(
-            wide,
+            float_spreads(wide),
             self._dtypes,
             own,
             self._own_tolerances,

@@ -183,6 +183,11 @@ class LoadedProblem:
         """Frees a workload that nobody asks for again."""
         self._prepared.forget(handle)
 
+    def make_room(self):
+        """Gives memory to other processes; what is missing then is made again when asked for."""
+        self._comparison.forget()
+        self._prepared.make_room()
+
     def time_baseline(self, baseline, **options):
         """Seconds of each sample on the inputs prepared last, and the clock in hertz."""
         self._require_prepared(0)

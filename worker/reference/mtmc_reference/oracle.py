@@ -24,7 +24,6 @@ cancel more, for a candidate and for the reference alike. What takes another run
 the model is computed when an output is too far away for what is known so far.
 """
 
-from .compare import spreads
 from .precision import Arithmetic
 
 PRECISIONS = ("PRECISION_STRICT", "PRECISION_KERNELBENCH", "PRECISION_TF32", "PRECISION_HALF")
@@ -64,21 +63,19 @@ def kernelbench_tolerance(dtype):
 class Bounds:
     """Tolerances of the outputs of one workload.
 
-    `strict` are strict FP32's own tolerances. `own(kind)` gives those of another
-    arithmetic, `reordered()` those of another order of the sums; either is a list
-    or None where the run is not possible. `is_changed` tells that the inputs are not as
-    `get_inputs` draws them.
+    `spreads` are those of the reference, None for whole numbers; `strict` are strict
+    FP32's own tolerances. `own(kind)` gives those of another arithmetic, `reordered()`
+    those of another order of the sums; either is a list or None where the run is not
+    possible. `is_changed` tells that the inputs are not as `get_inputs` draws them.
     """
 
-    def __init__(self, reference, dtypes, strict, own, reordered, is_changed=False):
+    def __init__(self, spreads, dtypes, strict, own, reordered, is_changed=False):
         self._dtypes = dtypes
         self._strict = strict
         self._own = own
         self._reordered = reordered
         self._is_changed = is_changed
-        floats = [index for index, dtype in enumerate(dtypes) if dtype.is_floating_point]
-        found = spreads([reference[index] for index in floats])
-        self._spreads = dict(zip(floats, found))
+        self._spreads = {index: spread for index, spread in enumerate(spreads) if spread is not None}
 
     def rounding(self, index):
         """Least tolerance of STRICT: a few roundings; 0 for whole numbers."""

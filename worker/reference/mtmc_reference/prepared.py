@@ -138,6 +138,12 @@ class PreparedWorkloads:
             if entry.expectation:
                 entry.expectation.later_seconds = 0.0
 
+    def make_room(self):
+        """Frees all that is not needed to go on with the last workload."""
+        self._inputs = None
+        self._give_back(self.last, lambda: False)
+        self._budget.return_all()
+
     def _published_inputs(self, key):
         entry = self._by_key.get(key)
         if entry is None or entry.publication is None or not entry.publication.is_intact():
@@ -170,6 +176,7 @@ class PreparedWorkloads:
         kept = self.byte_count()
         most = self._budget.most(kept)
         self._give_back(entry, lambda: self.byte_count() <= most)
+        self._budget.return_memory()
 
     def _fits(self, entry, is_published):
         """Whether `_make` had the memory it needs."""
@@ -205,8 +212,6 @@ class PreparedWorkloads:
                 before = self._clock()
                 entry.publication = self._publisher.publish_inputs(inputs)
                 entry.publication_seconds = self._clock() - before + drawn - start
-            del inputs
-            self._budget.return_memory()
 
     def _remove(self, entry):
         entry.release()

@@ -63,7 +63,10 @@ class Session:
 
     def release(self, request):
         """ReferenceRequest.Release; answers an empty Compared, as there is nothing to tell."""
-        self._require_loaded().forget(int(request.get("prepared", 0)))
+        if request.get("allOthers", False):
+            self._require_loaded().make_room()
+        else:
+            self._require_loaded().forget(int(request.get("prepared", 0)))
         return {}
 
     def time_baseline(self, request):

@@ -108,7 +108,6 @@ def _time_parts(problem, scratch):
     outputs = problem.run(inputs)
     produced = total_bytes(outputs)
     show("strict run", lambda: problem.run(inputs), size + produced)
-    show("finite check", lambda: compare.are_finite(outputs), produced)
     show("spread", lambda: compare.spreads(outputs), produced)
     named = [(f"x{i}", x) for i, x in enumerate(inputs) if isinstance(x, torch.Tensor)]
     show("publish", lambda: share.publish(named, scratch, device).release(), 3 * size)

@@ -164,6 +164,17 @@ def test_memory_that_runs_out_is_taken_from_others():
     assert reference.prepared.byte_count() == _INPUT_BYTES + _OUTPUT_BYTES
 
 
+def test_another_process_gets_all_but_the_last_workload():
+    reference = Reference(9 * (_INPUT_BYTES + _OUTPUT_BYTES))
+    reference.candidate()
+
+    reference.prepared.make_room()
+
+    assert reference.prepared.byte_count() == _INPUT_BYTES + _OUTPUT_BYTES
+    assert reference.prepared.last.publication is not None
+    assert reference.candidate() == (8, 8, 8)
+
+
 def test_other_failures_are_passed_on_and_take_nothing():
     reference = Reference(9 * (_INPUT_BYTES + _OUTPUT_BYTES))
     reference.candidate()

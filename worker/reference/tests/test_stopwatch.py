@@ -17,6 +17,6 @@ def test_every_part_and_every_workload_is_timed(write_problem):
     lines = run.stdout.splitlines()
     assert lines[0] == "scans by operators are right"
     parts = {line.split("  ")[0] for line in lines}
-    assert {"draw", "change: ramps", "strict run", "finite check", "publish"} <= parts
+    assert {"draw", "change: ramps", "strict run", "spread", "publish"} <= parts
     assert {"scan", "spread", "allclose", "near", "load", "open the outputs"} <= parts
     assert sum("candidate 2" in line for line in lines) == 10

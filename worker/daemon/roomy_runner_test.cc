@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/daemon/roomy_runner.h"
+
+#include <catch2/catch.hpp>
+
+#include "worker/verify/fake_party.h"
+
+namespace mtmc::worker {
+namespace {
+
+using FakeRunner = FakeParty<v1::RunnerRequest, v1::RunnerResponse>;
+using FakeReference = FakeParty<v1::ReferenceRequest, v1::ReferenceResponse>;
+
+Reply<v1::RunnerResponse> Failing(v1::Failure::Kind kind) {
+  Reply<v1::RunnerResponse> reply;
+  reply.ending = Reply<v1::RunnerResponse>::Ending::kAnswered;
+  reply.response.mutable_failure()->set_kind(kind);
+  return reply;
+}
+
+Reply<v1::ReferenceResponse> Released(const v1::ReferenceRequest& request) {
+  CHECK(request.release().all_others());
+  Reply<v1::ReferenceResponse> reply;
+  reply.ending = Reply<v1::ReferenceResponse>::Ending::kAnswered;
+  return reply;
+}
+
+v1::RunnerRequest Execute() {
+  v1::RunnerRequest request;
+  request.mutable_execute();
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("A runner without memory is asked again once the reference has made room", "[daemon]") {
+  FakeReference reference(Released);
+  FakeRunner runner([&](const v1::RunnerRequest&) {
+    if (reference.requests.empty()) return Failing(v1::Failure::KIND_OUT_OF_MEMORY);
+    Reply<v1::RunnerResponse> reply;
+    reply.ending = Reply<v1::RunnerResponse>::Ending::kAnswered;
+    return reply;
+  });
+  RoomyRunner roomy(runner, reference);
+
+  CHECK_FALSE(roomy.Call(Execute(), absl::Seconds(1)).response.has_failure());
+  CHECK(runner.requests.size() == 2);
+}
+
+TEST_CASE("What needs more memory than there is fails after one more try", "[daemon]") {
+  FakeReference reference(Released);
+  FakeRunner runner(
+      [](const v1::RunnerRequest&) { return Failing(v1::Failure::KIND_OUT_OF_MEMORY); });
+  RoomyRunner roomy(runner, reference);
+
+  const auto reply = roomy.Call(Execute(), absl::Seconds(1));
+
+  CHECK(reply.response.failure().kind() == v1::Failure::KIND_OUT_OF_MEMORY);
+  CHECK(runner.requests.size() == 2);
+  CHECK(reference.requests.size() == 1);
+}
+
+TEST_CASE("Other failures cost the reference nothing", "[daemon]") {
+  FakeReference reference(Released);
+  FakeRunner runner([](const v1::RunnerRequest&) { return Failing(v1::Failure::KIND_TIMEOUT); });
+  RoomyRunner roomy(runner, reference);
+
+  roomy.Call(Execute(), absl::Seconds(1));
+
+  CHECK(runner.requests.size() == 1);
+  CHECK(reference.requests.empty());
+}
+
+}  // namespace mtmc::worker
