@@ -62,6 +62,11 @@ class Allocation:
         _check(runtime.cudaFree(pointer))
 
 
+def spare_bytes():
+    """Bytes that the last Allocation that was given up has left."""
+    return _spare._size if _spare is not None else 0
+
+
 def free_spare():
     """Frees what the last Allocation that was given up has left."""
     global _spare

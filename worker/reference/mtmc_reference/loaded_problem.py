@@ -35,8 +35,9 @@ _REPEAT_RATIO = 0.1
 # sets, a fresh one, and intermediate results as large; and of the outputs: its own,
 # the shared ones and intermediate results.
 _RUNNER_INPUTS, _RUNNER_OUTPUTS = 5, 3
-# What is drawn and run here in passing, the outputs of the last comparison included.
-_PASSING_INPUTS, _PASSING_OUTPUTS = 1, 2
+# What is drawn and run here in passing, the inputs and outputs of a baseline and the
+# outputs of the last comparison included.
+_PASSING_INPUTS, _PASSING_OUTPUTS = 2, 3
 
 
 class LoadedProblem:
@@ -174,8 +175,12 @@ class LoadedProblem:
         entry = self._require_prepared(handle)
         try:
             with share.opened(messages, self._device) as outputs:
-                expectation = self._prepared.expectation(entry.key)
-                return self._comparison.compare(entry, expectation, outputs, is_repeat)
+
+                def compared():
+                    expectation = self._prepared.expectation(entry.key)
+                    return self._comparison.compare(entry, expectation, outputs, is_repeat)
+
+                return self._prepared.with_room(compared, entry)
         except (ValueError, OSError, KeyError) as problem:
             return {"isCorrect": False, "message": f"outputs cannot be read: {problem}"}
 
@@ -191,7 +196,9 @@ class LoadedProblem:
     def time_baseline(self, baseline, **options):
         """Seconds of each sample on the inputs prepared last, and the clock in hertz."""
         self._require_prepared(0)
-        return self._baselines.sample(baseline, self._prepared.last_inputs(), **options)
+        return self._prepared.with_room(
+            lambda: self._baselines.sample(baseline, self._prepared.last_inputs(), **options)
+        )
 
     def _require_prepared(self, handle):
         entry = self._prepared.find(handle)

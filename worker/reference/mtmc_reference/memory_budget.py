@@ -3,7 +3,7 @@
 
 import torch
 
-from .share import return_spare_memory
+from .share import return_spare_memory, spare_bytes
 from .workload import free_bytes, return_cached_memory
 
 # Part of the memory that may be kept where others have their room. On a CPU it is also
@@ -21,7 +21,7 @@ class MemoryBudget:
     """The memory of one device.
 
     `room` are the bytes that others need for one candidate: the runner, and what is
-    drawn and run here in passing, of which `passing` may stay with PyTorch's allocator.
+    drawn and run here in passing, of which `passing` may stay when it is done.
     """
 
     def __init__(self, device, room, passing):
@@ -54,14 +54,15 @@ class MemoryBudget:
         return_spare_memory(self._device)
         return_cached_memory()
 
-    def return_memory(self):
-        """Gives to other processes what PyTorch's allocator keeps beyond `passing`.
+    def return_passing(self, kept):
+        """Gives to other processes what is held beyond `passing`, and not used.
 
-        Not the rest: returning gigabytes and asking for them again takes longer than
-        reading them.
+        `kept` are the bytes of PyTorch's allocator that count as kept. What is left of the
+        allocator's, in use or not, is in passing. Not all of it goes: returning gigabytes
+        and asking for them again takes longer than reading them.
         """
         if self._device.type != "cuda":
             return
-        reserved = torch.cuda.memory_reserved(self._device)
-        if reserved - torch.cuda.memory_allocated(self._device) > self._passing:
+        passing = torch.cuda.memory_reserved(self._device) - kept + spare_bytes(self._device)
+        if passing > self._passing:
             return_cached_memory()

@@ -65,7 +65,7 @@ class PreparedWorkloads:
         self._budget = budget
         self._clock = clock
         judge.make_room = self._make_room
-        judge.return_memory = budget.return_memory
+        judge.return_memory = self._return_memory
         judge.workloads.kept_elsewhere = self._published_inputs
         self._by_key = collections.OrderedDict()
         self._by_handle = {}
@@ -138,11 +138,26 @@ class PreparedWorkloads:
             if entry.expectation:
                 entry.expectation.later_seconds = 0.0
 
-    def make_room(self):
-        """Frees all that is not needed to go on with the last workload."""
+    def make_room(self, needed=None):
+        """Frees all that is not needed to go on with the last workload, and with `needed`."""
         self._inputs = None
-        self._give_back(self.last, lambda: False)
+        self._give_back(needed, lambda: False)
         self._budget.return_all()
+
+    def with_room(self, function, needed=None):
+        """The result of `function`; where its memory runs out, it is called again after
+        `make_room`."""
+        try:
+            return function()
+        except (ProblemFailure, RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(getattr(error, "cause", None) or error):
+                raise
+        self.make_room(needed)
+        return function()
+
+    def _return_memory(self):
+        expectations = [e.expectation for e in self._by_key.values() if e.expectation]
+        self._budget.return_passing(sum(each.byte_count() for each in expectations))
 
     def _published_inputs(self, key):
         entry = self._by_key.get(key)
@@ -169,24 +184,11 @@ class PreparedWorkloads:
 
     def _complete(self, entry, is_published):
         """Draws the inputs of `entry`, and makes of them what it lacks."""
-        if not self._fits(entry, is_published):
-            self._give_back(entry, lambda: False)
-            self._budget.return_all()
-            self._make(entry, is_published)
+        self.with_room(lambda: self._make(entry, is_published), entry)
         kept = self.byte_count()
         most = self._budget.most(kept)
         self._give_back(entry, lambda: self.byte_count() <= most)
-        self._budget.return_memory()
-
-    def _fits(self, entry, is_published):
-        """Whether `_make` had the memory it needs."""
-        try:
-            self._make(entry, is_published)
-        except (ProblemFailure, RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(getattr(error, "cause", None) or error):
-                raise
-            return False
-        return True
+        self._return_memory()
 
     def _make(self, entry, is_published):
         start = self._clock()

@@ -107,6 +107,15 @@ def publish(tensors, scratch, device):
     return FilePublication(scratch, tensors)
 
 
+def spare_bytes(device):
+    """Bytes that released publications have left for the next ones."""
+    if device.type != "cuda":
+        return 0
+    from . import cuda_ipc
+
+    return cuda_ipc.spare_bytes()
+
+
 def return_spare_memory(device):
     """Frees what released publications have left for the next ones."""
     if device.type == "cuda":

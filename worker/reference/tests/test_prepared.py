@@ -88,7 +88,7 @@ class Reference:
     def has(self, need):
         return self.free_bytes() >= need
 
-    def return_memory(self):
+    def return_passing(self, kept):
         pass
 
     def return_all(self):
@@ -175,6 +175,19 @@ def test_another_process_gets_all_but_the_last_workload():
     assert reference.candidate() == (8, 8, 8)
 
 
+def test_what_runs_out_of_memory_is_tried_again_with_room():
+    reference = Reference(9 * (_INPUT_BYTES + _OUTPUT_BYTES))
+    reference.candidate()
+    failures = [torch.cuda.OutOfMemoryError("CUDA out of memory")]
+
+    def sample():
+        if failures:
+            raise failures.pop()
+        return reference.prepared.byte_count()
+
+    assert reference.prepared.with_room(sample) == _INPUT_BYTES + _OUTPUT_BYTES
+
+
 def test_other_failures_are_passed_on_and_take_nothing():
     reference = Reference(9 * (_INPUT_BYTES + _OUTPUT_BYTES))
     reference.candidate()
@@ -207,6 +220,21 @@ def test_a_budget_leaves_room_for_others(monkeypatch):
     # Another process is not.
     free[0] = 60
     assert budget.most(kept=300) == 310
+
+
+def test_memory_in_passing_goes_back_when_it_is_too_much(monkeypatch):
+    returned = []
+    monkeypatch.setattr(
+        "mtmc_reference.memory_budget.return_cached_memory", lambda: returned.append(1)
+    )
+    monkeypatch.setattr("mtmc_reference.memory_budget.spare_bytes", lambda device: 1 << 30)
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 10 << 30)
+    budget = MemoryBudget(torch.device("cuda:0"), room=0, passing=3 << 30)
+
+    budget.return_passing(kept=8 << 30)
+    assert not returned
+    budget.return_passing(kept=7 << 30)
+    assert returned
 
 
 def test_a_budget_without_room_for_all_leaves_most_of_what_is_there(monkeypatch):
