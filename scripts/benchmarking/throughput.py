@@ -263,7 +263,9 @@ def anatomy(lines):
         later = [line for line in of_problem[1:] if is_measured(line)]
         stages = [stage_seconds(line['evaluation']) for line in later]
         calls = [line.get('calls', {}) for line in later]
+        failed = [line for line in of_problem if not is_measured(line)]
         found[problem] = {
+            'failure': failure_of(failed[0]) if failed else None,
             'first_s': of_problem[0]['wall_seconds'],
             'wall_s': results.median([line['wall_seconds'] for line in later]),
             'kernels_s': results.median([line['evaluation']['kernel_seconds'] for line in later]),
@@ -272,6 +274,11 @@ def anatomy(lines):
             'calls': calls[len(calls) // 2] if calls else {},
         }
     return found
+
+
+def failure_of(line):
+    """What the line says instead of a time."""
+    return json.dumps(line.get('evaluation', {}).get('failure') or line)[:500]
 
 
 def is_measured(line):

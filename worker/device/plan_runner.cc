@@ -185,6 +185,15 @@ Outcome<TimedSample> PlanRunner::Time(bool is_cold, const InputSources* inputs) 
   return device_.Time(body, is_cold);
 }
 
+MaybeFailure PlanRunner::Shuffle() {
+  MTMC_CHECK(is_executed_);
+  tensors_.DropPublished();
+  auto is_moved = tensors_.Shuffle();
+  if (!is_moved.ok()) return is_moved.failure();
+  // The graph has the old addresses.
+  return *is_moved && graph_ ? CapturePlan() : std::nullopt;
+}
+
 MaybeFailure PlanRunner::CheckMemory() { return tensors_.Check(); }
 
 Outcome<std::vector<PlanRunner::Output>> PlanRunner::Outputs() {

@@ -63,6 +63,11 @@ class PlanRunner {
   // the same inputs. REQUIRES: is_executed(), as for all below.
   Outcome<TimedSample> Time(bool is_cold, const InputSources* inputs = nullptr);
 
+  // Lays the tensors of a short plan at other addresses, of a few: several calls and Times
+  // in between average over where data lies. Outputs are poisoned then. Does nothing for
+  // a plan whose time does not depend on it.
+  MaybeFailure Shuffle();
+
   // kOutOfBounds when a redzone was written, kInputChanged when an input was.
   MaybeFailure CheckMemory();
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,8 +22,8 @@ struct PlanTensor {
   // Some step uses the tensor before a call binds it.
   bool is_owned = false;
   std::unique_ptr<Buffer> own;
-  // Of an input: where it lay before, and will lie next.
-  std::unique_ptr<Buffer> spare;
+  // Where it lay before, and may lie again.
+  std::vector<std::unique_ptr<Buffer>> spares;
   // Set by a call during a run: the library's storage and a view of it.
   std::unique_ptr<LibraryTensor> library;
   std::unique_ptr<Buffer> view;
@@ -61,6 +62,12 @@ class PlanTensors {
   // with redzones of `poison`. kCheck when one is missing.
   MaybeFailure Place(const InputSources& inputs, uint8_t poison);
 
+  // Lays everything at other addresses, of a few, where that is small enough to be quick;
+  // contents of inputs, checksums and redzones move along, and what the program may write
+  // is poisoned. False when nothing was moved. Enqueued. REQUIRES: Place and Clear were
+  // called.
+  Outcome<bool> Shuffle();
+
   // Rewrites the inputs where they are. Enqueued. REQUIRES: Place was called.
   MaybeFailure Rewrite(const InputSources& inputs);
 
@@ -87,8 +94,8 @@ class PlanTensors {
   void DropPublished();
 
  private:
-  // Gives an input another buffer than it had.
-  MaybeFailure Move(PlanTensor& slot);
+  // Gives a tensor another buffer than it had, of at most `places` in turn or at random.
+  MaybeFailure Move(PlanTensor& slot, size_t places);
   // At the cost of the spare buffers where memory is short.
   Outcome<std::unique_ptr<Buffer>> Allocate(const kernel::Tensor& tensor);
   void DropSpares();
@@ -101,6 +108,7 @@ class PlanTensors {
   std::map<std::string, PlanTensor, std::less<>> tensors_;
   // Byte that the redzones hold.
   uint8_t poison_ = 0;
+  std::mt19937 random_;
 };
 
 }  // namespace mtmc::worker

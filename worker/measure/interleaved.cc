@@ -28,6 +28,10 @@ constexpr int kMinComparedTurns = 4;
 // times. Who is twice as fast need not be known as closely as who is 2 % faster.
 constexpr double kNearSpeedup = 0.3;
 
+// The interval of a short program may be wider, as its floor is, but only so much: what
+// lies well within the floor, or beyond it, must not seem to touch it.
+constexpr double kWidestInterval = 2;
+
 // One side of the comparison with its samples so far.
 class Side {
  public:
@@ -85,7 +89,7 @@ Progress Look(const InterleavedSamples& samples, absl::Duration elapsed) {
     const double width = std::log(result.interval.high / result.interval.low) / 2;
     const double distance = std::abs(std::log(result.speedup));
     // What cannot be called a difference need not be known.
-    const double floor = result.floor_ratio / options.floor_ratio;
+    const double floor = std::min(result.floor_ratio / options.floor_ratio, kWidestInterval);
     progress.interval_ratio =
         std::max(progress.interval_ratio, width / std::max({1.0, distance / kNearSpeedup, floor}));
   }

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <iostream>
 #include <numeric>
+#include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernel/program/parser.h"
@@ -155,6 +157,55 @@ TEST_CASE("PlanRunner times on kept inputs where the executed ones lie", "[openc
   CHECK(*(*runner)->Digest() == first);
   CHECK(std::get<const Buffer*>((*runner)->FindLaunch(0)->arguments[0])->address() == address);
   CHECK_FALSE((*runner)->CheckMemory());
+}
+
+TEST_CASE("The tensors of a short plan change places, and nothing else", "[opencl]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  const Floats ones(1000, 1.0F);
+  auto runner = bench->Load(kScale, {{"FACTOR", 2}});
+  REQUIRE(runner.ok());
+  REQUIRE_FALSE((*runner)->Execute({{"x", Bytes(ones)}}, 0xA5));
+
+  std::set<const void*> inputs;
+  std::set<const void*> outputs;
+  for (int i = 0; i < 40; ++i) {
+    REQUIRE_FALSE((*runner)->Shuffle());
+    CHECK_FALSE((*runner)->CheckMemory());
+    REQUIRE((*runner)->Time(/*is_cold=*/false).ok());
+    CHECK(FirstOutput(**runner) == Floats(1000, 3.0F));
+    CHECK_FALSE((*runner)->CheckMemory());
+    const auto& arguments = (*runner)->FindLaunch(0)->arguments;
+    inputs.insert(std::get<const Buffer*>(arguments[0])->address());
+    outputs.insert(std::get<const Buffer*>(arguments[1])->address());
+  }
+
+  CHECK(inputs.size() > 2);
+  CHECK(inputs.size() <= 6);
+  CHECK(outputs.size() > 2);
+}
+
+TEST_CASE("A long plan stays where it is", "[opencl]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  const size_t count = static_cast<size_t>(bench->device->facts().compute_units) << 20;
+  std::string text = kScale;
+  for (size_t at; (at = text.find("1000")) != std::string::npos;) {
+    text.replace(at, 4, std::to_string(count));
+  }
+  auto runner = bench->Load(text, {{"FACTOR", 2}});
+  REQUIRE(runner.ok());
+  const Floats x(count, 1.0F);
+  REQUIRE_FALSE((*runner)->Execute({{"x", Bytes(x)}}, 0));
+  const auto address = [&] {
+    return std::get<const Buffer*>((*runner)->FindLaunch(0)->arguments[0])->address();
+  };
+  const void* before = address();
+
+  REQUIRE_FALSE((*runner)->Shuffle());
+  REQUIRE((*runner)->Time(/*is_cold=*/false).ok());
+
+  CHECK(address() == before);
 }
 
 TEST_CASE("A timed execution starts from poison", "[opencl]") {

@@ -34,6 +34,7 @@ class Block {
   }
 
   MaybeFailure Run() {
+    if (MaybeFailure failure = plan_.Shuffle()) return failure;
     const int total = request_.warmups() + request_.samples();
     const int num_unseen = std::min(static_cast<int>(unseen_.size()), request_.samples());
     for (int i = 0; i < total; ++i) {

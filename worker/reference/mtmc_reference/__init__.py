@@ -26,6 +26,7 @@ standard library; on CUDA also `cuda.bindings`.
     share           tensors in files or CUDA IPC memory
     cost            bytes and FLOPs that no implementation can avoid
     baseline        times eager and torch.compile
+    places          lays the data of short models at changing addresses
     selftest, stopwatch, graph_of
                     programs: whether all of it works on a machine, where time goes, the
                     graph of a problem

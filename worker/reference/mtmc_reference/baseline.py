@@ -14,6 +14,7 @@ import torch
 
 from .failure import ProblemFailure, summary
 from .gpu_clock import GpuClock
+from .places import Places
 from .precision import Arithmetic, arithmetic
 
 _ARITHMETIC = {
@@ -47,6 +48,7 @@ class Baselines:
         self._device = device
         # Compiled models by mode.
         self._compiled = {}
+        self._places = Places(device)
         self._flush_buffer = None
         self._clock = GpuClock(device) if device.type == "cuda" else None
 
@@ -62,9 +64,15 @@ class Baselines:
         try:
             model = self._model(baseline)
             kind = _ARITHMETIC[baseline]
-            with self._execution.preserved_state(), arithmetic(kind, self._device), torch.no_grad():
+            inputs = self._places.of_inputs(inputs)
+            with (
+                self._execution.preserved_state(),
+                arithmetic(kind, self._device),
+                torch.no_grad(),
+                self._places.moved_outputs(),
+            ):
                 for _ in range(warmups):
-                    model(*inputs)
+                    self._places.note_outputs(model(*inputs))
                 seconds = [timed(model, inputs, is_cold) for _ in range(samples)]
                 return seconds, self._clock.hertz() if self._clock else 0.0
         except KeyboardInterrupt:

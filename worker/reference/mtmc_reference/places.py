@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the data of a short model lies.
+
+On an H200 the place of the data shows in the time of a kernel of 5 us by up to 0.2 us,
+the same in every sample. So each block of samples has other places, of a few, as the
+candidate has them.
+"""
+
+import contextlib
+import secrets
+
+import torch
+from torch.utils import _pytree
+
+from .workload import total_bytes
+
+# Data that is larger takes longer than its place matters.
+_MOST_BYTES = {"cuda": 64 << 20, "cpu": 1 << 20}
+_PLACES = 6
+
+
+class Places:
+    """Inputs and outputs at changing addresses; a model's own tensors stay."""
+
+    def __init__(self, device):
+        self._device = device
+        self._most = _MOST_BYTES[device.type]
+        # Copies of the inputs that were asked for last, themselves included.
+        self._copies = [None]
+        # Tensors without content, like those that the model returns.
+        self._outputs = []
+
+    def of_inputs(self, inputs):
+        """The inputs, or a copy of them."""
+        if total_bytes(inputs) > self._most:
+            return inputs
+        if self._copies[0] is not inputs:
+            self._copies = [inputs]
+        if len(self._copies) < _PLACES:
+            self._copies.append([_copy(value) for value in inputs])
+            return self._copies[-1]
+        return secrets.choice(self._copies)
+
+    def note_outputs(self, outputs):
+        """Takes down what `moved_outputs` has to move."""
+        tensors = [leaf for leaf in _pytree.tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
+        is_small = total_bytes(tensors) <= self._most
+        self._outputs = [torch.empty_like(y, device="meta") for y in tensors] if is_small else []
+
+    @contextlib.contextmanager
+    def moved_outputs(self):
+        """Outputs that are allocated in the block lie elsewhere than in the one before."""
+        # The allocator gives a block that was freed last: some of them are in use now.
+        held = [
+            torch.empty_like(output, device=self._device)
+            for _ in range(secrets.randbelow(_PLACES))
+            for output in self._outputs
+        ]
+        try:
+            yield
+        finally:
+            held.clear()
+
+
+def _copy(value):
+    return value.clone() if isinstance(value, torch.Tensor) else value
