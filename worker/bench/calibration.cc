@@ -20,6 +20,9 @@ constexpr int64_t kMaxLoops = int64_t{1} << 28;
 // Where the line is taken in the end, as ratios of the wanted time.
 constexpr double kRatios[] = {0.97, 1.00, 1.03, 1.05, 1.10, 1.13};
 
+// How much longer than wanted the shortest loop may take, as a ratio: then it is taken.
+constexpr double kMostLonger = 1.5;
+
 // Between neighbours so close, a noisy host shows any slope. One that differs by more
 // than this from that of the way there is noise.
 constexpr double kMaxBend = 2;
@@ -76,15 +79,19 @@ absl::StatusOr<LoopTime> Approach(double seconds, const MeasureLoops& measure) {
 
 absl::StatusOr<LoopTime> Calibrate(double seconds, const MeasureLoops& measure) {
   MTMC_ASSIGN_OR_RETURN(const LoopTime line, Approach(seconds, measure));
+  const double shortest = line.SecondsOf(1) / kRatios[0];
+  if (shortest > kMostLonger * seconds) {
+    return absl::FailedPreconditionError("one loop takes longer than the wanted time");
+  }
   std::vector<int64_t> loops;
   std::vector<double> times;
   for (const double ratio : kRatios) {
-    loops.push_back(line.LoopsFor(ratio * seconds));
+    loops.push_back(line.LoopsFor(ratio * std::max(seconds, shortest)));
     MTMC_ASSIGN_OR_RETURN(const double time, measure(loops.back()));
     times.push_back(time);
   }
   if (loops.front() == loops.back()) {
-    return absl::FailedPreconditionError("one loop takes longer than the wanted time");
+    return absl::FailedPreconditionError("one loop takes as long as the difference");
   }
   const LoopTime near = FitLoopTime(loops, times);
   const double bend = near.seconds_per_loop / line.seconds_per_loop;

@@ -31,8 +31,9 @@ using MeasureLoops = std::function<absl::StatusOr<double>(int64_t loops)>;
 
 // Finds the line near `seconds`: first with loops that grow until they take half of
 // it, then at points from 97 to 113 % of it, where the line is needed. Where noise
-// hides the line there, the first one stands. FAILED_PRECONDITION when the time does
-// not follow the loops at all.
+// hides the line there, the first one stands. A time that is shorter than one loop's, by no
+// more than a third, stands for that. FAILED_PRECONDITION when the time does not follow the
+// loops, or one loop takes too long.
 absl::StatusOr<LoopTime> Calibrate(double seconds, const MeasureLoops& measure);
 
 }  // namespace mtmc::worker

@@ -32,6 +32,20 @@ TEST_CASE("Calibrate reaches the wanted time on a device of any speed", "[bench]
   CHECK_THAT(line->SecondsOf(line->LoopsFor(1e-4)), WithinRel(1e-4, 0.01));
 }
 
+TEST_CASE("A time that is a little too short for a launch is that of one loop", "[bench]") {
+  const auto with_overhead = [](double seconds) {
+    return Calibrate(5e-6, [=](int64_t loops) -> absl::StatusOr<double> {
+      return seconds + 3e-9 * static_cast<double>(loops);
+    });
+  };
+
+  const auto line = with_overhead(5.6e-6);
+  REQUIRE_THAT(line.status(), testing::IsOk());
+  CHECK(line->LoopsFor(5e-6) == 1);
+  CHECK(line->LoopsFor(1.03 * line->SecondsOf(1)) > 50);
+  CHECK(absl::IsFailedPrecondition(with_overhead(1e-5).status()));
+}
+
 TEST_CASE("Calibrate is not misled by noise between neighbouring points", "[bench]") {
   const double per_loop = 1e-8;
   // Ever faster: the host had been busy when the calibration began.
