@@ -111,3 +111,17 @@ def test_names_avoid_words_of_the_kernel_languages():
         "x",
         "x_1",
     ]
+
+
+def test_final_states_of_an_lstm_have_the_shape_of_the_first_ones(write_problem):
+    init = "self.lstm = nn.LSTM(4, 8, num_layers=2, bidirectional=True, proj_size=3)"
+    forward = "_, (h, c) = self.lstm(x.reshape(8, 16, 4))\nreturn h, c, h[-1] * 2"
+    path = write_problem(forward, init=init)
+    problem = ProblemFile(str(path))
+    model = problem.build_model(0, torch.device("cpu"))
+    inputs = problem.draw()
+
+    graph, *_ = trace(problem, model, inputs)
+
+    shapes = [output["type"]["shape"] for output in graph["outputs"]]
+    assert shapes == [list(y.shape) for y in model(*inputs)]
