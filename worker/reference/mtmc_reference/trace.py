@@ -10,7 +10,6 @@ running mean and variance.
 """
 
 import base64
-import contextlib
 import hashlib
 import inspect
 import json
@@ -18,11 +17,11 @@ import math
 import operator
 
 import torch
-from torch._decomp import decompositions
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
 
 from . import tensor_type
 from .failure import ProblemFailure, is_out_of_memory, summary, user_line
+from .mended import mended_lstm
 from .values import Names, operator_stem
 
 _INPUT_KINDS = {
@@ -83,7 +82,7 @@ def _argument_names(model):
 
 def _export(problem, model, inputs):
     try:
-        with torch.no_grad(), _mended_lstm():
+        with torch.no_grad(), mended_lstm():
             exported = torch.export.export(model, tuple(inputs), strict=False)
             dead = _dead_lines(exported.graph, problem.path)
             return exported.run_decompositions({}), dead
@@ -97,25 +96,6 @@ def _export(problem, model, inputs):
             problem.call(model, *inputs)
         line = user_line(error, problem.path)
         raise _untraceable(line, summary(error), error) from error
-
-
-@contextlib.contextmanager
-def _mended_lstm():
-    """In the block, the final states of a traced LSTM have the shape of the first ones.
-
-    PyTorch 2.11 traces them with one more axis, which the run does not have.
-    """
-    one_layer = decompositions.one_layer_lstm
-
-    def mended(inp, hidden, *args, **kwargs):
-        outputs, states = one_layer(inp, hidden, *args, **kwargs)
-        return outputs, tuple(state.reshape(like.shape) for state, like in zip(states, hidden))
-
-    decompositions.one_layer_lstm = mended
-    try:
-        yield
-    finally:
-        decompositions.one_layer_lstm = one_layer
 
 
 def _dead_lines(graph, path):
