@@ -62,15 +62,11 @@ absl::StatusOr<std::unique_ptr<CudaConditions>> CudaConditions::Create(
 
 absl::Status CudaConditions::Prepare(const std::string& binary) {
   const CudaApi& api = context_->api();
-  MTMC_RETURN_IF_ERROR(
-      CudaStatus(api, api.cuModuleLoadData(&module_, binary.data()), "cuModuleLoadData"));
-  const std::pair<CUfunction*, const char*> kernels[] = {{&scrub_shared_, "mtmc_scrub_shared"},
-                                                         {&scrub_local_, "mtmc_scrub_local"},
-                                                         {&occupy_, "mtmc_occupy"}};
-  for (const auto& [function, name] : kernels) {
-    MTMC_RETURN_IF_ERROR(
-        CudaStatus(api, api.cuModuleGetFunction(function, module_, name), "cuModuleGetFunction"));
-  }
+  MTMC_RETURN_IF_ERROR(context_->LoadKernels(binary,
+                                             {{&scrub_shared_, "mtmc_scrub_shared"},
+                                              {&scrub_local_, "mtmc_scrub_local"},
+                                              {&occupy_, "mtmc_occupy"}},
+                                             module_));
   for (CUfunction function : {scrub_shared_, occupy_}) {
     MTMC_RETURN_IF_ERROR(
         CudaStatus(api,

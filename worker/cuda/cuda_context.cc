@@ -99,6 +99,19 @@ MultiprocessorLimits CudaContext::ReadLimits() const {
               ReadAttribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)};
 }
 
+absl::Status CudaContext::LoadKernels(const std::string& binary,
+                                      std::initializer_list<NamedKernel> kernels,
+                                      CUmodule& module) const {
+  MTMC_RETURN_IF_ERROR(
+      CudaStatus(api_, api_.cuModuleLoadData(&module, binary.data()), "cuModuleLoadData"));
+  for (const NamedKernel& kernel : kernels) {
+    MTMC_RETURN_IF_ERROR(CudaStatus(api_,
+                                    api_.cuModuleGetFunction(kernel.function, module, kernel.name),
+                                    absl::StrCat("cuModuleGetFunction of ", kernel.name)));
+  }
+  return absl::OkStatus();
+}
+
 MaybeFailure CudaContext::Synchronize() const {
   const CUresult error = api_.cuStreamSynchronize(stream_);
   if (error != CUDA_SUCCESS) return CudaFailure(api_, error, "cuStreamSynchronize");

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <initializer_list>
 #include <memory>
+#include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "worker/cuda/cuda_api.h"
 #include "worker/cuda/occupancy.h"
@@ -37,6 +40,17 @@ class CudaContext {
 
   // What one multiprocessor holds.
   MultiprocessorLimits ReadLimits() const;
+
+  // A kernel of a binary, by its name, and where it goes.
+  struct NamedKernel {
+    CUfunction* function;
+    const char* name;
+  };
+
+  // Loads a binary of our own and finds its kernels. `module` is the caller's to unload,
+  // after an error too unless it is null.
+  absl::Status LoadKernels(const std::string& binary, std::initializer_list<NamedKernel> kernels,
+                           CUmodule& module) const;
 
   // Waits for the stream; a fault of any earlier launch shows here.
   MaybeFailure Synchronize() const;

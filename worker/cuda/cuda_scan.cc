@@ -72,14 +72,8 @@ absl::StatusOr<std::shared_ptr<const CudaScan>> CudaScan::Create(
 
 absl::Status CudaScan::Prepare(const std::string& binary) {
   const CudaApi& api = context_->api();
-  MTMC_RETURN_IF_ERROR(
-      CudaStatus(api, api.cuModuleLoadData(&module_, binary.data()), "cuModuleLoadData"));
-  const std::pair<CUfunction*, const char*> kernels[] = {{&checksum_, "mtmc_checksum"},
-                                                         {&count_other_, "mtmc_count_other"}};
-  for (const auto& [function, name] : kernels) {
-    MTMC_RETURN_IF_ERROR(
-        CudaStatus(api, api.cuModuleGetFunction(function, module_, name), "cuModuleGetFunction"));
-  }
+  MTMC_RETURN_IF_ERROR(context_->LoadKernels(
+      binary, {{&checksum_, "mtmc_checksum"}, {&count_other_, "mtmc_count_other"}}, module_));
   MTMC_RETURN_IF_ERROR(CudaStatus(api, api.cuMemAlloc(&result_, sizeof *fetched_), "cuMemAlloc"));
   void* fetched = nullptr;
   MTMC_RETURN_IF_ERROR(
