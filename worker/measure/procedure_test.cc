@@ -130,16 +130,20 @@ TEST_CASE("The procedure tells equal programs from slower ones at every length",
 
 TEST_CASE("The procedure calls no short program faster for what two processes differ by",
           "[measure]") {
-  const Counts equal = Repeat(5e-6, 1.00, {});
-  const Counts slower5 = Repeat(5e-6, 1.05, {});
-  const Counts slower10 = Repeat(5e-6, 1.10, {});
+  // As on an H200: samples, places of the data, which change from block to block, and
+  // processes.
+  const Noise noise{.sample_seconds = 180e-9, .block_ratio = 0.016, .process_ratio = 0.007};
+
+  const Counts equal = Repeat(5e-6, 1.00, noise);
+  const Counts slower5 = Repeat(5e-6, 1.05, noise);
+  const Counts slower10 = Repeat(5e-6, 1.10, noise);
 
   CAPTURE(equal.same, slower5.same, slower10.slower, equal.mean_session);
   CHECK(equal.same >= 0.99 * kRuns);
   CHECK(equal.faster + slower5.faster + slower10.faster == 0);
   CHECK(slower10.slower >= 0.99 * kRuns);
   // Of the simulated clock: no time is spent on what cannot be told.
-  CHECK(equal.mean_session < 0.1);
+  CHECK(equal.mean_session < 0.2);
 }
 
 TEST_CASE("The procedure spends its time where two programs are close", "[measure]") {
