@@ -46,7 +46,7 @@ class NoiseStoppingRule : public StoppingRule {
     int min_samples = 20;
     // Enough once sampling has taken `slow_time`: long samples are quiet ones.
     int min_slow_samples = 12;
-    absl::Duration slow_time = absl::Milliseconds(200);
+    absl::Duration slow_time = absl::Milliseconds(100);
     // The interval comes from the differences between turns: fewer make Student's t
     // so large that the interval says nothing.
     int min_turns = 9;

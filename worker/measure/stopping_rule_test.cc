@@ -19,7 +19,7 @@ TEST_CASE("NoiseStoppingRule stops when noise is small after the fewest samples"
 TEST_CASE("NoiseStoppingRule needs fewer samples of what takes long", "[measure]") {
   const NoiseStoppingRule rule({.min_turns = 5});
 
-  CHECK(rule.Decide({.samples = 12, .turns = 12, .elapsed = absl::Milliseconds(100)}) ==
+  CHECK(rule.Decide({.samples = 12, .turns = 12, .elapsed = absl::Milliseconds(50)}) ==
         Reason::kGoOn);
   CHECK(rule.Decide({.samples = 11, .turns = 11, .elapsed = absl::Milliseconds(300)}) ==
         Reason::kGoOn);
