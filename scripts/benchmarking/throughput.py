@@ -77,10 +77,10 @@ class Benchmark:
 
     def build(self):
         """Every example once with an empty cache and nothing prefetched."""
-        entries = []
-        for problem in sorted((ROOT / 'examples/problems').glob('*.py')):
-            graph = self._trace(problem)
-            entries.append(self._entry(problem, self._engine.program(graph), problem.stem, FAST))
+        problems = sorted((ROOT / 'examples/problems').glob('*.py'))
+        with concurrent.futures.ThreadPoolExecutor(self._options.jobs) as pool:
+            texts = pool.map(lambda problem: self._engine.program(self._trace(problem)), problems)
+        entries = [self._entry(problem, text, problem.stem, FAST) for problem, text in zip(problems, texts)]
         summary, _ = self._evaluate('build', entries, '--no-prefetch')
         times = summary.get('calls_ms', {}).get('builder.build', {})
         return {'cases': len(entries), 'p50_ms': times.get('p50'), 'p95_ms': times.get('p95'),
@@ -106,11 +106,9 @@ class Benchmark:
         entries = self._variations(MIXED_PROBLEMS, self._options.programs // 2)
         _, lines = self._evaluate('overhead', entries)
         # The first of each problem prepares the reference.
-        costs = {problem: [overhead_ms(line) for line in of_problem[1:] if is_measured(line)]
-                 for problem, of_problem in by_problem(lines).items()}
-        every = [cost for of_problem in costs.values() for cost in of_problem]
+        every = [overhead_ms(line) for of_problem in by_problem(lines).values()
+                 for line in of_problem[1:] if is_measured(line)]
         return {'cases': len(every), 'overhead_ms_p50': results.median(every), 'overhead_ms_p95': quantile(every, 0.95),
-                'by_problem_ms': {problem: results.median(values) for problem, values in costs.items() if values},
                 'by_problem': anatomy(lines),
                 'held': bool(every) and results.median(every) <= 50}
 
@@ -269,6 +267,7 @@ def anatomy(lines):
             'failure': failure_of(failed[0]) if failed else None,
             'first_s': of_problem[0]['wall_seconds'],
             'wall_s': results.median([line['wall_seconds'] for line in later]),
+            'overhead_ms': results.median([overhead_ms(line) for line in later]),
             'kernels_s': results.median([line['evaluation']['kernel_seconds'] for line in later]),
             'stages_s': {name: results.median([stage.get(name, 0) for stage in stages])
                          for name in sorted({name for stage in stages for name in stage})},
