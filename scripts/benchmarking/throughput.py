@@ -46,6 +46,7 @@ KERNELBENCH_CANDIDATES = ((1, 19), (1, 26))
 MIXED_PROBLEMS = ((1, 1), (1, 23), (1, 36), (1, 42), (1, 88), (1, 95), (2, 12), (2, 76))
 PARTS = ('build', 'candidates', 'overhead', 'tune64', 'two_gpu', 'kernelbench')
 NEED_KERNELBENCH = ('candidates', 'overhead', 'kernelbench')
+EXAMPLES = sorted((ROOT / 'examples/problems').glob('*.py'))
 GEMM = '''import torch
 
 
@@ -77,10 +78,9 @@ class Benchmark:
 
     def build(self):
         """Every example once with an empty cache and nothing prefetched."""
-        problems = sorted((ROOT / 'examples/problems').glob('*.py'))
         with concurrent.futures.ThreadPoolExecutor(self._options.jobs) as pool:
-            texts = pool.map(lambda problem: self._engine.program(self._trace(problem)), problems)
-        entries = [self._entry(problem, text, problem.stem, FAST) for problem, text in zip(problems, texts)]
+            texts = pool.map(lambda problem: self._engine.program(self._trace(problem)), EXAMPLES)
+        entries = [self._entry(problem, text, problem.stem, FAST) for problem, text in zip(EXAMPLES, texts)]
         summary, _ = self._evaluate('build', entries, '--no-prefetch')
         times = summary.get('calls_ms', {}).get('builder.build', {})
         return {'cases': len(entries), 'p50_ms': times.get('p50'), 'p95_ms': times.get('p95'),
@@ -171,7 +171,7 @@ class Benchmark:
         if len(devices) < 2:
             return None
         # Enough that the start, 8 s of two processes at once, does not hide the rate.
-        entries = self._variations_of(sorted((ROOT / 'examples/problems').glob('*.py')), self._options.programs // 2)
+        entries = self._variations_of(EXAMPLES, self._options.programs // 2)
         alone, _ = self._evaluate('one', entries, device='cuda:0')
         both = [self._start('two-0', entries, device='cuda:0'), self._start('two-1', entries, device='cuda:1')]
         rates = [self._finish(run)[0]['evaluations_per_hour'] for run in both]

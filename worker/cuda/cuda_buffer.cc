@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/cuda/cuda_buffer.h"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -54,7 +53,10 @@ MaybeFailure CudaBuffer::Finish(CUresult error, const char* call) const {
   return context_->Synchronize();
 }
 
-void* CudaBuffer::address() const { return reinterpret_cast<void*>(tensor_); }
+void* CudaBuffer::address() const {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver's addresses are integers.
+  return reinterpret_cast<void*>(tensor_);
+}
 
 MaybeFailure CudaBuffer::WipeSlack(uint8_t value) {
   if (slack_bytes_ == 0) return std::nullopt;
@@ -133,7 +135,7 @@ MaybeFailure CudaBuffer::CopyFrom(const PeerMemory& source) {
   CUdeviceptr peer = 0;
   CUresult error = api.cuIpcOpenMemHandle(&peer, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
   if (error != CUDA_SUCCESS) return CudaFailure(api, error, "cuIpcOpenMemHandle");
-  const MaybeFailure failure =
+  MaybeFailure failure =
       Finish(api.cuMemcpyDtoDAsync(tensor_, peer + static_cast<CUdeviceptr>(source.offset_bytes),
                                    static_cast<size_t>(bytes()), context_->stream()),
              "a copy from another process");
