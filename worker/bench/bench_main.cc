@@ -103,6 +103,7 @@ nlohmann::json ToJson(const CompareCase& one, const v1::DeviceFacts& device) {
   nlohmann::json swapped = nlohmann::json::array();
   nlohmann::json lows = nlohmann::json::array();
   nlohmann::json highs = nlohmann::json::array();
+  nlohmann::json offsets = nlohmann::json::array();
   std::vector<double> session_seconds;
   std::vector<double> noise;
   std::vector<double> medians;
@@ -113,6 +114,7 @@ nlohmann::json ToJson(const CompareCase& one, const v1::DeviceFacts& device) {
     swapped.push_back(row.is_swapped);
     lows.push_back(row.result.interval.low);
     highs.push_back(row.result.interval.high);
+    offsets.push_back(row.result.offset_seconds);
     session_seconds.push_back(row.session_seconds);
     noise.push_back(row.noise_ratio);
     medians.push_back(row.candidate_seconds);
@@ -140,7 +142,8 @@ nlohmann::json ToJson(const CompareCase& one, const v1::DeviceFacts& device) {
           {"speedups", speedups},
           {"swapped", swapped},
           {"speedup_lows", lows},
-          {"speedup_highs", highs}};
+          {"speedup_highs", highs},
+          {"offset_seconds", offsets}};
 }
 
 void Print(const std::vector<CompareCase>& cases) {

@@ -140,8 +140,10 @@ std::vector<ColdBench::Condition> ColdBench::MakeConditions() {
 Outcome<std::vector<ColdRow>> ColdBench::Run(int rounds) {
   const std::vector<Condition> conditions = MakeConditions();
   std::vector<ColdRow> rows;
-  rows.reserve(conditions.size());
+  rows.reserve(conditions.size() + 1);
   for (const Condition& condition : conditions) rows.push_back({condition.name, {}});
+  // What this process adds to every kernel; compare it with that of other runs.
+  ColdRow yardstick{"the yardstick of this process", {}};
   // The first round loads code and is not counted.
   for (int round = 0; round <= rounds; ++round) {
     for (size_t i = 0; i < conditions.size(); ++i) {
@@ -153,7 +155,11 @@ Outcome<std::vector<ColdRow>> ColdBench::Run(int rounds) {
       if (!sample.ok()) return sample.failure();
       if (round > 0 && !sample->is_throttled) rows[i].seconds.push_back(sample->seconds);
     }
+    auto seconds = device_.TimeYardstick();
+    if (!seconds.ok()) return seconds.failure();
+    if (round > 0 && *seconds) yardstick.seconds.push_back(**seconds);
   }
+  if (!yardstick.seconds.empty()) rows.push_back(std::move(yardstick));
   return rows;
 }
 

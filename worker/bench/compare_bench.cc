@@ -87,7 +87,8 @@ absl::StatusOr<double> CompareBench::Measure(int64_t loops) {
   Series series;
   const absl::Time end = absl::Now() + kCalibrationTime;
   for (int block = 0; block < kCalibrationBlocks && absl::Now() < end; ++block) {
-    MTMC_ASSIGN_OR_RETURN(SampleBlock samples, sampler(kCalibrationBlock, block == 0 ? 2 : 0));
+    MTMC_ASSIGN_OR_RETURN(SampleBlock samples,
+                          sampler({.samples = kCalibrationBlock, .warmups = block == 0 ? 2 : 0}));
     series.turns.push_back(std::move(samples));
   }
   const std::vector<double> seconds = series.Seconds();

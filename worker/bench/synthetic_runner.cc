@@ -111,8 +111,8 @@ absl::Status SyntheticRunner::Load(const std::string& text, const std::string& b
 }
 
 Sampler SyntheticRunner::MakeSampler() {
-  return [this](int count, int warmups) -> absl::StatusOr<SampleBlock> {
-    MTMC_ASSIGN_OR_RETURN(CheckedBlock block, sampler_->Take(count, warmups, kept_));
+  return [this](const BlockRequest& request) -> absl::StatusOr<SampleBlock> {
+    MTMC_ASSIGN_OR_RETURN(CheckedBlock block, sampler_->Take(request, kept_));
     return std::move(block.samples);
   };
 }

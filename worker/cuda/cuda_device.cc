@@ -109,7 +109,7 @@ CudaDevice::~CudaDevice() {
 }
 
 std::string CudaDevice::Source() {
-  return absl::StrCat(CudaScan::Source(), CudaConditions::Source());
+  return absl::StrCat(CudaScan::Source(), CudaConditions::Source(), CudaYardstick::Source());
 }
 
 absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(
@@ -120,6 +120,7 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(
   MTMC_ASSIGN_OR_RETURN(device->scan_, CudaScan::Create(context, options.kernels));
   MTMC_ASSIGN_OR_RETURN(device->conditions_,
                         CudaConditions::Create(context, options.kernels, device->facts_));
+  MTMC_ASSIGN_OR_RETURN(device->yardstick_, CudaYardstick::Create(context, options.kernels));
   for (CUevent* event : {&device->begin_, &device->start_, &device->end_}) {
     MTMC_RETURN_IF_ERROR(
         CudaStatus(api, api.cuEventCreate(event, CU_EVENT_DEFAULT), "cuEventCreate"));
@@ -293,6 +294,14 @@ Outcome<TimedSample> CudaDevice::TimeBody(const Body& body, bool is_cold) {
                      .is_throttled = is_throttled,
                      .clock_hertz = clock_hertz,
                      .unseen_seconds = host.count() - static_cast<double>(all_milliseconds) * 1e-3};
+}
+
+Outcome<std::optional<double>> CudaDevice::TimeYardstick() {
+  using Seconds = std::optional<double>;
+  if (!yardstick_->Reserve()) return Seconds();
+  auto sample = TimeBody([this] { return yardstick_->Enqueue(); }, /*is_cold=*/true);
+  if (!sample.ok()) return sample.failure();
+  return sample->is_throttled ? Seconds() : Seconds(sample->seconds);
 }
 
 MaybeFailure CudaDevice::Scrub() { return conditions_->Scrub(); }

@@ -12,6 +12,7 @@
 #include "worker/cuda/cuda_context.h"
 #include "worker/cuda/cuda_profiler.h"
 #include "worker/cuda/cuda_scan.h"
+#include "worker/cuda/cuda_yardstick.h"
 #include "worker/cuda/nvml_clock.h"
 #include "worker/device/device.h"
 
@@ -48,6 +49,7 @@ class CudaDevice final : public Device {
   MaybeFailure Synchronize() override;
   Outcome<std::unique_ptr<Graph>> Capture(const Body& body) override;
   Outcome<TimedSample> Time(const Body& body, bool is_cold) override;
+  Outcome<std::optional<double>> TimeYardstick() override;
   MaybeFailure Scrub() override;
   MaybeFailure CheckGuards() override;
   MaybeFailure RunUnderLoad(const Body& body) override;
@@ -71,6 +73,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<NvmlClock> clock_;
   std::unique_ptr<CudaProfiler> profiler_;
   std::unique_ptr<CudaConditions> conditions_;
+  std::unique_ptr<CudaYardstick> yardstick_;
   // Before the flush, and around the body.
   CUevent begin_ = nullptr;
   CUevent start_ = nullptr;

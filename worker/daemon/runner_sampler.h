@@ -35,9 +35,10 @@ class RunnerSampler {
   // Borrows the runner, which must outlive it.
   RunnerSampler(RunnerParty& runner, Options options) : runner_(runner), options_(options) {}
 
-  // `count` samples after `warmups` executions, on kept inputs in an unforeseeable
-  // order. ABORTED when the candidate failed: failure() then says how.
-  absl::StatusOr<CheckedBlock> Take(int count, int warmups, const std::vector<int64_t>& kept = {});
+  // Samples on kept inputs in an unforeseeable order. ABORTED when the candidate failed:
+  // failure() then says how.
+  absl::StatusOr<CheckedBlock> Take(const BlockRequest& block,
+                                    const std::vector<int64_t>& kept = {});
 
   // What the candidate did wrong in the last Take; KIND_UNSPECIFIED when the process
   // was lost by nobody's fault.

@@ -36,23 +36,27 @@ absl::Status ReferenceError(const Reply<v1::ReferenceResponse>& reply) {
 // Adds the device time of its executions to `kernel_seconds`.
 Sampler BaselineSampler(ReferenceParty& reference, v1::Baseline baseline, bool is_cold,
                         absl::Time deadline, double& kernel_seconds) {
-  return [&reference, baseline, is_cold, deadline, &kernel_seconds](
-             int count, int warmups) -> absl::StatusOr<SampleBlock> {
+  return [&reference, baseline, is_cold, deadline,
+          &kernel_seconds](const BlockRequest& block_request) -> absl::StatusOr<SampleBlock> {
     v1::ReferenceRequest request;
     auto& time = *request.mutable_time_baseline();
     time.set_baseline(baseline);
-    time.set_samples(count);
+    time.set_samples(block_request.samples);
     time.set_is_cold(is_cold);
-    time.set_warmups(warmups);
+    time.set_warmups(block_request.warmups);
+    time.set_with_yardstick(is_cold && block_request.with_yardstick);
     const auto reply = reference.Call(request, deadline - absl::Now());
     if (!reply.is_answered() || reply.response.has_failure()) return ReferenceError(reply);
     const auto& timed = reply.response.timed();
-    SampleBlock block{.seconds = {timed.samples_seconds().begin(), timed.samples_seconds().end()},
-                      .clock_hertz = timed.clock_hertz()};
+    SampleBlock block{
+        .seconds = {timed.samples_seconds().begin(), timed.samples_seconds().end()},
+        .yardstick_seconds = {timed.yardstick_seconds().begin(), timed.yardstick_seconds().end()},
+        .launches = std::max(1, timed.launches()),
+        .clock_hertz = timed.clock_hertz()};
     // Warm-ups are not timed; each takes what a sample does.
-    if (count > 0) {
+    if (block_request.samples > 0) {
       kernel_seconds += std::accumulate(block.seconds.begin(), block.seconds.end(), 0.0) *
-                        (count + warmups) / count;
+                        (block_request.samples + block_request.warmups) / block_request.samples;
     }
     return block;
   };
@@ -113,6 +117,7 @@ v1::Comparison ToComparison(v1::Baseline baseline, const Series& baseline_series
   comparison.set_speedup(result.speedup);
   comparison.set_speedup_low(result.interval.low);
   comparison.set_speedup_high(result.interval.high);
+  comparison.set_offset_seconds(result.offset_seconds);
   *comparison.mutable_baseline_measurement() = ToMeasurement(baseline_series, is_cold, stopped_by);
   return comparison;
 }
@@ -205,7 +210,7 @@ std::variant<MeasuredSession, v1::Failure, ReferenceTrouble> MeasureSession(
                                        session.baseline_seconds));
   }
   auto samples =
-      SampleInterleaved([&](int count, int warmups) { return candidate.Take(count, warmups); },
+      SampleInterleaved([&](const BlockRequest& request) { return candidate.Take(request); },
                         samplers, NoiseStoppingRule(plan.rule), clock, plan.turns);
   absl::Status status = samples.status();
   if (status.ok()) status = candidate.Conclude(samples->candidate.Seconds());

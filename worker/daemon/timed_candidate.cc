@@ -29,7 +29,7 @@ constexpr int kCompared = 2;
 constexpr int kComparedAfterMismatch = 4;
 
 // Executions on known inputs beside each further fresh one.
-constexpr int kNeighbours = 3;
+constexpr BlockRequest kWithNeighbours{.samples = 3, .warmups = 1};
 
 // What the host's clock may see beyond the events in every block: scheduling of a
 // busy host adds less than the first, and never to all.
@@ -86,18 +86,18 @@ absl::Status TimedCandidate::Accept(Verification verification, const char* when)
   return Fail(std::move(failure));
 }
 
-absl::StatusOr<SampleBlock> TimedCandidate::Take(int count, int warmups) {
+absl::StatusOr<SampleBlock> TimedCandidate::Take(const BlockRequest& request) {
   const int turn = turn_++;
-  if (turn == fresh_turn_) return TakeFresh(count, warmups);
+  if (turn == fresh_turn_) return TakeFresh(request);
   if (turn > fresh_turn_ && num_to_compare_ > 0 && !kept_.empty()) {
-    return TakeCompared(count, warmups);
+    return TakeCompared(request);
   }
-  return TakeOn(kept_, count, warmups);
+  return TakeOn(kept_, request);
 }
 
-absl::StatusOr<SampleBlock> TimedCandidate::TakeOn(const std::vector<int64_t>& kept, int count,
-                                                   int warmups) {
-  auto block = sampler_.Take(count, warmups, kept);
+absl::StatusOr<SampleBlock> TimedCandidate::TakeOn(const std::vector<int64_t>& kept,
+                                                   const BlockRequest& request) {
+  auto block = sampler_.Take(request, kept);
   if (!block.ok()) {
     failure_ = sampler_.failure();
     return block.status();
@@ -125,16 +125,16 @@ void TimedCandidate::CompareDigests(
 
 // All executions of the turn on one set, so that it is known what the last one
 // left.
-absl::StatusOr<SampleBlock> TimedCandidate::TakeCompared(int count, int warmups) {
+absl::StatusOr<SampleBlock> TimedCandidate::TakeCompared(const BlockRequest& request) {
   const int64_t id = DrawKept();
-  MTMC_ASSIGN_OR_RETURN(SampleBlock block, TakeOn({id}, count, warmups));
+  MTMC_ASSIGN_OR_RETURN(SampleBlock block, TakeOn({id}, request));
   --num_to_compare_;
   MTMC_RETURN_IF_ERROR(Accept(verifier_.CheckKept(id, Remaining()), "when timed"));
   return block;
 }
 
-absl::StatusOr<SampleBlock> TimedCandidate::TakeFresh(int count, int warmups) {
-  if (!options_.has_fresh_inputs) return TakeOn(kept_, count, warmups);
+absl::StatusOr<SampleBlock> TimedCandidate::TakeFresh(const BlockRequest& request) {
+  if (!options_.has_fresh_inputs) return TakeOn(kept_, request);
   const auto fresh = verifier_.PrepareFresh(Remaining());
   if (!fresh) {
     if (verifier_.trouble()) {
@@ -142,11 +142,13 @@ absl::StatusOr<SampleBlock> TimedCandidate::TakeFresh(int count, int warmups) {
       return absl::AbortedError(trouble_->message);
     }
     // No memory for it: the other checks stand alone, and the counts say so.
-    return TakeOn(kept_, count, warmups);
+    return TakeOn(kept_, request);
   }
   std::vector<int64_t> kept = kept_;
   kept.push_back(fresh->id);
-  auto block = sampler_.Take(count + 1, warmups, kept);
+  BlockRequest with_fresh = request;
+  ++with_fresh.samples;
+  auto block = sampler_.Take(with_fresh, kept);
   if (!block.ok()) {
     failure_ = sampler_.failure();
     return block.status();
@@ -172,11 +174,11 @@ absl::Status TimedCandidate::Conclude(const std::vector<double>& usual) {
     MTMC_RETURN_IF_ERROR(Accept(verifier_.Recheck(Remaining()), "when timed"));
   }
   if (turn_ <= fresh_turn_ && options_.has_fresh_inputs) {
-    MTMC_RETURN_IF_ERROR(TakeFresh(kNeighbours, 1).status());
+    MTMC_RETURN_IF_ERROR(TakeFresh(kWithNeighbours).status());
   }
   MTMC_RETURN_IF_ERROR(CheckFreshTimes(usual));
   while (num_to_compare_ > 0 && !kept_.empty()) {
-    MTMC_RETURN_IF_ERROR(TakeCompared(1, 0).status());
+    MTMC_RETURN_IF_ERROR(TakeCompared({.samples = 1}).status());
   }
   return CheckUnseen(usual);
 }
@@ -193,7 +195,7 @@ absl::Status TimedCandidate::CheckFreshTimes(const std::vector<double>& usual) {
     }
     if (judged == FreshTime::kAsUsual || num_fresh_ >= kFreshForReplay) break;
     const int before = num_fresh_;
-    MTMC_RETURN_IF_ERROR(TakeFresh(kNeighbours, 1).status());
+    MTMC_RETURN_IF_ERROR(TakeFresh(kWithNeighbours).status());
     // No memory for more.
     if (num_fresh_ == before) break;
   }

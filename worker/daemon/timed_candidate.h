@@ -43,7 +43,7 @@ class TimedCandidate {
   TimedCandidate(RunnerParty& runner, Verifier& verifier, Options options);
 
   // A Sampler. ABORTED when failure() or trouble() is set.
-  absl::StatusOr<SampleBlock> Take(int count, int warmups);
+  absl::StatusOr<SampleBlock> Take(const BlockRequest& request);
 
   // The checks that must follow the last sample. `usual` are all samples. ABORTED as
   // Take.
@@ -60,9 +60,9 @@ class TimedCandidate {
   void AddCounts(v1::VerificationSummary& checks) const;
 
  private:
-  absl::StatusOr<SampleBlock> TakeOn(const std::vector<int64_t>& kept, int count, int warmups);
-  absl::StatusOr<SampleBlock> TakeFresh(int count, int warmups);
-  absl::StatusOr<SampleBlock> TakeCompared(int count, int warmups);
+  absl::StatusOr<SampleBlock> TakeOn(const std::vector<int64_t>& kept, const BlockRequest& request);
+  absl::StatusOr<SampleBlock> TakeFresh(const BlockRequest& request);
+  absl::StatusOr<SampleBlock> TakeCompared(const BlockRequest& request);
   absl::Status CheckLast(int64_t id);
   absl::Status CheckFreshTimes(const std::vector<double>& usual);
   absl::Status CheckUnseen(const std::vector<double>& usual);

@@ -49,7 +49,7 @@ class Scene {
     candidate.emplace(runner_, verifier_, TimedCandidate::Options{});
     std::vector<double> seconds;
     for (int turn = 0; turn < turns; ++turn) {
-      auto block = candidate->Take(5, 1);
+      auto block = candidate->Take({.samples = 5, .warmups = 1});
       if (!block.ok()) return block.status();
       seconds.insert(seconds.end(), block->seconds.begin(), block->seconds.end());
     }

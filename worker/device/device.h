@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -126,6 +127,11 @@ class Device {
   // Time from the first to the last thing that `body` enqueues, alone on the
   // device; `is_cold` flushes the last-level cache first.
   virtual Outcome<TimedSample> Time(const Body& body, bool is_cold) = 0;
+
+  // Cold time of the yardstick: a kernel of our own of a few microseconds, the same in
+  // every process, with its data at another place each time. Nothing where the backend has
+  // none, or no memory for it, or the clock was held under its normal rate.
+  virtual Outcome<std::optional<double>> TimeYardstick() { return std::optional<double>(); }
 
   // Overwrites what kernels can leave on the chip for the next ones, as far as
   // the backend can reach it: shared memory, local memory, L1. May evict the

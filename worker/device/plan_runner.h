@@ -63,7 +63,7 @@ class PlanRunner {
   // the same inputs. REQUIRES: is_executed(), as for all below.
   Outcome<TimedSample> Time(bool is_cold, const InputSources* inputs = nullptr);
 
-  // Lays the tensors of a short plan at other addresses, of a few: several calls and Times
+  // Lays the tensors of a short plan at other addresses, of some: several calls and Times
   // in between average over where data lies. Outputs are poisoned then. Does nothing for
   // a plan whose time does not depend on it.
   MaybeFailure Shuffle();
@@ -82,6 +82,9 @@ class PlanRunner {
   Outcome<PlanProfile> Profile(bool with_counters);
 
   const kernel::Program& program() const { return options_.program; }
+
+  // What an execution enqueues one after the other: its steps, or one graph.
+  int CountLaunches() const { return graph_ ? 1 : static_cast<int>(steps_.size()); }
 
   // Of a `launch` step; nothing for a `call`.
   const LaunchCommand* FindLaunch(size_t step) const;

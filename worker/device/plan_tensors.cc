@@ -25,7 +25,12 @@ constexpr size_t kInputPlaces = 2;
 // the place of its data shows in its time (H200: up to 0.2 us of 5). Its memory takes
 // 16 us for them there.
 constexpr int64_t kShuffledBytesPerUnit = int64_t{512} << 10;
-constexpr size_t kShuffledPlaces = 6;
+
+// The more places, the less is left of them in the mean. Those of small plans take so much
+// memory together.
+constexpr int64_t kLeastPlaces = 6;
+constexpr int64_t kMostPlaces = 64;
+constexpr int64_t kBytesOfPlaces = int64_t{512} << 20;
 
 Failure NoInput(const kernel::Tensor& tensor) {
   return {.kind = Failure::Kind::kCheck,
@@ -92,10 +97,12 @@ Outcome<bool> PlanTensors::Shuffle() {
   int64_t bytes = 0;
   for (const auto& [name, slot] : tensors_) bytes += slot.own ? slot.own->bytes() : 0;
   if (bytes > kShuffledBytesPerUnit * device_.facts().compute_units) return false;
+  const int64_t places =
+      std::clamp(kBytesOfPlaces / std::max(bytes, int64_t{1}), kLeastPlaces, kMostPlaces);
   for (auto& [name, slot] : tensors_) {
     if (!slot.own) continue;
     const Buffer* before = slot.own.get();
-    if (MaybeFailure failure = Move(slot, kShuffledPlaces)) return *std::move(failure);
+    if (MaybeFailure failure = Move(slot, static_cast<size_t>(places))) return *std::move(failure);
     MaybeFailure failure = slot.own->Fill(poison_);
     if (!failure && IsReadOnly(*slot.tensor)) failure = slot.own->CopyFrom(*before);
     if (failure) return *std::move(failure);

@@ -62,7 +62,7 @@ class PlanTensors {
   // with redzones of `poison`. kCheck when one is missing.
   MaybeFailure Place(const InputSources& inputs, uint8_t poison);
 
-  // Lays everything at other addresses, of a few, where that is small enough to be quick;
+  // Lays everything at other addresses, of some, where that is small enough to be quick;
   // contents of inputs, checksums and redzones move along, and what the program may write
   // is poisoned. False when nothing was moved. Enqueued. REQUIRES: Place and Clear were
   // called.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 namespace mtmc::worker {
@@ -11,39 +12,91 @@ namespace {
 constexpr double kConfidence = 0.99;
 constexpr size_t kMinTurns = 4;
 
-// Logarithm of baseline over candidate, one per turn in which both have samples.
-std::vector<double> LogRatios(const Series& baseline, const Series& candidate) {
-  std::vector<double> ratios;
+// A turn in which both sides have samples.
+struct TurnPair {
+  const SampleBlock* baseline;
+  const SampleBlock* candidate;
+};
+
+std::vector<TurnPair> PairsOf(const Series& baseline, const Series& candidate) {
+  std::vector<TurnPair> pairs;
   for (size_t i = 0; i < std::min(baseline.turns.size(), candidate.turns.size()); ++i) {
-    const auto& top = baseline.turns[i].seconds;
-    const auto& bottom = candidate.turns[i].seconds;
-    if (top.empty() || bottom.empty()) continue;
-    ratios.push_back(std::log(MidMean(top) / MidMean(bottom)));
+    const TurnPair pair{&baseline.turns[i], &candidate.turns[i]};
+    if (!pair.baseline->seconds.empty() && !pair.candidate->seconds.empty()) pairs.push_back(pair);
+  }
+  return pairs;
+}
+
+// By how much longer the yardstick took on the candidate's side of each turn; empty when
+// it cannot be relied on.
+std::vector<double> OffsetsOf(const std::vector<TurnPair>& pairs, double most_offset_seconds) {
+  std::vector<double> offsets;
+  for (const TurnPair& pair : pairs) {
+    const auto& baseline = pair.baseline->yardstick_seconds;
+    const auto& candidate = pair.candidate->yardstick_seconds;
+    if (baseline.empty() || candidate.empty()) return {};
+    offsets.push_back(MidMean(candidate) - MidMean(baseline));
+  }
+  if (offsets.empty() || std::abs(Median(offsets)) > most_offset_seconds) return {};
+  return offsets;
+}
+
+// `seconds` less `offset`, of which it is never more than a quarter.
+double Corrected(double seconds, double offset) {
+  return seconds - std::clamp(offset, -seconds / 4, seconds / 4);
+}
+
+// Logarithm of baseline over candidate, one per turn. `offsets` may be empty.
+std::vector<double> LogRatios(const std::vector<TurnPair>& pairs,
+                              const std::vector<double>& offsets) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const auto [baseline, candidate] = pairs[i];
+    // Each side is taken to where both processes have the same yardstick, half way.
+    const double half = offsets.empty() ? 0 : offsets[i] / 2;
+    ratios.push_back(std::log(Corrected(MidMean(baseline->seconds), -half * baseline->launches) /
+                              Corrected(MidMean(candidate->seconds), half * candidate->launches)));
   }
   return ratios;
 }
 
-// Leaves the outcome open.
-ComparisonResult Estimate(const Series& baseline, const Series& candidate, uint64_t seed) {
-  const std::vector<double> ratios = LogRatios(baseline, candidate);
-  if (ratios.size() >= kMinTurns) {
-    const TrimmedMean mean = TrimmedMeanOf(ratios);
-    return {.speedup = std::exp(mean.mean),
-            .interval = {.low = std::exp(mean.interval.low), .high = std::exp(mean.interval.high)}};
+// Time of each launch, on the side where it is shorter.
+double SecondsOfLaunch(const Series& baseline, const Series& candidate) {
+  double shortest = std::numeric_limits<double>::infinity();
+  for (const Series* side : {&baseline, &candidate}) {
+    const int launches = side->turns.empty() ? 1 : std::max(1, side->turns.front().launches);
+    shortest = std::min(shortest, Median(side->Seconds()) / launches);
   }
-  const std::vector<double> top = baseline.Seconds();
-  const std::vector<double> bottom = candidate.Seconds();
-  return {.speedup = Median(top) / Median(bottom),
-          .interval = MedianRatioInterval(top, bottom, kConfidence, seed)};
+  return shortest;
+}
+
+// Leaves the outcome open.
+ComparisonResult Estimate(const Series& baseline, const Series& candidate,
+                          const ComparisonOptions& options) {
+  const double of_launch = SecondsOfLaunch(baseline, candidate);
+  auto floor = [&](double seconds) { return std::max(options.floor_ratio, seconds / of_launch); };
+  const std::vector<TurnPair> pairs = PairsOf(baseline, candidate);
+  if (pairs.size() < kMinTurns) {
+    const std::vector<double> top = baseline.Seconds();
+    const std::vector<double> bottom = candidate.Seconds();
+    return {.speedup = Median(top) / Median(bottom),
+            .interval = MedianRatioInterval(top, bottom, kConfidence, options.seed),
+            .floor_ratio = floor(options.uncorrected_floor_seconds)};
+  }
+  const std::vector<double> offsets = OffsetsOf(pairs, options.most_offset_seconds);
+  const TrimmedMean mean = TrimmedMeanOf(LogRatios(pairs, offsets));
+  return {.speedup = std::exp(mean.mean),
+          .interval = {.low = std::exp(mean.interval.low), .high = std::exp(mean.interval.high)},
+          .floor_ratio =
+              floor(offsets.empty() ? options.uncorrected_floor_seconds : options.floor_seconds),
+          .offset_seconds = offsets.empty() ? 0 : MidMean(offsets)};
 }
 
 }  // namespace
 
 ComparisonResult CompareSeries(const Series& baseline, const Series& candidate,
                                const ComparisonOptions& options) {
-  ComparisonResult result = Estimate(baseline, candidate, options.seed);
-  const double shorter = std::min(Median(baseline.Seconds()), Median(candidate.Seconds()));
-  result.floor_ratio = std::max(options.floor_ratio, options.floor_seconds / shorter);
+  ComparisonResult result = Estimate(baseline, candidate, options);
   const double above = 1 + result.floor_ratio;
   const double below = 1 / above;
   using Outcome = ComparisonResult::Outcome;

@@ -19,6 +19,10 @@ struct ComparisonResult {
   // By how much more than 1 a ratio had to differ: what ComparisonOptions make of the
   // shorter program.
   double floor_ratio = 0;
+  // By how much longer the yardstick took in the candidate's process than in the
+  // baseline's, which is taken off the difference of the two, for each launch; 0 where it
+  // was not timed.
+  double offset_seconds = 0;
 };
 
 struct ComparisonOptions {
@@ -27,11 +31,15 @@ struct ComparisonOptions {
   // differ by (memory layout, about 0.2 %) must stay below it, and a difference of
   // 3 % above.
   double floor_ratio = 0.0175;
-  // The same in seconds; the larger of both counts. The mean time of one program of
-  // 5 us has a standard deviation of 0.04 to 0.06 us from process to process, whatever
-  // code, stream and events it has there and wherever its data lies (H200,
-  // docs/measurement.md): this is more than three of a difference.
-  double floor_seconds = 0.27e-6;
+  // The same in seconds for each launch; the larger of both counts. A kernel takes longer
+  // in one process than in another, every time and by the same for every kernel: with a
+  // standard deviation of 0.08 us on an H200 (docs/measurement.md). Where both processes
+  // timed the yardstick, what is left is 0.013 us, and less than the first number is no
+  // difference; else less than the second.
+  double floor_seconds = 0.12e-6;
+  double uncorrected_floor_seconds = 0.35e-6;
+  // A larger offset is none of the process: nothing is corrected by it.
+  double most_offset_seconds = 0.5e-6;
   uint64_t seed = 1;
 };
 
@@ -39,7 +47,9 @@ struct ComparisonOptions {
 // over the candidate's, without the lowest and highest eighth of the turns: a drift
 // that reaches both sides of a turn cancels, and samples of one turn, which are not
 // independent, count as one observation. With fewer than 4 turns it is the ratio of
-// the medians with a bootstrap interval.
+// the medians with a bootstrap interval. Where both sides of every turn timed the yardstick,
+// each mid mean is less by how much the yardstick's exceeds that of both sides, as often
+// as the side launches a kernel.
 //
 // FASTER when the interval lies above 1 and the speedup above 1 + floor; SLOWER likewise below;
 // SAME when the interval lies within the floor around 1; else AMBIGUOUS. REQUIRES: both sides

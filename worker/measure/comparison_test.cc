@@ -62,6 +62,54 @@ TEST_CASE("CompareSeries does not decide when noise hides the effect", "[measure
   CHECK(CompareSeries(baseline, candidate, {}).outcome == Outcome::kAmbiguous);
 }
 
+void AddYardstick(Series& series, double seconds) {
+  for (SampleBlock& turn : series.turns) turn.yardstick_seconds.assign(5, seconds);
+}
+
+TEST_CASE("CompareSeries takes off what one process adds to every program", "[measure]") {
+  Series baseline = Noisy(6.0e-6, 0.002, 20, 7);
+  Series candidate = Noisy(6.2e-6, 0.002, 20, 8);
+  AddYardstick(baseline, 4.0e-6);
+  AddYardstick(candidate, 4.2e-6);
+
+  const ComparisonResult result = CompareSeries(baseline, candidate, {});
+
+  CHECK(result.offset_seconds == Approx(0.2e-6));
+  CHECK(result.speedup == Approx(1).epsilon(0.003));
+  CHECK(result.outcome == Outcome::kSame);
+}
+
+TEST_CASE("CompareSeries tells three percent of a short program with the yardstick only",
+          "[measure]") {
+  Series baseline = Noisy(6.0e-6, 0.002, 20, 7);
+  Series candidate = Noisy(6.18e-6, 0.002, 20, 8);
+
+  CHECK(CompareSeries(baseline, candidate, {}).outcome == Outcome::kSame);
+  AddYardstick(baseline, 4e-6);
+  AddYardstick(candidate, 4e-6);
+  CHECK(CompareSeries(baseline, candidate, {}).outcome == Outcome::kSlower);
+}
+
+TEST_CASE("CompareSeries corrects nothing by an offset that no process has", "[measure]") {
+  Series baseline = Noisy(6.0e-6, 0.002, 20, 7);
+  Series candidate = Noisy(6.6e-6, 0.002, 20, 8);
+  AddYardstick(baseline, 4.0e-6);
+  AddYardstick(candidate, 4.6e-6);
+
+  const ComparisonResult result = CompareSeries(baseline, candidate, {});
+
+  CHECK(result.offset_seconds == 0);
+  CHECK(result.outcome == Outcome::kSlower);
+}
+
+TEST_CASE("CompareSeries corrects nothing where one side has no yardstick", "[measure]") {
+  Series baseline = Noisy(6.0e-6, 0.002, 20, 7);
+  const Series candidate = Noisy(6.2e-6, 0.002, 20, 8);
+  AddYardstick(baseline, 4.0e-6);
+
+  CHECK(CompareSeries(baseline, candidate, {}).offset_seconds == 0);
+}
+
 TEST_CASE("CompareSeries never calls an effect below the floor faster", "[measure]") {
   const auto baseline = Noisy(1.005e-3, 0.0005, 20, 7);
   const auto candidate = Noisy(1e-3, 0.0005, 20, 8);

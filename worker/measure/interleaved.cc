@@ -28,9 +28,9 @@ constexpr int kMinComparedTurns = 4;
 // times. Who is twice as fast need not be known as closely as who is 2 % faster.
 constexpr double kNearSpeedup = 0.3;
 
-// The interval of a short program may be wider, as its floor is, but only so much: what
-// lies well within the floor, or beyond it, must not seem to touch it.
-constexpr double kWidestInterval = 2;
+// Of each launch: up to here the floor of a comparison would be that of its processes
+// (ComparisonOptions), if it were not for the yardstick.
+constexpr double kShortSeconds = 20e-6;
 
 // One side of the comparison with its samples so far.
 class Side {
@@ -40,22 +40,30 @@ class Side {
 
   // The sample that finds the block length.
   absl::Status Prepare(const TurnPlan& turns) {
-    MTMC_RETURN_IF_ERROR(sampler_(1, kFirstWarmups - 1).status());
+    MTMC_RETURN_IF_ERROR(sampler_({.samples = 1, .warmups = kFirstWarmups - 1}).status());
     const absl::Time start = clock_.Now();
-    MTMC_ASSIGN_OR_RETURN(SampleBlock block, sampler_(1, 0));
+    MTMC_ASSIGN_OR_RETURN(SampleBlock block, sampler_({.samples = 1}));
     const absl::Duration each = std::max(clock_.Now() - start, absl::Microseconds(1));
     const double count = std::floor(absl::FDivDuration(turns.time, each));
     block_ = static_cast<int>(std::clamp(count, each >= turns.long_sample ? 1.0 : double{kMinBlock},
                                          static_cast<double>(kMaxBlock)));
+    is_short_ = !block.seconds.empty() &&
+                block.seconds.front() < kShortSeconds * std::max(block.launches, 1);
     if (block_ == 1) series_.turns.push_back(std::move(block));
     return absl::OkStatus();
   }
 
-  absl::Status TakeTurn() {
-    MTMC_ASSIGN_OR_RETURN(SampleBlock block, sampler_(block_, block_ == 1 ? 0 : kLaterWarmups));
+  absl::Status TakeTurn(bool with_yardstick) {
+    // The yardstick takes as long as the samples of a short program.
+    const int samples = with_yardstick ? std::max(1, block_ / 2) : block_;
+    MTMC_ASSIGN_OR_RETURN(SampleBlock block, sampler_({.samples = samples,
+                                                       .warmups = block_ == 1 ? 0 : kLaterWarmups,
+                                                       .with_yardstick = with_yardstick}));
     series_.turns.push_back(std::move(block));
     return absl::OkStatus();
   }
+
+  bool is_short() const { return is_short_; }
 
   const Series& series() const { return series_; }
 
@@ -64,6 +72,7 @@ class Side {
   Series& series_;
   const base::Clock& clock_;
   int block_ = 1;
+  bool is_short_ = false;
 };
 
 Progress Look(const InterleavedSamples& samples, absl::Duration elapsed) {
@@ -83,15 +92,12 @@ Progress Look(const InterleavedSamples& samples, absl::Duration elapsed) {
     progress.interval_ratio = 1;
     return progress;
   }
-  const ComparisonOptions options;
   for (const Series& baseline : samples.baselines) {
-    const ComparisonResult result = CompareSeries(baseline, samples.candidate, options);
+    const ComparisonResult result = CompareSeries(baseline, samples.candidate, {});
     const double width = std::log(result.interval.high / result.interval.low) / 2;
     const double distance = std::abs(std::log(result.speedup));
-    // What cannot be called a difference need not be known.
-    const double floor = std::min(result.floor_ratio / options.floor_ratio, kWidestInterval);
     progress.interval_ratio =
-        std::max(progress.interval_ratio, width / std::max({1.0, distance / kNearSpeedup, floor}));
+        std::max(progress.interval_ratio, width / std::max(1.0, distance / kNearSpeedup));
   }
   return progress;
 }
@@ -112,11 +118,14 @@ absl::StatusOr<InterleavedSamples> SampleInterleaved(const Sampler& candidate,
   }
   const absl::Time start = clock.Now();
   for (Side& side : sides) MTMC_RETURN_IF_ERROR(side.Prepare(turns));
+  const bool with_yardstick =
+      sides.size() > 1 &&
+      std::any_of(sides.begin(), sides.end(), [](const Side& side) { return side.is_short(); });
   for (bool is_forward = true;; is_forward = !is_forward) {
     samples.stopped_by = rule.Decide(Look(samples, clock.Now() - start));
     if (samples.stopped_by != StoppingRule::Reason::kGoOn) return samples;
     for (size_t i = 0; i < sides.size(); ++i) {
-      MTMC_RETURN_IF_ERROR(sides[is_forward ? i : sides.size() - 1 - i].TakeTurn());
+      MTMC_RETURN_IF_ERROR(sides[is_forward ? i : sides.size() - 1 - i].TakeTurn(with_yardstick));
     }
   }
 }

@@ -11,9 +11,8 @@
 
 namespace mtmc::worker {
 
-// Takes `count` samples after `warmups` executions that do not count. Blocks
-// for as long as they take.
-using Sampler = std::function<absl::StatusOr<SampleBlock>(int count, int warmups)>;
+// Takes the samples of a block. Blocks for as long as they take.
+using Sampler = std::function<absl::StatusOr<SampleBlock>(const BlockRequest& request)>;
 
 // Everything one interleaved session has measured.
 struct InterleavedSamples {
@@ -42,7 +41,9 @@ struct TurnPlan {
 //
 // until `rule` is satisfied. The block length adapts to `turns.time`: short kernels
 // need many samples for the cost of a turn, long ones few. A first, single sample of
-// each side finds the length and does not count, unless the length is one. The first
+// each side finds the length and does not count, unless the length is one. Where the
+// kernels of one side are so short that its process shows in its time, all time the
+// yardstick too. The first
 // error of a sampler ends the session and is returned. Thread-compatible.
 absl::StatusOr<InterleavedSamples> SampleInterleaved(const Sampler& candidate,
                                                      const std::vector<Sampler>& baselines,

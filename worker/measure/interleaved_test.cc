@@ -18,10 +18,11 @@ using testing::StatusIs;
 // A sampler of constant speed that moves the clock and writes down its turns.
 Sampler Steady(FakeClock& clock, double seconds, const std::string& name,
                std::vector<std::string>& log) {
-  return [&clock, seconds, name, &log](int count, int) -> absl::StatusOr<SampleBlock> {
-    log.push_back(name);
-    clock.Advance(absl::Seconds(seconds * count));
-    return SampleBlock{.seconds = std::vector<double>(static_cast<size_t>(count), seconds)};
+  return [&clock, seconds, name, &log](const BlockRequest& request) -> absl::StatusOr<SampleBlock> {
+    log.push_back(request.with_yardstick ? name + " and yardstick" : name);
+    clock.Advance(absl::Seconds(seconds * request.samples));
+    return SampleBlock{.seconds =
+                           std::vector<double>(static_cast<size_t>(request.samples), seconds)};
   };
 }
 
@@ -42,6 +43,29 @@ TEST_CASE("SampleInterleaved takes turns until all sides are steady", "[measure]
   CHECK(order == std::vector<std::string>{"c", "b", "b", "c", "c", "b"});
 }
 
+TEST_CASE("SampleInterleaved times the yardstick where a side is short", "[measure]") {
+  FakeClock clock;
+  std::vector<std::string> log;
+  const NoiseStoppingRule rule({});
+
+  auto samples = SampleInterleaved(Steady(clock, 8e-6, "c", log), {Steady(clock, 30e-6, "b", log)},
+                                   rule, clock);
+
+  REQUIRE_THAT(samples.status(), IsOk());
+  CHECK(log[3] == "b");
+  CHECK(log[4] == "c and yardstick");
+  CHECK(log[5] == "b and yardstick");
+}
+
+TEST_CASE("SampleInterleaved times no yardstick where nothing is compared", "[measure]") {
+  FakeClock clock;
+  std::vector<std::string> log;
+
+  REQUIRE(SampleInterleaved(Steady(clock, 8e-6, "c", log), {}, NoiseStoppingRule({}), clock).ok());
+
+  CHECK(log.back() == "c");
+}
+
 TEST_CASE("SampleInterleaved ends on time when kernels are slow", "[measure]") {
   FakeClock clock;
   std::vector<std::string> log;
@@ -58,7 +82,7 @@ TEST_CASE("SampleInterleaved ends on time when kernels are slow", "[measure]") {
 TEST_CASE("SampleInterleaved returns the first error of a sampler", "[measure]") {
   FakeClock clock;
   const NoiseStoppingRule rule({});
-  const Sampler broken = [](int, int) -> absl::StatusOr<SampleBlock> {
+  const Sampler broken = [](const BlockRequest&) -> absl::StatusOr<SampleBlock> {
     return absl::UnavailableError("runner died");
   };
 

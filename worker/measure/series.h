@@ -5,9 +5,23 @@
 
 namespace mtmc::worker {
 
+// One block of executions of one side.
+struct BlockRequest {
+  int samples = 1;
+  // Executions before the first sample.
+  int warmups = 0;
+  // Time the yardstick after each sample: a kernel of our own, the same in every process
+  // (docs/measurement.md).
+  bool with_yardstick = false;
+};
+
 // Samples of one block of executions, in seconds.
 struct SampleBlock {
   std::vector<double> seconds;
+  // Of the yardstick; empty when it was not asked for, or the process has none.
+  std::vector<double> yardstick_seconds;
+  // Kernels that one execution starts, as far as it is known.
+  int launches = 1;
   // Dropped because the clock was under its threshold.
   int throttled = 0;
   // Dropped because the clock was another than for the rest.

@@ -15,8 +15,7 @@ struct Progress {
   // Largest relative standard error of a side's median.
   double error_ratio = 0;
   // Largest half width of the interval of a speedup; divided by how far from 1 it is
-  // where that is far, and for short programs by how much larger their floor is; 0 where
-  // nothing is compared.
+  // where that is far; 0 where nothing is compared.
   double interval_ratio = 0;
   // Since sampling began, pauses included.
   absl::Duration elapsed;
@@ -50,8 +49,9 @@ class NoiseStoppingRule : public StoppingRule {
     // The interval comes from the differences between turns: fewer make Student's t
     // so large that the interval says nothing.
     int min_turns = 9;
-    // Enough for a 0.2 % error at 4.8 % noise; more only costs time.
-    int max_samples = 600;
+    // Enough for the interval below at 4 % of noise in the samples and in those of the
+    // yardstick; more only costs time.
+    int max_samples = 1500;
     // Relative standard error of the median to reach, a ratio.
     double max_error_ratio = 0.005;
     // Half width of the interval to reach: under half of what counts as a difference

@@ -221,7 +221,7 @@ absl::StatusOr<MaybeFailure> RunnerService::ExecuteOn(const InputSources& inputs
 MaybeFailure RunnerService::Time(const v1::RunnerRequest::Time& time,
                                  v1::RunnerResponse& response) {
   if (!plan_ || !plan_->is_executed()) return NotExecuted();
-  auto timed = TimeBlock(*plan_, *inputs_, time, random_);
+  auto timed = TimeBlock(*backend_->device, *plan_, *inputs_, time, random_);
   if (!timed.ok()) return timed.failure();
   *response.mutable_timed() = *std::move(timed);
   return std::nullopt;

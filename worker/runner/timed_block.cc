@@ -25,9 +25,9 @@ struct Execution {
 
 class Block {
  public:
-  Block(PlanRunner& plan, InputStore& store, const v1::RunnerRequest::Time& request,
+  Block(Device& device, PlanRunner& plan, InputStore& store, const v1::RunnerRequest::Time& request,
         std::mt19937_64& random)
-      : plan_(plan), store_(store), request_(request), random_(random) {
+      : device_(device), plan_(plan), store_(store), request_(request), random_(random) {
     for (const int64_t id : request.kept()) {
       if (store.Find(id)) (store.IsUnseen(id) ? unseen_ : seen_).push_back(id);
     }
@@ -53,6 +53,10 @@ class Block {
         execution.digest = *digest;
       }
       executions_.push_back(execution);
+      if (!request_.with_yardstick()) continue;
+      auto yardstick = device_.TimeYardstick();
+      if (!yardstick.ok()) return yardstick.failure();
+      if (*yardstick) yardstick_seconds_.push_back(**yardstick);
     }
     return plan_.CheckMemory();
   }
@@ -81,6 +85,8 @@ class Block {
       }
     }
     timed.set_clock_hertz(UsualClock(Clocks()));
+    timed.set_launches(plan_.CountLaunches());
+    timed.mutable_yardstick_seconds()->Assign(yardstick_seconds_.begin(), yardstick_seconds_.end());
     return timed;
   }
 
@@ -107,6 +113,7 @@ class Block {
     return FindSteadyClocks(Clocks(), static_cast<int>(executions_.size()) / kMinKeptShare);
   }
 
+  Device& device_;
   PlanRunner& plan_;
   InputStore& store_;
   const v1::RunnerRequest::Time& request_;
@@ -114,15 +121,16 @@ class Block {
   std::vector<int64_t> seen_;
   std::vector<int64_t> unseen_;
   std::vector<Execution> executions_;
+  std::vector<double> yardstick_seconds_;
   double executed_seconds_ = 0;
 };
 
 }  // namespace
 
-Outcome<v1::RunnerResponse::Timed> TimeBlock(PlanRunner& plan, InputStore& store,
+Outcome<v1::RunnerResponse::Timed> TimeBlock(Device& device, PlanRunner& plan, InputStore& store,
                                              const v1::RunnerRequest::Time& request,
                                              std::mt19937_64& random) {
-  Block block(plan, store, request, random);
+  Block block(device, plan, store, request, random);
   if (MaybeFailure failure = block.Run()) return *std::move(failure);
   return block.ToProto();
 }

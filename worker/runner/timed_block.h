@@ -4,6 +4,7 @@
 #include <random>
 
 #include "mtmc/v1/runner.pb.h"
+#include "worker/device/device.h"
 #include "worker/device/input_store.h"
 #include "worker/device/plan_runner.h"
 
@@ -12,9 +13,10 @@ namespace mtmc::worker {
 // Takes the samples of one Time request: every execution on a set of kept inputs
 // drawn by `random`, and the last one on a set that was never executed, if the
 // request names one. The outputs' digest is taken after some of them. Ends with a
-// check of redzones and inputs. Numbers that the store does not know are passed
-// over. REQUIRES: plan.is_executed().
-Outcome<v1::RunnerResponse::Timed> TimeBlock(PlanRunner& plan, InputStore& store,
+// check of redzones and inputs. The device's yardstick is timed in between where that is
+// asked for. Numbers that the store does not know are passed
+// over. REQUIRES: plan.is_executed(), on `device`.
+Outcome<v1::RunnerResponse::Timed> TimeBlock(Device& device, PlanRunner& plan, InputStore& store,
                                              const v1::RunnerRequest::Time& request,
                                              std::mt19937_64& random);
 

@@ -28,6 +28,8 @@ standard library; on CUDA also `cuda.bindings`.
     cost            bytes and FLOPs that no implementation can avoid
     baseline        times eager and torch.compile
     places          lays the data of short models at changing addresses
+    yardstick       a kernel of our own, which every process times
+    launch_counter  how many kernels a forward pass launches
     selftest, stopwatch, graph_of
                     programs: whether all of it works on a machine, where time goes, the
                     graph of a problem

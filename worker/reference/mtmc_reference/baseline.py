@@ -8,12 +8,15 @@ while that is under way, as for a candidate and as KernelBench does, so that the
 time of a launch counts only where it is longer.
 """
 
+import dataclasses
 import time
 
 import torch
 
+from . import yardstick
 from .failure import ProblemFailure, summary
 from .gpu_clock import GpuClock
+from .launch_counter import LaunchCounter
 from .places import Places
 from .precision import Arithmetic, arithmetic
 
@@ -40,6 +43,20 @@ _DEFAULT_CPU_CACHE = 32 * 1024 * 1024
 _MAX_CPU_CACHE = 64 * 1024 * 1024
 
 
+@dataclasses.dataclass
+class Times:
+    """What one block of executions took."""
+
+    # Of each sample.
+    seconds: list
+    # Of the yardstick after each sample; empty where it was not asked for, or there is none.
+    yardstick_seconds: list
+    # Kernels that one sample launches, as far as it is known.
+    launches: int = 1
+    # Of the device; 0 if unknown.
+    clock_hertz: float = 0.0
+
+
 class Baselines:
     """Times the model of one execution. Compiled code is kept until it is dropped."""
 
@@ -48,12 +65,14 @@ class Baselines:
         self._device = device
         # Compiled models by mode.
         self._compiled = {}
+        # Launches of a forward pass by baseline.
+        self._launches = {}
         self._places = Places(device)
         self._flush_buffer = None
         self._clock = GpuClock(device) if device.type == "cuda" else None
 
-    def sample(self, baseline, inputs, samples, is_cold, warmups):
-        """Seconds of each of `samples` forward passes on `inputs`, and the clock in hertz.
+    def sample(self, baseline, inputs, samples, is_cold, warmups, with_yardstick=False):
+        """Times of `samples` forward passes on `inputs`.
 
         Raises ProblemFailure BASELINE_FAILED when it cannot be run. Mutated
         buffers have their initial values again afterwards.
@@ -73,8 +92,15 @@ class Baselines:
             ):
                 for _ in range(warmups):
                     self._places.note_outputs(model(*inputs))
-                seconds = [timed(model, inputs, is_cold) for _ in range(samples)]
-                return seconds, self._clock.hertz() if self._clock else 0.0
+                own = yardstick.find(self._device) if with_yardstick else None
+                times = Times([], [], self._count_launches(baseline, model, inputs))
+                for _ in range(samples):
+                    times.seconds.append(timed(lambda: model(*inputs), is_cold))
+                    if own is not None:
+                        times.yardstick_seconds.append(timed(own.launch, True))
+                if self._clock:
+                    times.clock_hertz = self._clock.hertz()
+                return times
         except KeyboardInterrupt:
             raise
         except BaseException as error:
@@ -95,21 +121,31 @@ class Baselines:
             self._compiled[mode] = torch.compile(self._execution.model, mode=mode)
         return self._compiled[mode]
 
-    def _timed_cpu(self, model, inputs, is_cold):
+    def _count_launches(self, baseline, model, inputs):
+        """What is not compiled launches a kernel for each operator."""
+        if self._device.type != "cuda" or baseline in _COMPILE_MODES:
+            return 1
+        if baseline not in self._launches:
+            with LaunchCounter() as counter:
+                model(*inputs)
+            self._launches[baseline] = max(counter.count, 1)
+        return self._launches[baseline]
+
+    def _timed_cpu(self, run, is_cold):
         if is_cold:
             self._flush()
         start = time.perf_counter()
-        model(*inputs)
+        run()
         return time.perf_counter() - start
 
-    def _timed_cuda(self, model, inputs, is_cold):
+    def _timed_cuda(self, run, is_cold):
         start = torch.cuda.Event(enable_timing=True)
         end = torch.cuda.Event(enable_timing=True)
         torch.cuda.synchronize(self._device)
         if is_cold:
             self._flush()
         start.record()
-        model(*inputs)
+        run()
         end.record()
         torch.cuda.synchronize(self._device)
         return start.elapsed_time(end) / 1e3

@@ -194,7 +194,7 @@ class LoadedProblem:
         self._prepared.make_room()
 
     def time_baseline(self, baseline, **options):
-        """Seconds of each sample on the inputs prepared last, and the clock in hertz."""
+        """`baseline.Times` on the inputs prepared last."""
         self._require_prepared(0)
         return self._prepared.with_room(
             lambda: self._baselines.sample(baseline, self._prepared.last_inputs(), **options)

@@ -2,8 +2,8 @@
 """Where the data of a short model lies.
 
 On an H200 the place of the data shows in the time of a kernel of 5 us by up to 0.2 us,
-the same in every sample. So each block of samples has other places, of a few, as the
-candidate has them.
+the same in every sample. So each block of samples has other places, as the candidate has
+them: the more, the smaller they are.
 """
 
 import contextlib
@@ -16,7 +16,10 @@ from .workload import total_bytes
 
 # Data that is larger takes longer than its place matters.
 _MOST_BYTES = {"cuda": 64 << 20, "cpu": 1 << 20}
-_PLACES = 6
+_LEAST_PLACES = 6
+_MOST_PLACES = 64
+# Of all places together, where there are more than the least.
+_BYTES_OF_PLACES = 512 << 20
 
 
 class Places:
@@ -27,8 +30,9 @@ class Places:
         self._most = _MOST_BYTES[device.type]
         # Copies of the inputs that were asked for last, themselves included.
         self._copies = [None]
-        # Tensors without content, like those that the model returns.
+        # Tensors without content, like those that the model returns, and their places.
         self._outputs = []
+        self._output_places = 1
 
     def of_inputs(self, inputs):
         """The inputs, or a copy of them."""
@@ -36,7 +40,7 @@ class Places:
             return inputs
         if self._copies[0] is not inputs:
             self._copies = [inputs]
-        if len(self._copies) < _PLACES:
+        if len(self._copies) < _places_of(total_bytes(inputs)):
             self._copies.append([_copy(value) for value in inputs])
             return self._copies[-1]
         return secrets.choice(self._copies)
@@ -44,8 +48,10 @@ class Places:
     def note_outputs(self, outputs):
         """Takes down what `moved_outputs` has to move."""
         tensors = [leaf for leaf in _pytree.tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
-        is_small = total_bytes(tensors) <= self._most
+        num_bytes = total_bytes(tensors)
+        is_small = num_bytes <= self._most
         self._outputs = [torch.empty_like(y, device="meta") for y in tensors] if is_small else []
+        self._output_places = _places_of(num_bytes)
 
     @contextlib.contextmanager
     def moved_outputs(self):
@@ -53,13 +59,18 @@ class Places:
         # The allocator gives a block that was freed last: some of them are in use now.
         held = [
             torch.empty_like(output, device=self._device)
-            for _ in range(secrets.randbelow(_PLACES))
+            for _ in range(secrets.randbelow(self._output_places))
             for output in self._outputs
         ]
         try:
             yield
         finally:
             held.clear()
+
+
+def _places_of(num_bytes):
+    """How many places so many bytes have."""
+    return min(max(_BYTES_OF_PLACES // max(num_bytes, 1), _LEAST_PLACES), _MOST_PLACES)
 
 
 def _copy(value):

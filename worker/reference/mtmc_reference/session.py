@@ -71,13 +71,19 @@ class Session:
 
     def time_baseline(self, request):
         """ReferenceRequest.TimeBaseline to ReferenceResponse.Timed."""
-        seconds, clock_hertz = self._require_loaded().time_baseline(
+        times = self._require_loaded().time_baseline(
             request.get("baseline", "BASELINE_EAGER"),
             samples=int(request.get("samples", 1)),
             is_cold=bool(request.get("isCold", False)),
             warmups=int(request.get("warmups", 0)),
+            with_yardstick=bool(request.get("withYardstick", False)),
         )
-        return {"samplesSeconds": seconds, "clockHertz": clock_hertz}
+        return {
+            "samplesSeconds": times.seconds,
+            "yardstickSeconds": times.yardstick_seconds,
+            "launches": times.launches,
+            "clockHertz": times.clock_hertz,
+        }
 
     def _require_loaded(self):
         if self._loaded is None:

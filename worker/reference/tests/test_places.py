@@ -3,7 +3,7 @@
 
 import torch
 
-from mtmc_reference.places import Places
+from mtmc_reference.places import Places, _places_of
 
 _CPU = torch.device("cpu")
 
@@ -12,14 +12,20 @@ def _addresses(places, inputs, count=40):
     return {places.of_inputs(inputs)[0].data_ptr() for _ in range(count)}
 
 
-def test_small_inputs_have_a_few_places_with_the_same_content():
+def test_small_inputs_have_many_places_with_the_same_content():
     inputs = [torch.randn(100), 3]
     places = Places(_CPU)
 
-    assert 2 < len(_addresses(places, inputs)) <= 6
+    assert 20 < len(_addresses(places, inputs)) <= 64
     for _ in range(10):
         x, scalar = places.of_inputs(inputs)
         assert torch.equal(x, inputs[0]) and scalar == 3
+
+
+def test_the_larger_the_inputs_the_fewer_their_places():
+    assert _places_of(0) == 64
+    assert _places_of(32 << 20) == 16
+    assert _places_of(1 << 30) == 6
 
 
 def test_large_inputs_stay():

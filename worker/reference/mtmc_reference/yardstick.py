@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel of our own, timed beside a baseline's: what this process adds to every time.
+
+The candidate's process has the same one (`worker/cuda/cuda_yardstick.h`), and the
+difference of the two is none of the programs'.
+"""
+
+import functools
+import pathlib
+import secrets
+import sys
+
+import torch
+
+_SOURCE = pathlib.Path(__file__).with_suffix(".cu")
+# As `cuda_yardstick.cc` has them.
+_BLOCKS = 256
+_THREADS = 256
+_BYTES = _BLOCKS * _THREADS * 4
+_ARENA_BYTES = 256 << 20
+_ALIGNMENT = 512
+
+
+class Yardstick:
+    """The kernel and its data, on one device."""
+
+    def __init__(self, kernel, arena):
+        self._kernel = kernel
+        self._arena = arena
+
+    def launch(self):
+        """Enqueues the kernel, with its data at another place each time."""
+        half = _ARENA_BYTES // 2
+        x, y = (
+            self._arena.data_ptr() + start + secrets.randbelow((half - _BYTES) // _ALIGNMENT) * _ALIGNMENT
+            for start in (0, half)
+        )
+        self._kernel.launch(_BLOCKS, _THREADS, [x, y])
+
+
+@functools.cache
+def find(device):
+    """The device's yardstick; None, and a line on the standard error, where it has none."""
+    if device.type != "cuda":
+        return None
+    try:
+        from .cuda_kernel import Kernel
+
+        kernel = Kernel(source(), "mtmc_yardstick", device)
+        return Yardstick(kernel, torch.zeros(_ARENA_BYTES, dtype=torch.uint8, device=device))
+    except (ImportError, OSError, RuntimeError) as problem:
+        print(f"no yardstick for short kernels: {problem}", file=sys.stderr)
+        return None
+
+
+def source():
+    """The text of the kernel."""
+    return _SOURCE.read_text(encoding="utf-8")
