@@ -146,6 +146,25 @@ TEST_CASE("The scrub costs less than a quarter of a millisecond", "[gpu]") {
   CHECK(each < 250e-6);
 }
 
+TEST_CASE("Cold samples of the yardstick agree with each other", "[gpu]") {
+  Gpu* gpu = Gpu::Find();
+  if (!gpu) return;
+  Device& device = *gpu->backend.device;
+
+  std::vector<double> halves[2];
+  for (int i = 0; i < 2 * kSamples; ++i) {
+    auto seconds = device.TimeYardstick();
+    REQUIRE(seconds.ok());
+    if (*seconds) halves[i % 2].push_back(**seconds);
+  }
+
+  REQUIRE(!halves[0].empty());
+  REQUIRE(!halves[1].empty());
+  std::cout << absl::StrFormat("-- yardstick: %.3f us and %.3f us\n", 1e6 * MedianOf(halves[0]),
+                               1e6 * MedianOf(halves[1]));
+  CHECK(MedianOf(halves[0]) == Approx(MedianOf(halves[1])).epsilon(0.02));
+}
+
 constexpr char kPolicy[] = R"(unsigned long long policy;
   asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));)";
 constexpr char kKeepingLoad[] =
