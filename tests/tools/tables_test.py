@@ -56,6 +56,18 @@ def table(tmp_path):
     return make
 
 
+def test_programs_that_do_what_eager_does_have_rows(run, table):
+    line = {"name": "1 launch", "runs": 4, "same": 3, "faster": 0, "slower": 0, "ambiguous": 1,
+            "failed": 0, "noise_ratios": [[0.01, 0.02], [0.03, 0.01], [0.02, 0.02], [0.01, 0.01]]}
+    folder = run("a", same=json.dumps(line) + "\n")
+
+    rows, _ = table(folder, "--commit", "abc1234")
+
+    row = rows["A/A against eager, 1 launch"]
+    assert (row["cases"], row["held"]) == (4, 3)
+    assert row["note"] == "1 ambiguous; noise 2 %"
+
+
 def test_programs_that_were_misjudged_are_named(run, table):
     folder = run("a", adversary={
         "summary": {"device": "cuda:0", "adversary_attempts": 2, "adversary_accepted": 1},

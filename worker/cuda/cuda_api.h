@@ -40,6 +40,7 @@
   F(cuEventCreate)               \
   F(cuEventDestroy)              \
   F(cuEventRecord)               \
+  F(cuEventQuery)                \
   F(cuEventElapsedTime)          \
   F(cuMemAlloc)                  \
   F(cuMemFree)                   \

@@ -15,6 +15,7 @@
 #include "worker/cuda/cuda_yardstick.h"
 #include "worker/cuda/nvml_clock.h"
 #include "worker/device/device.h"
+#include "worker/device/host_lead.h"
 
 namespace mtmc::worker {
 
@@ -85,6 +86,8 @@ class CudaDevice final : public Device {
   size_t flush_bytes_ = 0;
   // Of the buffer as FlushCache leaves it.
   uint64_t flush_checksum_ = 0;
+  // Flushes before a sample.
+  HostLead lead_;
   // What the host's clock sees beyond the events of an empty body.
   std::optional<double> empty_seconds_;
   double clock_hertz_ = 0;

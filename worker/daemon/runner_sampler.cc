@@ -30,6 +30,7 @@ absl::StatusOr<CheckedBlock> RunnerSampler::Take(const BlockRequest& block,
                   .launches = std::max(1, timed.launches()),
                   .throttled = timed.throttled_samples(),
                   .shifted = timed.shifted_samples(),
+                  .late = timed.late_samples(),
                   .clock_hertz = timed.clock_hertz()},
       .checked = {timed.checked().begin(), timed.checked().end()},
       .max_unseen_seconds = timed.max_unseen_seconds()};

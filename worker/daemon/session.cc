@@ -85,8 +85,9 @@ v1::Measurement ToMeasurement(const Series& series, bool is_cold, StoppingRule::
   measurement.set_noise_ratio(NoiseRatio(seconds));
   measurement.set_error_ratio(MedianErrorRatio(seconds));
   measurement.mutable_samples_seconds()->Assign(seconds.begin(), seconds.end());
-  measurement.set_throttled_samples(series.CountThrottled());
-  measurement.set_shifted_samples(series.CountShifted());
+  measurement.set_throttled_samples(series.Count(&SampleBlock::throttled));
+  measurement.set_shifted_samples(series.Count(&SampleBlock::shifted));
+  measurement.set_late_samples(series.Count(&SampleBlock::late));
   measurement.set_clock_hertz(ClockOf(series));
   measurement.set_is_cold(is_cold);
   measurement.set_stopped_by(std::string(ToText(stopped_by)));

@@ -67,6 +67,9 @@ struct TimedSample {
   double seconds = 0;
   // The clock was held under its normal rate while the sample was taken.
   bool is_throttled = false;
+  // The device began before the host had enqueued everything, and need not do so again:
+  // part of `seconds` may be the host's (HostLead).
+  bool is_late = false;
   // Of the compute units, within a few milliseconds of the sample; 0 if unknown.
   double clock_hertz = 0;
   // What the host's clock saw beyond `seconds` until the whole device was idle,
@@ -130,7 +133,7 @@ class Device {
 
   // Cold time of the yardstick: a kernel of our own of a few microseconds, the same in
   // every process, with its data at another place each time. Nothing where the backend has
-  // none, or no memory for it, or the clock was held under its normal rate.
+  // none, or no memory for it, or the sample is throttled or late.
   virtual Outcome<std::optional<double>> TimeYardstick() { return std::optional<double>(); }
 
   // Overwrites what kernels can leave on the chip for the next ones, as far as

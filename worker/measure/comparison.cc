@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace mtmc::worker {
@@ -27,17 +29,24 @@ std::vector<TurnPair> PairsOf(const Series& baseline, const Series& candidate) {
   return pairs;
 }
 
-// By how much longer the yardstick took on the candidate's side of each turn; empty when
-// it cannot be relied on.
-std::vector<double> OffsetsOf(const std::vector<TurnPair>& pairs, double most_offset_seconds) {
+bool HasYardstick(const TurnPair& pair) {
+  return !pair.baseline->yardstick_seconds.empty() && !pair.candidate->yardstick_seconds.empty();
+}
+
+// Leaves out the turns in which one side lost its yardstick, if they are few, and returns
+// by how much longer it took on the candidate's side of each that stays. Empty when the
+// yardstick says nothing: `pairs` is left as it is then.
+std::vector<double> TakeOffsets(std::vector<TurnPair>& pairs, double most_offset_seconds) {
+  std::vector<TurnPair> those;
+  std::copy_if(pairs.begin(), pairs.end(), std::back_inserter(those), HasYardstick);
+  if (those.size() < kMinTurns || 2 * those.size() < pairs.size()) return {};
   std::vector<double> offsets;
-  for (const TurnPair& pair : pairs) {
-    const auto& baseline = pair.baseline->yardstick_seconds;
-    const auto& candidate = pair.candidate->yardstick_seconds;
-    if (baseline.empty() || candidate.empty()) return {};
-    offsets.push_back(MidMean(candidate) - MidMean(baseline));
+  for (const TurnPair& pair : those) {
+    offsets.push_back(MidMean(pair.candidate->yardstick_seconds) -
+                      MidMean(pair.baseline->yardstick_seconds));
   }
-  if (offsets.empty() || std::abs(Median(offsets)) > most_offset_seconds) return {};
+  if (std::abs(Median(offsets)) > most_offset_seconds) return {};
+  pairs = std::move(those);
   return offsets;
 }
 
@@ -75,7 +84,7 @@ ComparisonResult Estimate(const Series& baseline, const Series& candidate,
                           const ComparisonOptions& options) {
   const double of_launch = SecondsOfLaunch(baseline, candidate);
   auto floor = [&](double seconds) { return std::max(options.floor_ratio, seconds / of_launch); };
-  const std::vector<TurnPair> pairs = PairsOf(baseline, candidate);
+  std::vector<TurnPair> pairs = PairsOf(baseline, candidate);
   if (pairs.size() < kMinTurns) {
     const std::vector<double> top = baseline.Seconds();
     const std::vector<double> bottom = candidate.Seconds();
@@ -83,7 +92,7 @@ ComparisonResult Estimate(const Series& baseline, const Series& candidate,
             .interval = MedianRatioInterval(top, bottom, kConfidence, options.seed),
             .floor_ratio = floor(options.uncorrected_floor_seconds)};
   }
-  const std::vector<double> offsets = OffsetsOf(pairs, options.most_offset_seconds);
+  const std::vector<double> offsets = TakeOffsets(pairs, options.most_offset_seconds);
   const TrimmedMean mean = TrimmedMeanOf(LogRatios(pairs, offsets));
   return {.speedup = std::exp(mean.mean),
           .interval = {.low = std::exp(mean.interval.low), .high = std::exp(mean.interval.high)},

@@ -24,6 +24,10 @@ constexpr int kLaterWarmups = 1;
 // With fewer turns the interval is not worth its cost.
 constexpr int kMinComparedTurns = 4;
 
+// With the yardstick, the floor has to hold more than the interval: what it leaves of the
+// processes and of places. So the interval must be narrower, by this ratio.
+constexpr double kYardstickInterval = 0.8;
+
 // Logarithm of a speedup up to which its interval must be as narrow as near 1; 1.35
 // times. Who is twice as fast need not be known as closely as who is 2 % faster.
 constexpr double kNearSpeedup = 0.3;
@@ -75,7 +79,7 @@ class Side {
   bool is_short_ = false;
 };
 
-Progress Look(const InterleavedSamples& samples, absl::Duration elapsed) {
+Progress Look(const InterleavedSamples& samples, bool with_yardstick, absl::Duration elapsed) {
   Progress progress{.elapsed = elapsed};
   auto add = [&](const Series& series, bool is_first) {
     const std::vector<double> seconds = series.Seconds();
@@ -96,8 +100,9 @@ Progress Look(const InterleavedSamples& samples, absl::Duration elapsed) {
     const ComparisonResult result = CompareSeries(baseline, samples.candidate, {});
     const double width = std::log(result.interval.high / result.interval.low) / 2;
     const double distance = std::abs(std::log(result.speedup));
-    progress.interval_ratio =
-        std::max(progress.interval_ratio, width / std::max(1.0, distance / kNearSpeedup));
+    const double wanted =
+        std::max(1.0, distance / kNearSpeedup) * (with_yardstick ? kYardstickInterval : 1);
+    progress.interval_ratio = std::max(progress.interval_ratio, width / wanted);
   }
   return progress;
 }
@@ -122,7 +127,7 @@ absl::StatusOr<InterleavedSamples> SampleInterleaved(const Sampler& candidate,
       sides.size() > 1 &&
       std::any_of(sides.begin(), sides.end(), [](const Side& side) { return side.is_short(); });
   for (bool is_forward = true;; is_forward = !is_forward) {
-    samples.stopped_by = rule.Decide(Look(samples, clock.Now() - start));
+    samples.stopped_by = rule.Decide(Look(samples, with_yardstick, clock.Now() - start));
     if (samples.stopped_by != StoppingRule::Reason::kGoOn) return samples;
     for (size_t i = 0; i < sides.size(); ++i) {
       MTMC_RETURN_IF_ERROR(sides[is_forward ? i : sides.size() - 1 - i].TakeTurn(with_yardstick));

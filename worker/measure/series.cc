@@ -11,15 +11,9 @@ std::vector<double> Series::Seconds() const {
   return seconds;
 }
 
-int Series::CountThrottled() const {
+int Series::Count(int SampleBlock::*dropped) const {
   int count = 0;
-  for (const SampleBlock& turn : turns) count += turn.throttled;
-  return count;
-}
-
-int Series::CountShifted() const {
-  int count = 0;
-  for (const SampleBlock& turn : turns) count += turn.shifted;
+  for (const SampleBlock& turn : turns) count += turn.*dropped;
   return count;
 }
 

@@ -26,6 +26,8 @@ struct SampleBlock {
   int throttled = 0;
   // Dropped because the clock was another than for the rest.
   int shifted = 0;
+  // Dropped because the device began before the host had enqueued everything.
+  int late = 0;
   // Median clock of the device over the block; 0 if unknown.
   double clock_hertz = 0;
 };
@@ -37,8 +39,8 @@ struct Series {
 
   // Kept samples of all turns, in order.
   std::vector<double> Seconds() const;
-  int CountThrottled() const;
-  int CountShifted() const;
+  // Dropped samples of all turns; `dropped` is one of SampleBlock's counts.
+  int Count(int SampleBlock::*dropped) const;
 };
 
 }  // namespace mtmc::worker

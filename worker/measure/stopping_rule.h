@@ -14,8 +14,8 @@ struct Progress {
   int turns = 0;
   // Largest relative standard error of a side's median.
   double error_ratio = 0;
-  // Largest half width of the interval of a speedup; divided by how far from 1 it is
-  // where that is far; 0 where nothing is compared.
+  // Largest half width of the interval of a speedup; less where that is far from 1, more
+  // where the yardstick is timed; 0 where nothing is compared.
   double interval_ratio = 0;
   // Since sampling began, pauses included.
   absl::Duration elapsed;

@@ -67,19 +67,21 @@ class Block {
     const std::vector<bool> is_steady = FindSteady();
     for (size_t i = 0; i < executions_.size(); ++i) {
       const Execution& execution = executions_[i];
-      const bool is_kept = !execution.sample.is_throttled && is_steady[i];
+      const TimedSample& sample = execution.sample;
+      const bool is_kept = !sample.is_throttled && !sample.is_late && is_steady[i];
       if (execution.digest) {
         v1::RunnerResponse::CheckedExecution& checked = *timed.add_checked();
         checked.set_sample(is_kept ? timed.samples_seconds_size() : -1);
         checked.set_kept(execution.kept);
         checked.set_digest(*execution.digest);
       }
-      timed.set_max_unseen_seconds(
-          std::max(timed.max_unseen_seconds(), execution.sample.unseen_seconds));
+      timed.set_max_unseen_seconds(std::max(timed.max_unseen_seconds(), sample.unseen_seconds));
       if (is_kept) {
-        timed.add_samples_seconds(execution.sample.seconds);
-      } else if (execution.sample.is_throttled) {
+        timed.add_samples_seconds(sample.seconds);
+      } else if (sample.is_throttled) {
         timed.set_throttled_samples(timed.throttled_samples() + 1);
+      } else if (sample.is_late) {
+        timed.set_late_samples(timed.late_samples() + 1);
       } else {
         timed.set_shifted_samples(timed.shifted_samples() + 1);
       }

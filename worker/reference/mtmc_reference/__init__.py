@@ -29,6 +29,7 @@ standard library; on CUDA also `cuda.bindings`.
     baseline        times eager and torch.compile
     places          lays the data of short models at changing addresses
     yardstick       a kernel of our own, which every process times
+    host_lead       how long the device is kept busy while the host launches
     launch_counter  how many kernels a forward pass launches
     selftest, stopwatch, graph_of
                     programs: whether all of it works on a machine, where time goes, the

@@ -5,7 +5,8 @@ Each sample is one forward pass without gradients, between two CUDA events or
 two readings of the host clock. A cold sample runs after a buffer larger than the
 last cache has been rewritten, outside the timed part. On CUDA the host launches
 while that is under way, as for a candidate and as KernelBench does, so that the
-time of a launch counts only where it is longer.
+time of a launch counts only where it is longer. A sample in which the device began
+before the host was done is taken again, with more flushes if need be.
 """
 
 import dataclasses
@@ -16,6 +17,7 @@ import torch
 from . import yardstick
 from .failure import ProblemFailure, summary
 from .gpu_clock import GpuClock
+from .host_lead import HostLead
 from .launch_counter import LaunchCounter
 from .places import Places
 from .precision import Arithmetic, arithmetic
@@ -69,6 +71,7 @@ class Baselines:
         self._launches = {}
         self._places = Places(device)
         self._flush_buffer = None
+        self._lead = HostLead()
         self._clock = GpuClock(device) if device.type == "cuda" else None
 
     def sample(self, baseline, inputs, samples, is_cold, warmups, with_yardstick=False):
@@ -141,14 +144,18 @@ class Baselines:
     def _timed_cuda(self, run, is_cold):
         start = torch.cuda.Event(enable_timing=True)
         end = torch.cuda.Event(enable_timing=True)
-        torch.cuda.synchronize(self._device)
-        if is_cold:
-            self._flush()
-        start.record()
-        run()
-        end.record()
-        torch.cuda.synchronize(self._device)
-        return start.elapsed_time(end) / 1e3
+        while True:
+            torch.cuda.synchronize(self._device)
+            if is_cold:
+                for _ in range(self._lead.passes):
+                    self._flush()
+            start.record()
+            run()
+            end.record()
+            is_late = is_cold and self._lead.note(start.query())
+            torch.cuda.synchronize(self._device)
+            if not is_late:
+                return start.elapsed_time(end) / 1e3
 
     def _flush(self):
         if self._flush_buffer is None:
