@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <iostream>
 #include <numeric>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -146,6 +147,27 @@ TEST_CASE("A call that names its overload gives every argument by position", "[a
   REQUIRE_FALSE((*runner)->Execute({{"x", Bytes({1, 2, 3, 5, 6, 7})}}, 0));
 
   CHECK(OutputOf(**runner) == Floats{3, 4, 5});
+}
+
+TEST_CASE("The results of a short plan's calls change places, and nothing else", "[aten]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  auto runner = bench->Load(kLinearThenAdd, {"aten::linear"});
+  REQUIRE(runner.ok());
+  const Floats x(6, 1.0F);
+  const Floats w(12, 2.0F);
+  REQUIRE_FALSE((*runner)->Execute({{"x", Bytes(x)}, {"w", Bytes(w)}}, 0xA5));
+
+  std::set<const void*> results;
+  for (int i = 0; i < 80; ++i) {
+    REQUIRE_FALSE((*runner)->Shuffle());
+    REQUIRE((*runner)->Time(/*is_cold=*/false).ok());
+    results.insert(std::get<const Buffer*>((*runner)->FindLaunch(1)->arguments[0])->address());
+    CHECK(OutputOf(**runner) == Floats(8, 7.0F));
+    CHECK_FALSE((*runner)->CheckMemory());
+  }
+
+  CHECK(results.size() > 20);
 }
 
 TEST_CASE("An operator that is not allowed is refused", "[aten]") {

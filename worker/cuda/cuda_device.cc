@@ -18,7 +18,7 @@ namespace mtmc::worker {
 namespace {
 
 // What a kernel gets without asking; beyond, an attribute must be set first.
-constexpr int64_t kPlainSharedBytes = 48 * 1024;
+constexpr int64_t kPlainSharedBytes = int64_t{48} << 10;
 
 // KernelBench clears with 256 MB; more where the cache is larger than half of it.
 constexpr int64_t kMinFlushBytes = int64_t{256} << 20;
@@ -113,7 +113,7 @@ std::string CudaDevice::Source() {
 }
 
 absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(
-    std::shared_ptr<const CudaContext> context, const Options& options) {
+    const std::shared_ptr<const CudaContext>& context, const Options& options) {
   const CudaApi& api = context->api();
   std::unique_ptr<CudaDevice> device(new CudaDevice(context));
   MTMC_ASSIGN_OR_RETURN(device->facts_, context->ReadFacts());

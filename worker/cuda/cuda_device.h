@@ -35,7 +35,7 @@ class CudaDevice final : public Device {
   static std::string Source();
 
   static absl::StatusOr<std::unique_ptr<CudaDevice>> Create(
-      std::shared_ptr<const CudaContext> context, const Options& options);
+      const std::shared_ptr<const CudaContext>& context, const Options& options);
   ~CudaDevice() override;
 
   // Adds what was measured, or that a library is there.

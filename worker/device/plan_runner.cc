@@ -188,7 +188,7 @@ Outcome<TimedSample> PlanRunner::Time(bool is_cold, const InputSources* inputs) 
 MaybeFailure PlanRunner::Shuffle() {
   MTMC_CHECK(is_executed_);
   tensors_.DropPublished();
-  auto is_moved = tensors_.Shuffle();
+  auto is_moved = tensors_.Shuffle(/*has_graph=*/graph_ != nullptr);
   if (!is_moved.ok()) return is_moved.failure();
   // The graph has the old addresses.
   return *is_moved && graph_ ? CapturePlan() : std::nullopt;

@@ -93,12 +93,13 @@ MaybeFailure PlanTensors::Move(PlanTensor& slot, size_t places) {
   return std::nullopt;
 }
 
-Outcome<bool> PlanTensors::Shuffle() {
+Outcome<bool> PlanTensors::Shuffle(bool has_graph) {
   int64_t bytes = 0;
-  for (const auto& [name, slot] : tensors_) bytes += slot.own ? slot.own->bytes() : 0;
+  for (const auto& [name, slot] : tensors_) bytes += slot.current() ? slot.current()->bytes() : 0;
   if (bytes > kShuffledBytesPerUnit * device_.facts().compute_units) return false;
   const int64_t places =
       std::clamp(kBytesOfPlaces / std::max(bytes, int64_t{1}), kLeastPlaces, kMostPlaces);
+  if (!has_graph) HoldResults(static_cast<size_t>(places));
   for (auto& [name, slot] : tensors_) {
     if (!slot.own) continue;
     const Buffer* before = slot.own.get();
@@ -110,6 +111,19 @@ Outcome<bool> PlanTensors::Shuffle() {
   return true;
 }
 
+void PlanTensors::HoldResults(size_t places) {
+  std::vector<std::unique_ptr<LibraryTensor>> results;
+  for (auto& [name, slot] : tensors_) {
+    slot.view.reset();
+    if (slot.library) results.push_back(std::move(slot.library));
+  }
+  if (results.empty()) return;
+  held_results_.push_back(std::move(results));
+  if (held_results_.size() < places) return;
+  std::swap(held_results_[random_() % held_results_.size()], held_results_.back());
+  held_results_.pop_back();
+}
+
 Outcome<std::unique_ptr<Buffer>> PlanTensors::Allocate(const kernel::Tensor& tensor) {
   auto buffer = device_.Allocate(tensor.type.bytes());
   if (buffer.ok()) return buffer;
@@ -118,6 +132,7 @@ Outcome<std::unique_ptr<Buffer>> PlanTensors::Allocate(const kernel::Tensor& ten
 }
 
 void PlanTensors::DropSpares() {
+  held_results_.clear();
   for (auto& [name, slot] : tensors_) slot.spares.clear();
 }
 

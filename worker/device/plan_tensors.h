@@ -64,9 +64,10 @@ class PlanTensors {
 
   // Lays everything at other addresses, of some, where that is small enough to be quick;
   // contents of inputs, checksums and redzones move along, and what the program may write
-  // is poisoned. False when nothing was moved. Enqueued. REQUIRES: Place and Clear were
-  // called.
-  Outcome<bool> Shuffle();
+  // is poisoned. Results of library calls are forgotten, and those of the next calls lie
+  // elsewhere, unless `has_graph` decides where. False when nothing was moved. Enqueued.
+  // REQUIRES: Place and Clear were called.
+  Outcome<bool> Shuffle(bool has_graph);
 
   // Rewrites the inputs where they are. Enqueued. REQUIRES: Place was called.
   MaybeFailure Rewrite(const InputSources& inputs);
@@ -99,6 +100,9 @@ class PlanTensors {
   // At the cost of the spare buffers where memory is short.
   Outcome<std::unique_ptr<Buffer>> Allocate(const kernel::Tensor& tensor);
   void DropSpares();
+  // Keeps the results of library calls, and gives up others, so that the library allocates
+  // the next ones where those were.
+  void HoldResults(size_t places);
   // Drops them where others would miss their memory.
   void DropLargeSpares();
   MaybeFailure PlaceOne(PlanTensor& slot, const InputSource& source, uint8_t poison);
@@ -106,6 +110,8 @@ class PlanTensors {
   Device& device_;
   const kernel::Program& program_;
   std::map<std::string, PlanTensor, std::less<>> tensors_;
+  // Results of earlier executions, which only take their places.
+  std::vector<std::vector<std::unique_ptr<LibraryTensor>>> held_results_;
   // Byte that the redzones hold.
   uint8_t poison_ = 0;
   std::mt19937 random_;

@@ -41,6 +41,7 @@ std::vector<double> TakeOffsets(std::vector<TurnPair>& pairs, double most_offset
   std::copy_if(pairs.begin(), pairs.end(), std::back_inserter(those), HasYardstick);
   if (those.size() < kMinTurns || 2 * those.size() < pairs.size()) return {};
   std::vector<double> offsets;
+  offsets.reserve(those.size());
   for (const TurnPair& pair : those) {
     offsets.push_back(MidMean(pair.candidate->yardstick_seconds) -
                       MidMean(pair.baseline->yardstick_seconds));

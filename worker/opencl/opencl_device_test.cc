@@ -180,9 +180,8 @@ TEST_CASE("The tensors of a short plan change places, and nothing else", "[openc
     outputs.insert(std::get<const Buffer*>(arguments[1])->address());
   }
 
-  CHECK(inputs.size() > 2);
-  CHECK(inputs.size() <= 6);
-  CHECK(outputs.size() > 2);
+  CHECK(inputs.size() > 20);
+  CHECK(outputs.size() > 20);
 }
 
 TEST_CASE("A long plan stays where it is", "[opencl]") {
