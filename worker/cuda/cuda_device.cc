@@ -120,7 +120,8 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(
   MTMC_ASSIGN_OR_RETURN(device->scan_, CudaScan::Create(context, options.kernels));
   MTMC_ASSIGN_OR_RETURN(device->conditions_,
                         CudaConditions::Create(context, options.kernels, device->facts_));
-  MTMC_ASSIGN_OR_RETURN(device->yardstick_, CudaYardstick::Create(context, options.kernels));
+  MTMC_ASSIGN_OR_RETURN(device->yardstick_,
+                        CudaYardstick::Create(context, options.kernels, device->facts_));
   for (CUevent* event : {&device->begin_, &device->start_, &device->end_}) {
     MTMC_RETURN_IF_ERROR(
         CudaStatus(api, api.cuEventCreate(event, CU_EVENT_DEFAULT), "cuEventCreate"));

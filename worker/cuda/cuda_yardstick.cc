@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/cuda/cuda_yardstick.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -13,14 +14,16 @@ namespace {
 constexpr unsigned kBlocks = 256;
 constexpr unsigned kThreads = 256;
 constexpr size_t kBytes = size_t{kBlocks} * kThreads * sizeof(float);
-// 128 pages of 2 MiB, among which a place is drawn.
-constexpr size_t kArenaBytes = size_t{256} << 20;
+// Among 128 pages of 2 MiB a place is drawn, or among a 64th of the device's memory where
+// that is less.
+constexpr size_t kMostArenaBytes = size_t{256} << 20;
+constexpr size_t kMemoryShare = 64;
 constexpr size_t kAlignment = 512;
 
 }  // namespace
 
-CudaYardstick::CudaYardstick(std::shared_ptr<const CudaContext> context)
-    : context_(std::move(context)), random_(std::random_device()()) {}
+CudaYardstick::CudaYardstick(std::shared_ptr<const CudaContext> context, size_t arena_bytes)
+    : context_(std::move(context)), arena_bytes_(arena_bytes), random_(std::random_device()()) {}
 
 CudaYardstick::~CudaYardstick() {
   if (arena_) context_->api().cuMemFree(arena_);
@@ -28,8 +31,11 @@ CudaYardstick::~CudaYardstick() {
 }
 
 absl::StatusOr<std::unique_ptr<CudaYardstick>> CudaYardstick::Create(
-    std::shared_ptr<const CudaContext> context, const std::string& binary) {
-  std::unique_ptr<CudaYardstick> yardstick(new CudaYardstick(std::move(context)));
+    std::shared_ptr<const CudaContext> context, const std::string& binary,
+    const DeviceFacts& facts) {
+  const size_t share = static_cast<size_t>(facts.memory_bytes) / kMemoryShare;
+  std::unique_ptr<CudaYardstick> yardstick(
+      new CudaYardstick(std::move(context), std::min(kMostArenaBytes, share)));
   MTMC_RETURN_IF_ERROR(yardstick->context_->LoadKernels(
       binary, {{&yardstick->kernel_, "mtmc_yardstick"}}, yardstick->module_));
   return yardstick;
@@ -38,15 +44,16 @@ absl::StatusOr<std::unique_ptr<CudaYardstick>> CudaYardstick::Create(
 bool CudaYardstick::Reserve() {
   const CudaApi& api = context_->api();
   if (arena_) return true;
-  if (api.cuMemAlloc(&arena_, kArenaBytes) != CUDA_SUCCESS) return false;
-  return api.cuMemsetD8Async(arena_, 0, kArenaBytes, context_->stream()) == CUDA_SUCCESS;
+  if (api.cuMemAlloc(&arena_, arena_bytes_) != CUDA_SUCCESS) return false;
+  return api.cuMemsetD8Async(arena_, 0, arena_bytes_, context_->stream()) == CUDA_SUCCESS;
 }
 
 MaybeFailure CudaYardstick::Enqueue() {
   // One in the first half, one in the second.
-  std::uniform_int_distribution<size_t> draw(0, (kArenaBytes / 2 - kBytes) / kAlignment);
+  const size_t half = arena_bytes_ / 2 / kAlignment * kAlignment;
+  std::uniform_int_distribution<size_t> draw(0, (half - kBytes) / kAlignment);
   CUdeviceptr x = arena_ + draw(random_) * kAlignment;
-  CUdeviceptr y = arena_ + kArenaBytes / 2 + draw(random_) * kAlignment;
+  CUdeviceptr y = arena_ + half + draw(random_) * kAlignment;
   void* arguments[] = {&x, &y};
   const CUresult error = context_->api().cuLaunchKernel(kernel_, kBlocks, 1, 1, kThreads, 1, 1, 0,
                                                         context_->stream(), arguments, nullptr);

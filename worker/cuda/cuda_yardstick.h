@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <random>
 #include <string>
@@ -22,7 +23,8 @@ class CudaYardstick {
 
   // `binary` is Source(), alone or with more, compiled for the context's device.
   static absl::StatusOr<std::unique_ptr<CudaYardstick>> Create(
-      std::shared_ptr<const CudaContext> context, const std::string& binary);
+      std::shared_ptr<const CudaContext> context, const std::string& binary,
+      const DeviceFacts& facts);
 
   ~CudaYardstick();
   CudaYardstick(const CudaYardstick&) = delete;
@@ -35,9 +37,10 @@ class CudaYardstick {
   MaybeFailure Enqueue();
 
  private:
-  explicit CudaYardstick(std::shared_ptr<const CudaContext> context);
+  CudaYardstick(std::shared_ptr<const CudaContext> context, size_t arena_bytes);
 
   const std::shared_ptr<const CudaContext> context_;
+  const size_t arena_bytes_;
   CUmodule module_ = nullptr;
   CUfunction kernel_ = nullptr;
   CUdeviceptr arena_ = 0;

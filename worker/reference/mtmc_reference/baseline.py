@@ -129,8 +129,13 @@ class Baselines:
         if self._device.type != "cuda" or baseline in _COMPILE_MODES:
             return 1
         if baseline not in self._launches:
-            with LaunchCounter() as counter:
-                model(*inputs)
+            counter = LaunchCounter()
+            try:
+                with counter:
+                    model(*inputs)
+            except Exception:
+                # What cannot be looked at while it runs; if it cannot run, its sample tells.
+                counter.count = 1
             self._launches[baseline] = max(counter.count, 1)
         return self._launches[baseline]
 

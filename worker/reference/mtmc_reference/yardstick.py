@@ -17,7 +17,9 @@ _SOURCE = pathlib.Path(__file__).with_suffix(".cu")
 _BLOCKS = 256
 _THREADS = 256
 _BYTES = _BLOCKS * _THREADS * 4
-_ARENA_BYTES = 256 << 20
+# 128 pages of 2 MiB, or a 64th of the device's memory where that is less.
+_MOST_ARENA_BYTES = 256 << 20
+_MEMORY_SHARE = 64
 _ALIGNMENT = 512
 
 
@@ -30,7 +32,7 @@ class Yardstick:
 
     def launch(self):
         """Enqueues the kernel, with its data at another place each time."""
-        half = _ARENA_BYTES // 2
+        half = self._arena.nbytes // 2
         x, y = (
             self._arena.data_ptr() + start + secrets.randbelow((half - _BYTES) // _ALIGNMENT) * _ALIGNMENT
             for start in (0, half)
@@ -47,7 +49,9 @@ def find(device):
         from .cuda_kernel import Kernel
 
         kernel = Kernel(source(), "mtmc_yardstick", device)
-        return Yardstick(kernel, torch.zeros(_ARENA_BYTES, dtype=torch.uint8, device=device))
+        memory = torch.cuda.get_device_properties(device).total_memory
+        size = min(_MOST_ARENA_BYTES, memory // _MEMORY_SHARE)
+        return Yardstick(kernel, torch.zeros(size, dtype=torch.uint8, device=device))
     except (ImportError, OSError, RuntimeError) as problem:
         print(f"no yardstick for short kernels: {problem}", file=sys.stderr)
         return None

@@ -17,7 +17,7 @@ class _Launched:
 
 def test_its_data_lies_in_the_arena_at_changing_places():
     kernel = _Launched()
-    arena = torch.empty(256 << 20, dtype=torch.uint8)
+    arena = torch.empty(32 << 20, dtype=torch.uint8)
     own = yardstick.Yardstick(kernel, arena)
 
     for _ in range(200):
