@@ -69,6 +69,12 @@ class Side {
 
   bool is_short() const { return is_short_; }
 
+  // Whether the process has the yardstick, once it was asked for.
+  bool has_yardstick() const {
+    return std::any_of(series_.turns.begin(), series_.turns.end(),
+                       [](const SampleBlock& turn) { return !turn.yardstick_seconds.empty(); });
+  }
+
   const Series& series() const { return series_; }
 
  private:
@@ -123,7 +129,7 @@ absl::StatusOr<InterleavedSamples> SampleInterleaved(const Sampler& candidate,
   }
   const absl::Time start = clock.Now();
   for (Side& side : sides) MTMC_RETURN_IF_ERROR(side.Prepare(turns));
-  const bool with_yardstick =
+  bool with_yardstick =
       sides.size() > 1 &&
       std::any_of(sides.begin(), sides.end(), [](const Side& side) { return side.is_short(); });
   for (bool is_forward = true;; is_forward = !is_forward) {
@@ -132,6 +138,9 @@ absl::StatusOr<InterleavedSamples> SampleInterleaved(const Sampler& candidate,
     for (size_t i = 0; i < sides.size(); ++i) {
       MTMC_RETURN_IF_ERROR(sides[is_forward ? i : sides.size() - 1 - i].TakeTurn(with_yardstick));
     }
+    with_yardstick =
+        with_yardstick && std::all_of(sides.begin(), sides.end(),
+                                      [](const Side& side) { return side.has_yardstick(); });
   }
 }
 

@@ -43,7 +43,7 @@ struct TurnPlan {
 // need many samples for the cost of a turn, long ones few. A first, single sample of
 // each side finds the length and does not count, unless the length is one. Where the
 // kernels of one side are so short that its process shows in its time, all time the
-// yardstick too. The first
+// yardstick too, as long as all have one. The first
 // error of a sampler ends the session and is returned. Thread-compatible.
 absl::StatusOr<InterleavedSamples> SampleInterleaved(const Sampler& candidate,
                                                      const std::vector<Sampler>& baselines,

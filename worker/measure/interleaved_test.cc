@@ -55,6 +55,31 @@ TEST_CASE("SampleInterleaved times the yardstick where a side is short", "[measu
   CHECK(log[3] == "b");
   CHECK(log[4] == "c and yardstick");
   CHECK(log[5] == "b and yardstick");
+  // No side has one.
+  CHECK(log[6] == "b");
+  CHECK(log.back() != "c and yardstick");
+}
+
+TEST_CASE("SampleInterleaved times the yardstick of processes that have one to the end",
+          "[measure]") {
+  FakeClock clock;
+  std::vector<std::string> log;
+  auto with_yardstick = [&](const std::string& name) -> Sampler {
+    Sampler steady = Steady(clock, 8e-6, name, log);
+    return [steady](const BlockRequest& request) {
+      auto block = steady(request);
+      if (request.with_yardstick) block->yardstick_seconds.assign(block->seconds.size(), 4e-6);
+      return block;
+    };
+  };
+
+  auto samples =
+      SampleInterleaved(with_yardstick("c"), {with_yardstick("b")}, NoiseStoppingRule({}), clock);
+
+  REQUIRE_THAT(samples.status(), IsOk());
+  CHECK(log.back() == "b and yardstick");
+  CHECK(samples->candidate.turns.back().yardstick_seconds.size() ==
+        samples->candidate.turns.back().seconds.size());
 }
 
 TEST_CASE("SampleInterleaved times no yardstick where nothing is compared", "[measure]") {
