@@ -15,6 +15,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -136,8 +137,8 @@ def main():
             arguments.json.write_text(''.join(json.dumps(row) + '\n' for row in rows))
     print(f"{'candidate = eager':32s} {'us':>9s} {'runs':>5s} {'SAME':>5s} {'FASTER':>7s} {'SLOWER':>7s} {'AMBIGUOUS':>10s} {'failed':>7s}")
     for row in rows:
-        seconds = sorted(row.get('candidate_seconds', [0.0]) or [0.0])
-        print(f"{row['name']:32s} {1e6 * seconds[len(seconds) // 2]:9.2f} {row['runs']:5d} {row['same']:5d} {row['faster']:7d} "
+        seconds = statistics.median(row.get('candidate_seconds', [0.0]))
+        print(f"{row['name']:32s} {1e6 * seconds:9.2f} {row['runs']:5d} {row['same']:5d} {row['faster']:7d} "
               f"{row['slower']:7d} {row['ambiguous']:10d} {row['failed']:7d}")
 
 

@@ -153,8 +153,7 @@ Outcome<std::vector<ColdRow>> ColdBench::Run(int rounds) {
       auto sample = device.Time([&] { return device.Enqueue(condition.launch); },
                                 /*is_cold=*/true);
       if (!sample.ok()) return sample.failure();
-      if (round > 0 && !sample->is_throttled && !sample->is_late)
-        rows[i].seconds.push_back(sample->seconds);
+      if (round > 0 && sample->is_clean()) rows[i].seconds.push_back(sample->seconds);
     }
     auto seconds = device_.TimeYardstick();
     if (!seconds.ok()) return seconds.failure();

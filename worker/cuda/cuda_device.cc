@@ -306,7 +306,7 @@ Outcome<std::optional<double>> CudaDevice::TimeYardstick() {
   if (!yardstick_->Reserve()) return Seconds();
   auto sample = TimeBody([this] { return yardstick_->Enqueue(); }, /*is_cold=*/true);
   if (!sample.ok()) return sample.failure();
-  return sample->is_throttled || sample->is_late ? Seconds() : Seconds(sample->seconds);
+  return sample->is_clean() ? Seconds(sample->seconds) : Seconds();
 }
 
 MaybeFailure CudaDevice::Scrub() { return conditions_->Scrub(); }

@@ -75,6 +75,9 @@ struct TimedSample {
   // What the host's clock saw beyond `seconds` until the whole device was idle,
   // less what an empty body shows; 0 where the host's clock is the only one.
   double unseen_seconds = 0;
+
+  // Whether `seconds` are the program's alone.
+  bool is_clean() const { return !is_throttled && !is_late; }
 };
 
 // What the device did for one step of a plan; zero where the source cannot tell.

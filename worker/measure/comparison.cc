@@ -74,8 +74,7 @@ std::vector<double> LogRatios(const std::vector<TurnPair>& pairs,
 double SecondsOfLaunch(const Series& baseline, const Series& candidate) {
   double shortest = std::numeric_limits<double>::infinity();
   for (const Series* side : {&baseline, &candidate}) {
-    const int launches = side->turns.empty() ? 1 : std::max(1, side->turns.front().launches);
-    shortest = std::min(shortest, Median(side->Seconds()) / launches);
+    shortest = std::min(shortest, Median(side->Seconds()) / side->turns.front().launches);
   }
   return shortest;
 }

@@ -62,17 +62,16 @@ TEST_CASE("CompareSeries does not decide when noise hides the effect", "[measure
   CHECK(CompareSeries(baseline, candidate, {}).outcome == Outcome::kAmbiguous);
 }
 
-void AddYardstick(Series& series, double seconds) {
-  for (SampleBlock& turn : series.turns) turn.yardstick_seconds.assign(5, seconds);
+// A short program in a process whose yardstick takes so long.
+Series Short(double seconds, double yardstick_seconds, uint64_t seed) {
+  Series series = Noisy(seconds, 0.002, 20, seed);
+  for (SampleBlock& turn : series.turns) turn.yardstick_seconds.assign(5, yardstick_seconds);
+  return series;
 }
 
 TEST_CASE("CompareSeries takes off what one process adds to every program", "[measure]") {
-  Series baseline = Noisy(6.0e-6, 0.002, 20, 7);
-  Series candidate = Noisy(6.2e-6, 0.002, 20, 8);
-  AddYardstick(baseline, 4.0e-6);
-  AddYardstick(candidate, 4.2e-6);
-
-  const ComparisonResult result = CompareSeries(baseline, candidate, {});
+  const ComparisonResult result =
+      CompareSeries(Short(6.0e-6, 4.0e-6, 7), Short(6.2e-6, 4.2e-6, 8), {});
 
   CHECK(result.offset_seconds == Approx(0.2e-6));
   CHECK(result.speedup == Approx(1).epsilon(0.003));
@@ -81,33 +80,26 @@ TEST_CASE("CompareSeries takes off what one process adds to every program", "[me
 
 TEST_CASE("CompareSeries tells three percent of a short program with the yardstick only",
           "[measure]") {
-  Series baseline = Noisy(6.0e-6, 0.002, 20, 7);
-  Series candidate = Noisy(6.18e-6, 0.002, 20, 8);
+  const Series baseline = Noisy(6.0e-6, 0.002, 20, 7);
+  const Series candidate = Noisy(6.18e-6, 0.002, 20, 8);
 
   CHECK(CompareSeries(baseline, candidate, {}).outcome == Outcome::kSame);
-  AddYardstick(baseline, 4e-6);
-  AddYardstick(candidate, 4e-6);
-  CHECK(CompareSeries(baseline, candidate, {}).outcome == Outcome::kSlower);
+  CHECK(CompareSeries(Short(6.0e-6, 4e-6, 7), Short(6.18e-6, 4e-6, 8), {}).outcome ==
+        Outcome::kSlower);
 }
 
 TEST_CASE("CompareSeries corrects nothing by an offset that no process has", "[measure]") {
-  Series baseline = Noisy(6.0e-6, 0.002, 20, 7);
-  Series candidate = Noisy(6.6e-6, 0.002, 20, 8);
-  AddYardstick(baseline, 4.0e-6);
-  AddYardstick(candidate, 4.6e-6);
-
-  const ComparisonResult result = CompareSeries(baseline, candidate, {});
+  const ComparisonResult result =
+      CompareSeries(Short(6.0e-6, 4.0e-6, 7), Short(6.6e-6, 4.6e-6, 8), {});
 
   CHECK(result.offset_seconds == 0);
   CHECK(result.outcome == Outcome::kSlower);
 }
 
 TEST_CASE("CompareSeries corrects nothing where one side has no yardstick", "[measure]") {
-  Series baseline = Noisy(6.0e-6, 0.002, 20, 7);
   const Series candidate = Noisy(6.2e-6, 0.002, 20, 8);
-  AddYardstick(baseline, 4.0e-6);
 
-  CHECK(CompareSeries(baseline, candidate, {}).offset_seconds == 0);
+  CHECK(CompareSeries(Short(6.0e-6, 4.0e-6, 7), candidate, {}).offset_seconds == 0);
 }
 
 TEST_CASE("CompareSeries never calls an effect below the floor faster", "[measure]") {

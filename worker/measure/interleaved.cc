@@ -51,8 +51,7 @@ class Side {
     const double count = std::floor(absl::FDivDuration(turns.time, each));
     block_ = static_cast<int>(std::clamp(count, each >= turns.long_sample ? 1.0 : double{kMinBlock},
                                          static_cast<double>(kMaxBlock)));
-    is_short_ = !block.seconds.empty() &&
-                block.seconds.front() < kShortSeconds * std::max(block.launches, 1);
+    is_short_ = !block.seconds.empty() && block.seconds.front() < kShortSeconds * block.launches;
     if (block_ == 1) series_.turns.push_back(std::move(block));
     return absl::OkStatus();
   }

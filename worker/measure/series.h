@@ -20,7 +20,7 @@ struct SampleBlock {
   std::vector<double> seconds;
   // Of the yardstick; empty when it was not asked for, or the process has none.
   std::vector<double> yardstick_seconds;
-  // Kernels that one execution starts, as far as it is known.
+  // Kernels that one execution starts, as far as it is known; at least 1.
   int launches = 1;
   // Dropped because the clock was under its threshold.
   int throttled = 0;

@@ -68,7 +68,7 @@ class Block {
     for (size_t i = 0; i < executions_.size(); ++i) {
       const Execution& execution = executions_[i];
       const TimedSample& sample = execution.sample;
-      const bool is_kept = !sample.is_throttled && !sample.is_late && is_steady[i];
+      const bool is_kept = sample.is_clean() && is_steady[i];
       if (execution.digest) {
         v1::RunnerResponse::CheckedExecution& checked = *timed.add_checked();
         checked.set_sample(is_kept ? timed.samples_seconds_size() : -1);

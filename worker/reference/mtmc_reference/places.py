@@ -36,11 +36,12 @@ class Places:
 
     def of_inputs(self, inputs):
         """The inputs, or a copy of them."""
-        if total_bytes(inputs) > self._most:
+        num_bytes = total_bytes(inputs)
+        if num_bytes > self._most:
             return inputs
         if self._copies[0] is not inputs:
             self._copies = [inputs]
-        if len(self._copies) < _places_of(total_bytes(inputs)):
+        if len(self._copies) < _places_of(num_bytes):
             self._copies.append([_copy(value) for value in inputs])
             return self._copies[-1]
         return secrets.choice(self._copies)

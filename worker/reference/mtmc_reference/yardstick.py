@@ -32,12 +32,11 @@ class Yardstick:
 
     def launch(self):
         """Enqueues the kernel, with its data at another place each time."""
-        half = self._arena.nbytes // 2
-        x, y = (
-            self._arena.data_ptr() + start + secrets.randbelow((half - _BYTES) // _ALIGNMENT) * _ALIGNMENT
-            for start in (0, half)
-        )
-        self._kernel.launch(_BLOCKS, _THREADS, [x, y])
+        half = self._arena.nbytes // 2 // _ALIGNMENT * _ALIGNMENT
+        places = (half - _BYTES) // _ALIGNMENT
+        offsets = [start + secrets.randbelow(places) * _ALIGNMENT for start in (0, half)]
+        base = self._arena.data_ptr()
+        self._kernel.launch(_BLOCKS, _THREADS, [base + offset for offset in offsets])
 
 
 @functools.cache
