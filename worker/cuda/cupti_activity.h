@@ -27,7 +27,7 @@ class CuptiActivity {
   // UNAVAILABLE when the host forbids it or another profiler is attached.
   absl::Status Start();
 
-  // Detaches, so that what is timed afterwards is not slowed.
+  // What is timed afterwards takes as long on the device as before.
   void Stop();
 
   // Sums over kernels, copies and fills; launch and resources are those of the

@@ -34,9 +34,10 @@ EvaluationRun::EvaluationRun(const EvaluationContext& context, const v1::Evaluat
       request_(request),
       options_(request.options()),
       progress_(progress),
-      roomy_runner_(context.parties.runner, context.parties.reference),
+      reference_(context.parties.reference),
+      roomy_runner_(context.parties.runner, reference_),
       runner_(roomy_runner_),
-      verifier_(runner_, context.parties.reference) {
+      verifier_(runner_, reference_) {
   evaluation().set_fingerprint(request.fingerprint());
   evaluation().set_worker(context.options.worker);
   evaluation().set_session(context.options.session);
@@ -125,8 +126,8 @@ MaybeEnd EvaluationRun::LoadReference() {
   if (!path.ok()) {
     return WorkerTrouble("ARTIFACT_UNAVAILABLE", std::string(path.status().message()));
   }
-  auto loaded = LoadProblem(context_.parties.reference, *path, request_.problem(),
-                            context_.options.torch_device, {}, kLoadTimeout);
+  auto loaded = LoadProblem(reference_, *path, request_.problem(), context_.options.torch_device,
+                            {}, kLoadTimeout);
   if (!loaded.ok()) {
     return WorkerTrouble(FailureOfReference(loaded.status()).reason(),
                          std::string(loaded.status().message()));
@@ -222,8 +223,8 @@ MaybeEnd EvaluationRun::MeasureAgain() {
 
 MaybeEnd EvaluationRun::TakeSession(const SessionPlan& plan, MeasuredSession& session) {
   const absl::Duration timeout = TimeoutOr(options_.measure_timeout(), kMeasureTimeout);
-  auto taken = MeasureSession({runner_, context_.parties.reference, verifier_}, context_.clock,
-                              plan, timeout, *evaluation().mutable_checks());
+  auto taken = MeasureSession({runner_, reference_, verifier_}, context_.clock, plan, timeout,
+                              *evaluation().mutable_checks());
   if (auto* failure = std::get_if<v1::Failure>(&taken)) return Convict(std::move(*failure));
   if (const auto* trouble = std::get_if<ReferenceTrouble>(&taken)) return WorkerTrouble(*trouble);
   session = std::move(std::get<MeasuredSession>(taken));

@@ -14,6 +14,7 @@
 #include "worker/daemon/roomy_runner.h"
 #include "worker/daemon/session.h"
 #include "worker/daemon/stage_end.h"
+#include "worker/verify/serial_party.h"
 #include "worker/verify/verifier.h"
 
 namespace mtmc::worker {
@@ -59,6 +60,8 @@ class EvaluationRun {
   const v1::EvaluationRequest& request_;
   const v1::EvaluationOptions& options_;
   const Progress& progress_;
+  // Verification calls it from a thread of its own.
+  SerialParty<v1::ReferenceRequest, v1::ReferenceResponse> reference_;
   RoomyRunner roomy_runner_;
   // What the stages call.
   ExecutionMeter runner_;

@@ -74,6 +74,9 @@ class PlanRunner {
   // Outputs in buffers of the device's own.
   Outcome<std::vector<Output>> Outputs();
 
+  // Whether those stay as they are until the Execute after the next one.
+  bool outputs_stay() const { return tensors_.OutputsStay(); }
+
   // 64 bits over all outputs that differ when the bytes do; not cryptographic.
   Outcome<uint64_t> Digest();
 

@@ -29,6 +29,8 @@ struct PlanTensor {
   std::unique_ptr<Buffer> view;
   // Copy of `view` that other processes may read.
   std::unique_ptr<Buffer> published;
+  // What the execution before left for others to read, of an output that stays.
+  std::unique_ptr<Buffer> before;
   // What `own` must hold, of an input after it was placed.
   uint64_t checksum = 0;
   // What `own` was copied from, when that was kept.
@@ -37,7 +39,8 @@ struct PlanTensor {
   const Buffer* current() const { return view ? view.get() : own.get(); }
 };
 
-// A tensor's bytes after an execution. Valid until the next call that runs.
+// A tensor's bytes after an execution. Valid until the next call that runs, and for one
+// Clear more where outputs stay.
 struct PlanOutput {
   const kernel::Tensor* tensor = nullptr;
   const Buffer* buffer = nullptr;
@@ -90,6 +93,10 @@ class PlanTensors {
 
   // 64 bits over all outputs; not cryptographic.
   Outcome<uint64_t> Digest() const;
+
+  // Whether outputs stay as they are over the next Clear: they are small beside the
+  // device's memory.
+  bool OutputsStay() const;
 
   // Drops the copies that Outputs made.
   void DropPublished();

@@ -243,6 +243,7 @@ absl::StatusOr<MaybeFailure> RunnerService::ShareOutputs(v1::RunnerResponse& res
   auto outputs = plan_->Outputs();
   if (!outputs.ok()) return MaybeFailure(outputs.failure());
   v1::RunnerResponse::Outputs& published = *response.mutable_outputs();
+  published.set_stay(plan_->outputs_stay());
   for (const PlanRunner::Output& output : *outputs) {
     v1::SharedTensor& tensor = *published.add_outputs();
     tensor.set_name(output.tensor->name);

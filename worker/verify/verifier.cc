@@ -3,19 +3,23 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <random>
-#include <string_view>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "mtmc/v1/reference.pb.h"
 #include "mtmc/v1/runner.pb.h"
 #include "worker/verify/failure.h"
+#include "worker/verify/reference_queue.h"
+#include "worker/verify/workloads.h"
 
 namespace mtmc::worker {
 namespace {
+
+using RunnerReply = Reply<v1::RunnerResponse>;
+using ReferenceReply = Reply<v1::ReferenceResponse>;
 
 // Bytes that make a NaN, a huge and a small value of every floating type, and
 // different integers: an element that was not written cannot look right twice.
@@ -50,38 +54,6 @@ const std::string& Weaker(const std::string& a, const std::string& b) {
   return b == "strict" || a == "equal" || a.empty() ? b : a;
 }
 
-bool IsUnchanged(const v1::Workload& workload) {
-  return workload.distribution() == v1::DISTRIBUTION_UNSPECIFIED;
-}
-
-// Such as `seed 3, times 3`.
-std::string ToText(const v1::Workload& workload) {
-  constexpr std::string_view kPrefix = "DISTRIBUTION_";
-  std::string text = absl::StrCat("seed ", workload.seed_index());
-  if (IsUnchanged(workload)) return text;
-  std::string name = v1::Distribution_Name(workload.distribution()).substr(kPrefix.size());
-  for (char& letter : name) letter = letter == '_' ? ' ' : absl::ascii_tolower(letter);
-  return absl::StrCat(text, ", ", name);
-}
-
-// Hidden seeds, then every distribution with a seed of its own, then the public
-// workload, on which timing goes on.
-std::vector<v1::Workload> WorkloadsOf(const Verifier::Options& options) {
-  std::vector<v1::Workload> workloads;
-  for (int seed = options.hidden_seeds; seed > 0; --seed) {
-    workloads.emplace_back().set_seed_index(seed);
-  }
-  if (options.has_distributions) {
-    for (int number = v1::Distribution_MIN + 1; number <= v1::Distribution_MAX; ++number) {
-      v1::Workload& workload = workloads.emplace_back();
-      workload.set_seed_index(options.hidden_seeds + number);
-      workload.set_distribution(static_cast<v1::Distribution>(number));
-    }
-  }
-  workloads.emplace_back();
-  return workloads;
-}
-
 uint64_t DrawSalt() {
   std::random_device device;
   const uint64_t salt = (uint64_t{device()} << 32) | device();
@@ -99,8 +71,28 @@ void MergeInto(Verification& all, const Verification& one) {
   }
 }
 
-ReferenceTrouble TroubleOf(const Reply<v1::ReferenceResponse>& reply) {
-  using Ending = Reply<v1::ReferenceResponse>::Ending;
+v1::ReferenceRequest MakePrepare(const v1::Workload& workload, uint64_t salt, bool keeps_last) {
+  v1::ReferenceRequest request;
+  auto& prepare = *request.mutable_prepare();
+  prepare.set_workload(workload.seed_index());
+  prepare.set_distribution(workload.distribution());
+  prepare.set_salt(salt);
+  prepare.set_keeps_last(keeps_last);
+  return request;
+}
+
+v1::ReferenceRequest MakeCompare(int64_t prepared, const v1::RunnerResponse& outputs,
+                                 bool is_repeat) {
+  v1::ReferenceRequest request;
+  auto& compare = *request.mutable_compare();
+  *compare.mutable_outputs() = outputs.outputs().outputs();
+  compare.set_prepared(prepared);
+  compare.set_is_repeat(is_repeat);
+  return request;
+}
+
+ReferenceTrouble TroubleOf(const ReferenceReply& reply) {
+  using Ending = ReferenceReply::Ending;
   if (reply.ending == Ending::kTimedOut) {
     return {"REFERENCE_TIMEOUT", "the reference process did not answer in time"};
   }
@@ -147,6 +139,168 @@ struct Verifier::Subject {
   int64_t prepared = 0;
   std::string oracle;
   google::protobuf::RepeatedPtrField<v1::SharedTensor> inputs;
+
+  // What a comparison needs.
+  Subject WithoutInputs() const { return {workload, prepared, oracle, {}}; }
+};
+
+// All workloads on their way through both processes. Where outputs stay while the next
+// workload is executed, neither process waits for the other:
+//
+//   runner     | execute 1 | execute 2             | execute 3 ...
+//   reference  | prepare 2 | compare 1 | prepare 3 | compare 2 | prepare 4 ...
+//
+// What a workload shows counts in the order of the workloads either way.
+class Verifier::Round {
+ public:
+  Round(Verifier& verifier, absl::Time deadline)
+      : verifier_(verifier), deadline_(deadline), queue_(verifier.reference_) {}
+
+  Verification Run(const std::vector<v1::Workload>& workloads) {
+    ReferenceQueue::Answer prepared = Prepare(workloads.front());
+    for (size_t i = 0; i < workloads.size(); ++i) {
+      auto subject = verifier_.MakeSubject(workloads[i], prepared.get());
+      if (verifier_.trouble_) return SettleAfter({});
+      const bool has_next = i + 1 < workloads.size();
+      if (has_next && outputs_stay_) prepared = Prepare(workloads[i + 1]);
+      if (!subject) {
+        checks_.add_dropped(workloads[i].distribution());
+      } else {
+        verifier_.current_ = std::move(subject);
+        if (auto end = Execute()) return *std::move(end);
+      }
+      if (has_next && !prepared.valid()) prepared = Prepare(workloads[i + 1]);
+    }
+    if (auto end = Settle(num_executions_)) return *std::move(end);
+    return WithChecks(*std::move(all_));
+  }
+
+ private:
+  using MaybeEnd = std::optional<Verification>;
+
+  // What the reference process has yet to say about the outputs of an execution.
+  struct Comparison {
+    int execution = 0;
+    Subject subject;
+    bool is_repeat = false;
+    ReferenceQueue::Answer answer;
+  };
+
+  ReferenceQueue::Answer Prepare(const v1::Workload& workload) {
+    return queue_.Call(MakePrepare(workload, /*salt=*/0, /*keeps_last=*/outputs_stay_), deadline_);
+  }
+
+  // Executes on the current workload; some twice, the second time under load. Equal bytes
+  // need no second comparison.
+  MaybeEnd Execute() {
+    const v1::Workload& workload = verifier_.current_->workload;
+    // Of three kept sets, the next one cannot be foreseen from the last.
+    const bool is_repeated = IsUnchanged(workload) && workload.seed_index() < kKeptSets;
+    v1::RunnerRequest request = verifier_.MakeExecute(*verifier_.current_);
+    if (is_repeated) {
+      const auto next = static_cast<int64_t>(verifier_.kept_.size()) + 1;
+      request.mutable_execute()->set_keep_as(next);
+    }
+    request.mutable_execute()->set_with_digest(is_repeated);
+    RunnerReply first;
+    if (auto end = Call(request, first)) return end;
+    if (auto end = Compare(first, /*is_repeat=*/false)) return end;
+    if (!is_repeated) return std::nullopt;
+
+    request = verifier_.MakeExecute(*verifier_.current_);
+    request.mutable_execute()->set_under_load(true);
+    request.mutable_execute()->set_with_digest(true);
+    RunnerReply second;
+    if (auto end = Call(request, second)) return end;
+    const v1::RunnerResponse::Outputs& outputs = first.response.outputs();
+    const uint64_t digest = outputs.digest();
+    const bool is_reproducible = digest != 0 && second.response.outputs().digest() == digest;
+    if (digest != 0 && outputs.kept() != 0) {
+      verifier_.kept_.push_back({outputs.kept(), digest, is_reproducible});
+      verifier_.kept_subjects_.push_back(verifier_.current_->WithoutInputs());
+    }
+    return is_reproducible ? std::nullopt : Compare(second, /*is_repeat=*/true);
+  }
+
+  MaybeEnd Call(const v1::RunnerRequest& request, RunnerReply& reply) {
+    // Outputs stay for one execution.
+    if (auto end = Settle(num_executions_ - 1)) return end;
+    reply = verifier_.runner_.Call(request, deadline_ - absl::Now());
+    ++num_executions_;
+    outputs_stay_ = reply.response.outputs().stay();
+    auto failure = FailureOf(reply, v1::STAGE_VERIFY);
+    return failure ? MaybeEnd(SettleAfter(Failed(*std::move(failure)))) : std::nullopt;
+  }
+
+  MaybeEnd Compare(const RunnerReply& reply, bool is_repeat) {
+    const Subject& subject = *verifier_.current_;
+    comparisons_.push_back(
+        {.execution = num_executions_,
+         .subject = subject.WithoutInputs(),
+         .is_repeat = is_repeat,
+         .answer =
+             queue_.Call(MakeCompare(subject.prepared, reply.response, is_repeat), deadline_)});
+    return outputs_stay_ ? std::nullopt : Settle(num_executions_);
+  }
+
+  // Awaits the comparisons of executions up to that one.
+  MaybeEnd Settle(int execution) {
+    while (!comparisons_.empty() && comparisons_.front().execution <= execution) {
+      Comparison comparison = std::move(comparisons_.front());
+      comparisons_.pop_front();
+      if (auto end = Settle(comparison)) return end;
+    }
+    return std::nullopt;
+  }
+
+  MaybeEnd Settle(Comparison& comparison) {
+    Verification one = verifier_.Judge(comparison.subject, comparison.answer.get());
+    if (verifier_.trouble_) return Verification();
+    if (comparison.is_repeat) {
+      if (!one.failure) return std::nullopt;
+      return WithChecks(Failed(MakeFailure(
+          v1::Failure::KIND_NONDETERMINISTIC, v1::STAGE_VERIFY,
+          absl::StrCat("two runs on the same inputs disagree: ", one.failure->message()))));
+    }
+    *checks_.add_workloads() = comparison.subject.workload;
+    checks_.set_oracle(Weaker(checks_.oracle(), comparison.subject.oracle));
+    if (one.failure) return WithChecks(std::move(one));
+    if (!all_) {
+      all_ = std::move(one);
+    } else {
+      MergeInto(*all_, one);
+    }
+    return std::nullopt;
+  }
+
+  // `last`, unless an execution before shows a failure. A reference process that loses what
+  // a runner that ended had shared is no trouble beside it.
+  Verification SettleAfter(Verification last) {
+    const auto trouble = std::exchange(verifier_.trouble_, std::nullopt);
+    MaybeEnd end = Settle(num_executions_);
+    verifier_.trouble_ = std::nullopt;
+    if (end && end->failure) return *std::move(end);
+    if (last.failure) return WithChecks(std::move(last));
+    verifier_.trouble_ = trouble;
+    return last;
+  }
+
+  Verification WithChecks(Verification verification) {
+    verification.checks = std::move(checks_);
+    return verification;
+  }
+
+  Verifier& verifier_;
+  const absl::Time deadline_;
+  ReferenceQueue queue_;
+  // In the order of their executions, which are numbered from 1.
+  std::deque<Comparison> comparisons_;
+  int num_executions_ = 0;
+  // Of the last execution.
+  bool outputs_stay_ = false;
+  // Of the workloads that are settled.
+  std::optional<Verification> all_;
+  v1::VerificationSummary checks_;
 };
 
 Verifier::Verifier(RunnerParty& runner, ReferenceParty& reference)
@@ -155,51 +309,15 @@ Verifier::Verifier(RunnerParty& runner, ReferenceParty& reference)
 Verifier::~Verifier() = default;
 
 Verification Verifier::Verify(const Options& options) {
-  const absl::Time deadline = absl::Now() + options.timeout;
+  trouble_.reset();
   kept_.clear();
   kept_subjects_.clear();
-  std::optional<Verification> all;
-  v1::VerificationSummary checks;
-  for (const v1::Workload& workload : WorkloadsOf(options)) {
-    if (!Prepare(workload, deadline - absl::Now())) {
-      if (trouble_) return {};
-      checks.add_dropped(workload.distribution());
-      continue;
-    }
-    // Of three kept sets, the next one cannot be foreseen from the last.
-    const bool is_repeated = IsUnchanged(workload) && workload.seed_index() < kKeptSets;
-    Verification one = VerifyWorkload(is_repeated, deadline - absl::Now());
-    if (trouble_) return {};
-    *checks.add_workloads() = workload;
-    checks.set_oracle(Weaker(checks.oracle(), current_->oracle));
-    if (one.failure) {
-      one.checks = std::move(checks);
-      return one;
-    }
-    if (!all) {
-      all = std::move(one);
-    } else {
-      MergeInto(*all, one);
-    }
-  }
-  all->checks = std::move(checks);
-  return *std::move(all);
+  return Round(*this, absl::Now() + options.timeout)
+      .Run(MakeWorkloads(options.hidden_seeds, options.has_distributions));
 }
 
-bool Verifier::Prepare(const v1::Workload& workload, absl::Duration timeout) {
-  current_ = Draw(workload, /*salt=*/0, timeout);
-  return current_ != nullptr;
-}
-
-std::unique_ptr<Verifier::Subject> Verifier::Draw(const v1::Workload& workload, uint64_t salt,
-                                                  absl::Duration timeout) {
-  trouble_.reset();
-  v1::ReferenceRequest request;
-  auto& prepare = *request.mutable_prepare();
-  prepare.set_workload(workload.seed_index());
-  prepare.set_distribution(workload.distribution());
-  prepare.set_salt(salt);
-  auto reply = reference_.Call(request, timeout);
+std::unique_ptr<Verifier::Subject> Verifier::MakeSubject(const v1::Workload& workload,
+                                                         ReferenceReply reply) {
   if (!reply.is_answered() || reply.response.has_failure()) {
     trouble_ = TroubleOf(reply);
     return nullptr;
@@ -218,7 +336,10 @@ Verification Verifier::VerifyAgain(absl::Duration timeout) {
   trouble_.reset();
   kept_.clear();
   kept_subjects_.clear();
-  return VerifyWorkload(/*is_repeated=*/false, timeout);
+  const absl::Time deadline = absl::Now() + timeout;
+  const auto reply = runner_.Call(MakeExecute(*current_), timeout);
+  if (auto failure = FailureOf(reply, v1::STAGE_VERIFY)) return Failed(*std::move(failure));
+  return Compare(*current_, reply.response, deadline - absl::Now());
 }
 
 std::variant<double, v1::Failure> Verifier::ExecuteAgain(absl::Duration timeout) {
@@ -237,49 +358,6 @@ v1::RunnerRequest Verifier::MakeExecute(const Subject& subject) {
   return request;
 }
 
-Verification Verifier::VerifyWorkload(bool is_repeated, absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
-  v1::RunnerRequest execute = MakeExecute(*current_);
-  if (is_repeated) {
-    execute.mutable_execute()->set_keep_as(static_cast<int64_t>(kept_.size()) + 1);
-    execute.mutable_execute()->set_with_digest(true);
-  }
-  const auto reply = runner_.Call(execute, timeout);
-  if (auto failure = FailureOf(reply, v1::STAGE_VERIFY)) return Failed(*std::move(failure));
-  Verification result =
-      Compare(*current_, reply.response, /*is_repeat=*/false, deadline - absl::Now());
-  if (!is_repeated || result.failure || trouble_) return result;
-  Verification repeated = Repeat(reply.response, deadline - absl::Now());
-  return repeated.failure || trouble_ ? repeated : result;
-}
-
-// A second execution on the same inputs. Equal bytes need no comparison.
-Verification Verifier::Repeat(const v1::RunnerResponse& first, absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
-  v1::RunnerRequest execute = MakeExecute(*current_);
-  execute.mutable_execute()->set_under_load(true);
-  execute.mutable_execute()->set_with_digest(true);
-  const auto reply = runner_.Call(execute, timeout);
-  if (auto failure = FailureOf(reply, v1::STAGE_VERIFY)) return Failed(*std::move(failure));
-  const uint64_t digest = first.outputs().digest();
-  const bool is_reproducible = digest != 0 && reply.response.outputs().digest() == digest;
-  Verification result;
-  if (!is_reproducible) {
-    result = Compare(*current_, reply.response, /*is_repeat=*/true, deadline - absl::Now());
-    if (trouble_) return {};
-    if (result.failure) {
-      return Failed(MakeFailure(
-          v1::Failure::KIND_NONDETERMINISTIC, v1::STAGE_VERIFY,
-          absl::StrCat("two runs on the same inputs disagree: ", result.failure->message())));
-    }
-  }
-  if (digest != 0 && first.outputs().kept() != 0) {
-    kept_.push_back({first.outputs().kept(), digest, is_reproducible});
-    kept_subjects_.push_back({current_->workload, current_->prepared, current_->oracle, {}});
-  }
-  return result;
-}
-
 Verification Verifier::Recheck(absl::Duration timeout) {
   Verification result = PublishAndCompare(*current_, timeout);
   if (result.failure && result.failure->kind() == v1::Failure::KIND_WRONG_RESULT) {
@@ -293,7 +371,9 @@ std::optional<FreshInputs> Verifier::PrepareFresh(absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
   v1::Workload workload;
   workload.set_seed_index(kFreshSeed);
-  const auto subject = Draw(workload, DrawSalt(), timeout);
+  trouble_.reset();
+  const auto subject = MakeSubject(
+      workload, reference_.Call(MakePrepare(workload, DrawSalt(), /*keeps_last=*/false), timeout));
   if (!subject) return std::nullopt;
   v1::RunnerRequest execute = MakeExecute(*subject);
   execute.mutable_execute()->set_keep_as(kFreshId);
@@ -338,20 +418,18 @@ Verification Verifier::PublishAndCompare(const Subject& subject, absl::Duration 
   publish.mutable_publish();
   const auto reply = runner_.Call(publish, timeout);
   if (auto failure = FailureOf(reply, v1::STAGE_MEASURE)) return Failed(*std::move(failure));
-  Verification result =
-      Compare(subject, reply.response, /*is_repeat=*/false, deadline - absl::Now());
+  Verification result = Compare(subject, reply.response, deadline - absl::Now());
   if (result.failure) result.failure->set_stage(v1::STAGE_MEASURE);
   return result;
 }
 
 Verification Verifier::Compare(const Subject& subject, const v1::RunnerResponse& outputs,
-                               bool is_repeat, absl::Duration timeout) {
-  v1::ReferenceRequest request;
-  auto& compare = *request.mutable_compare();
-  *compare.mutable_outputs() = outputs.outputs().outputs();
-  compare.set_prepared(subject.prepared);
-  compare.set_is_repeat(is_repeat);
-  const auto reply = reference_.Call(request, timeout);
+                               absl::Duration timeout) {
+  return Judge(subject, reference_.Call(MakeCompare(subject.prepared, outputs, /*is_repeat=*/false),
+                                        timeout));
+}
+
+Verification Verifier::Judge(const Subject& subject, const ReferenceReply& reply) {
   if (!reply.is_answered() || reply.response.has_failure()) {
     trouble_ = TroubleOf(reply);
     return {};

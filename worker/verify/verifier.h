@@ -73,7 +73,8 @@ class Verifier {
     bool has_distributions = true;
   };
 
-  // Borrows both, which must outlive it.
+  // Borrows both, which must outlive it. Verify calls `reference` from another thread, too,
+  // while it calls `runner`.
   Verifier(RunnerParty& runner, ReferenceParty& reference);
   ~Verifier();
 
@@ -113,17 +114,18 @@ class Verifier {
 
  private:
   struct Subject;
+  class Round;
 
-  // Makes `workload` the current one; false when it is dropped or on trouble().
-  bool Prepare(const v1::Workload& workload, absl::Duration timeout);
-  std::unique_ptr<Subject> Draw(const v1::Workload& workload, uint64_t salt,
-                                absl::Duration timeout);
-  Verification VerifyWorkload(bool is_repeated, absl::Duration timeout);
-  Verification Repeat(const v1::RunnerResponse& first, absl::Duration timeout);
+  // What the reference process has prepared; null when it dropped the workload or on
+  // trouble().
+  std::unique_ptr<Subject> MakeSubject(const v1::Workload& workload,
+                                       Reply<v1::ReferenceResponse> reply);
   v1::RunnerRequest MakeExecute(const Subject& subject);
   Verification PublishAndCompare(const Subject& subject, absl::Duration timeout);
-  Verification Compare(const Subject& subject, const v1::RunnerResponse& outputs, bool is_repeat,
+  Verification Compare(const Subject& subject, const v1::RunnerResponse& outputs,
                        absl::Duration timeout);
+  // What the answer to a Compare says; sets trouble().
+  Verification Judge(const Subject& subject, const Reply<v1::ReferenceResponse>& reply);
   void Release(int64_t prepared, absl::Duration timeout);
 
   RunnerParty& runner_;

@@ -152,11 +152,11 @@ class LoadedProblem:
             "flaws": flaws,
         }
 
-    def prepare(self, seed_index, distribution, salt):
+    def prepare(self, seed_index, distribution, salt, keeps_last=False):
         """Shares the inputs of a workload, whose expected outputs are known by then."""
         key = workload.Key(seed_index, distribution, salt)
         try:
-            entry = self._prepared.prepare(key)
+            entry = self._prepared.prepare(key, keeps_last)
         except Dropped as dropped:
             return {"dropped": str(dropped)}
         if self._state is None:

@@ -11,7 +11,8 @@ are known:
     - Of shared inputs and expectations, those go first that take less time to make again
       for their size. Drawing inputs takes some passes over memory, and a run of the model
       any time, but inputs that are shared need not be drawn for it.
-    - The entry that was prepared last always stays.
+    - The entry that was prepared last always stays, and the one before it where that is
+      still in use.
 """
 
 import collections
@@ -73,8 +74,9 @@ class PreparedWorkloads:
         # Reason by key, or by distribution, of workloads on which no candidate can be
         # judged.
         self._dropped = {}
-        # The entry that was prepared last, of those that are remembered by key.
-        self.last = None
+        # The entry that was prepared last, of those that are remembered by key, and the one
+        # before if that is still in use.
+        self.last = self._in_use = None
         # Inputs of `last`, once they have been drawn again for a baseline.
         self._inputs = None
 
@@ -83,10 +85,12 @@ class PreparedWorkloads:
             entry.release()
         self._by_key.clear()
         self._by_handle.clear()
-        self.last = self._inputs = None
+        self.last = self._in_use = self._inputs = None
 
-    def prepare(self, key):
-        """The entry of `key`, published; raises Dropped."""
+    def prepare(self, key, keeps_last=False):
+        """The entry of `key`, published; raises Dropped. `keeps_last` tells that the entry
+        prepared last is still in use."""
+        self._in_use = self.last if keeps_last else None
         self._require_judged(key)
         entry = self._by_key.get(key) or self._new_entry(key)
         self._by_key.move_to_end(key)
@@ -227,8 +231,9 @@ class PreparedWorkloads:
         self._give_back(self.last, lambda: self._budget.has(need))
 
     def _give_back(self, needed, is_enough):
-        """Frees memory until `is_enough()`, that of `needed` and the last one never."""
-        others = [e for e in self._by_key.values() if e is not needed and e is not self.last]
+        """Frees memory until `is_enough()`, that of `needed` and of entries in use never."""
+        kept = (needed, self.last, self._in_use)
+        others = [e for e in self._by_key.values() if all(e is not one for one in kept)]
         # Nobody asks for those of a salt by their key again.
         order = sorted(reversed(others), key=lambda entry: not entry.key.salt)
         parts = [(Entry.release, entry) for entry in order if entry.key.salt]

@@ -51,6 +51,7 @@ class Session:
             int(request.get("workload", 0)),
             request.get("distribution", distribution.NONE),
             int(request.get("salt", 0)),
+            bool(request.get("keepsLast", False)),
         )
 
     def compare(self, request):

@@ -175,6 +175,18 @@ def test_another_process_gets_all_but_the_last_workload():
     assert reference.candidate() == (8, 8, 8)
 
 
+@pytest.mark.parametrize("keeps_last", (False, True))
+def test_inputs_that_are_still_executed_stay(keeps_last):
+    reference = Reference(_INPUT_BYTES + _OUTPUT_BYTES)
+    before = reference.prepared.prepare(_KEYS[0])
+    reference.prepared.prepare(_KEYS[1], keeps_last)
+    reference.prepared.make_room()
+
+    assert (before.publication is not None) == keeps_last
+    reference.prepared.prepare(_KEYS[2])
+    assert before.publication is None
+
+
 def test_what_runs_out_of_memory_is_tried_again_with_room():
     reference = Reference(9 * (_INPUT_BYTES + _OUTPUT_BYTES))
     reference.candidate()
