@@ -23,24 +23,27 @@ CudaBuffer::CudaBuffer(std::shared_ptr<const CudaContext> context,
     : Buffer(bytes), context_(std::move(context)), scan_(std::move(scan)), tensor_(address) {}
 
 CudaBuffer::~CudaBuffer() {
-  if (allocation_) context_->api().cuMemFree(allocation_);
+  if (allocation_) memory_->Free(allocation_, TotalBytes());
 }
 
 Outcome<std::unique_ptr<Buffer>> CudaBuffer::Allocate(std::shared_ptr<const CudaContext> context,
                                                       std::shared_ptr<const CudaScan> scan,
+                                                      std::shared_ptr<CudaMemory> memory,
                                                       int64_t bytes) {
   const int64_t total = (bytes + 2 * kRedzoneBytes + kPageBytes - 1) / kPageBytes * kPageBytes;
-  CUdeviceptr allocation = 0;
-  const CUresult error = context->api().cuMemAlloc(&allocation, static_cast<size_t>(total));
-  if (error != CUDA_SUCCESS) {
-    return CudaFailure(context->api(), error, absl::StrCat("an allocation of ", bytes, " bytes"));
-  }
+  auto allocation = memory->Allocate(total, "an allocation");
+  if (!allocation.ok()) return allocation.failure();
   auto buffer =
       std::make_unique<CudaBuffer>(std::move(context), std::move(scan),
-                                   allocation + static_cast<CUdeviceptr>(kRedzoneBytes), bytes);
-  buffer->allocation_ = allocation;
+                                   *allocation + static_cast<CUdeviceptr>(kRedzoneBytes), bytes);
+  buffer->memory_ = std::move(memory);
+  buffer->allocation_ = *allocation;
   buffer->slack_bytes_ = static_cast<size_t>(total - bytes - 2 * kRedzoneBytes);
   return std::unique_ptr<Buffer>(std::move(buffer));
+}
+
+int64_t CudaBuffer::TotalBytes() const {
+  return bytes() + 2 * kRedzoneBytes + static_cast<int64_t>(slack_bytes_);
 }
 
 MaybeFailure CudaBuffer::Enqueued(CUresult error, const char* call) const {

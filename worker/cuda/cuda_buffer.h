@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "worker/cuda/cuda_context.h"
+#include "worker/cuda/cuda_memory.h"
 #include "worker/cuda/cuda_scan.h"
 #include "worker/device/buffer.h"
 
@@ -15,6 +16,7 @@ class CudaBuffer final : public Buffer {
  public:
   static Outcome<std::unique_ptr<Buffer>> Allocate(std::shared_ptr<const CudaContext> context,
                                                    std::shared_ptr<const CudaScan> scan,
+                                                   std::shared_ptr<CudaMemory> memory,
                                                    int64_t bytes);
 
   // A view of memory that is not owned.
@@ -46,8 +48,13 @@ class CudaBuffer final : public Buffer {
 
   const std::shared_ptr<const CudaContext> context_;
   const std::shared_ptr<const CudaScan> scan_;
+  // Null for a view.
+  std::shared_ptr<CudaMemory> memory_;
   // Start of the allocation with its redzones; 0 for a view.
   CUdeviceptr allocation_ = 0;
+  // All bytes of the allocation.
+  int64_t TotalBytes() const;
+
   // Bytes behind the second redzone.
   size_t slack_bytes_ = 0;
   const CUdeviceptr tensor_;

@@ -23,6 +23,9 @@ constexpr int64_t kPlainSharedBytes = int64_t{48} << 10;
 // KernelBench clears with 256 MB; more where the cache is larger than half of it.
 constexpr int64_t kMinFlushBytes = int64_t{256} << 20;
 
+// Part of the memory that buffers that are gone may keep for the next ones.
+constexpr int64_t kKeptMemoryShare = 32;
+
 // How old a reading of the clock may be: below the tens of milliseconds that the
 // driver takes to change it.
 constexpr absl::Duration kClockAge = absl::Milliseconds(2);
@@ -117,6 +120,8 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(
   const CudaApi& api = context->api();
   std::unique_ptr<CudaDevice> device(new CudaDevice(context));
   MTMC_ASSIGN_OR_RETURN(device->facts_, context->ReadFacts());
+  device->memory_ =
+      std::make_shared<CudaMemory>(context, device->facts_.memory_bytes / kKeptMemoryShare);
   MTMC_ASSIGN_OR_RETURN(device->scan_, CudaScan::Create(context, options.kernels));
   MTMC_ASSIGN_OR_RETURN(device->conditions_,
                         CudaConditions::Create(context, options.kernels, device->facts_));
@@ -133,7 +138,7 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(
 }
 
 Outcome<std::unique_ptr<Buffer>> CudaDevice::Allocate(int64_t bytes) {
-  return CudaBuffer::Allocate(context_, scan_, bytes);
+  return CudaBuffer::Allocate(context_, scan_, memory_, bytes);
 }
 
 Outcome<std::unique_ptr<Buffer>> CudaDevice::Wrap(void* address, int64_t bytes) {

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "worker/cuda/cuda_conditions.h"
 #include "worker/cuda/cuda_context.h"
+#include "worker/cuda/cuda_memory.h"
 #include "worker/cuda/cuda_profiler.h"
 #include "worker/cuda/cuda_scan.h"
 #include "worker/cuda/cuda_yardstick.h"
@@ -75,6 +76,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<CudaProfiler> profiler_;
   std::unique_ptr<CudaConditions> conditions_;
   std::unique_ptr<CudaYardstick> yardstick_;
+  std::shared_ptr<CudaMemory> memory_;
   // Before the flush, and around the body.
   CUevent begin_ = nullptr;
   CUevent start_ = nullptr;

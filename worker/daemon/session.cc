@@ -18,8 +18,8 @@ namespace mtmc::worker {
 namespace {
 
 // Of a second session, which has only to agree with the first one.
-constexpr int kSecondMinSamples = 12;
-constexpr int kSecondMinTurns = 6;
+constexpr int kSecondMinSamples = 6;
+constexpr int kSecondMinTurns = 5;
 constexpr double kSecondErrorRatio = 0.01;
 constexpr double kSecondIntervalRatio = 0.02;
 

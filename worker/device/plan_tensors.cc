@@ -221,7 +221,10 @@ bool PlanTensors::OutputsStay() const {
 }
 
 void PlanTensors::DropPublished() {
-  for (auto& [name, slot] : tensors_) slot.published.reset();
+  for (auto& [name, slot] : tensors_) {
+    slot.published.reset();
+    slot.before.reset();
+  }
 }
 
 MaybeFailure PlanTensors::Check() const {

@@ -98,7 +98,7 @@ class PlanTensors {
   // device's memory.
   bool OutputsStay() const;
 
-  // Drops the copies that Outputs made.
+  // Drops the copies that Outputs made, and outputs that have stayed.
   void DropPublished();
 
  private:

@@ -14,8 +14,10 @@ namespace {
 
 // More than this in one turn would let drift in.
 constexpr int kMaxBlock = 25;
-// At least this many, so that the warm-up of a turn costs no more than a third.
-constexpr int kMinBlock = 3;
+// At least this many, so that the warm-up of a turn costs no more than a quarter.
+constexpr int kMinBlock = 4;
+// After so many turns they become twice as long, up to what TurnPlan says.
+constexpr int kTurnsOfLength = 10;
 // Warm-ups before the first sample fill code and instruction caches; one before
 // each turn undoes what the other side did to them.
 constexpr int kFirstWarmups = 2;
@@ -48,20 +50,28 @@ class Side {
     const absl::Time start = clock_.Now();
     MTMC_ASSIGN_OR_RETURN(SampleBlock block, sampler_({.samples = 1}));
     const absl::Duration each = std::max(clock_.Now() - start, absl::Microseconds(1));
-    const double count = std::floor(absl::FDivDuration(turns.time, each));
-    block_ = static_cast<int>(std::clamp(count, each >= turns.long_sample ? 1.0 : double{kMinBlock},
-                                         static_cast<double>(kMaxBlock)));
+    const int least = each >= turns.long_sample ? 1 : kMinBlock;
+    auto length_of = [&](absl::Duration time) {
+      const double count = std::floor(absl::FDivDuration(time, each));
+      return static_cast<int>(std::clamp<double>(count, least, kMaxBlock));
+    };
+    block_ = length_of(turns.first_time);
+    longest_block_ = length_of(turns.time);
     is_short_ = !block.seconds.empty() && block.seconds.front() < kShortSeconds * block.launches;
-    if (block_ == 1) series_.turns.push_back(std::move(block));
+    if (longest_block_ == 1) series_.turns.push_back(std::move(block));
     return absl::OkStatus();
   }
 
   absl::Status TakeTurn(bool with_yardstick) {
+    const bool is_next_length =
+        !series_.turns.empty() && series_.turns.size() % kTurnsOfLength == 0;
+    if (is_next_length) block_ = std::min(2 * block_, longest_block_);
     // The yardstick takes as long as the samples of a short program.
-    const int samples = with_yardstick ? std::max(1, block_ / 2) : block_;
-    MTMC_ASSIGN_OR_RETURN(SampleBlock block, sampler_({.samples = samples,
-                                                       .warmups = block_ == 1 ? 0 : kLaterWarmups,
-                                                       .with_yardstick = with_yardstick}));
+    const int samples = with_yardstick ? std::max(1, longest_block_ / 2) : block_;
+    MTMC_ASSIGN_OR_RETURN(SampleBlock block,
+                          sampler_({.samples = samples,
+                                    .warmups = longest_block_ == 1 ? 0 : kLaterWarmups,
+                                    .with_yardstick = with_yardstick}));
     series_.turns.push_back(std::move(block));
     return absl::OkStatus();
   }
@@ -81,6 +91,7 @@ class Side {
   Series& series_;
   const base::Clock& clock_;
   int block_ = 1;
+  int longest_block_ = 1;
   bool is_short_ = false;
 };
 

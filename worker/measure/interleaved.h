@@ -25,8 +25,12 @@ struct InterleavedSamples {
 // How samples are cut into turns. Times of the host, preparation included.
 struct TurnPlan {
   // Of one side: short against a drift of the clock, and long against the cost of a
-  // turn (two pipe messages, about 0.2 ms). The fewest turns of a comparison take 50 ms.
+  // turn (two pipe messages and checks of memory, about 0.5 ms). So long from the start
+  // where the yardstick is timed, whose comparisons need many samples.
   absl::Duration time = absl::Milliseconds(3);
+  // Of the first turns otherwise: enough where the programs differ much or vary little.
+  // Where those decide nothing, longer ones follow.
+  absl::Duration first_time = absl::Milliseconds(1);
   // A sample that takes so long stands alone, without a warm-up before it: what the
   // other side left in caches and clocks is then too little to matter.
   absl::Duration long_sample = absl::Milliseconds(50);

@@ -44,11 +44,11 @@ class NoiseStoppingRule : public StoppingRule {
     // Fewer than 10 make the interquartile range meaningless.
     int min_samples = 20;
     // Enough once sampling has taken `slow_time`: long samples are quiet ones.
-    int min_slow_samples = 12;
-    absl::Duration slow_time = absl::Milliseconds(100);
+    int min_slow_samples = 10;
+    absl::Duration slow_time = absl::Milliseconds(30);
     // The interval comes from the differences between turns: fewer make Student's t
     // so large that the interval says nothing.
-    int min_turns = 9;
+    int min_turns = 6;
     // Enough for the interval below at 4 % of noise in the samples and in those of the
     // yardstick; more only costs time.
     int max_samples = 1500;

@@ -134,6 +134,27 @@ TEST_CASE("PlanRunner moves its inputs each time", "[opencl]") {
   }
 }
 
+TEST_CASE("Outputs stay until the execution after the next one", "[opencl]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  auto runner = bench->Load(kScale, {{"FACTOR", 2}});
+  REQUIRE(runner.ok());
+  REQUIRE((*runner)->outputs_stay());
+  Floats values(1000);
+  const Buffer* before = nullptr;
+
+  for (const float value : {1.0F, 2.0F, 3.0F}) {
+    const Floats x(1000, value);
+    REQUIRE_FALSE((*runner)->Execute({{"x", Bytes(x)}}, 0xFF));
+    const Buffer* now = (*runner)->Outputs()->front().buffer;
+    if (before) {
+      REQUIRE_FALSE(before->Download(std::as_writable_bytes(std::span(values))));
+      CHECK(values == Floats(1000, 2 * (value - 1) + 1));
+    }
+    before = now;
+  }
+}
+
 TEST_CASE("PlanRunner times on kept inputs where the executed ones lie", "[opencl]") {
   auto bench = Bench::Find();
   if (!bench) return;

@@ -143,6 +143,45 @@ TEST_CASE("A launch with much shared memory gives the right result", "[gpu]") {
   CHECK(OutputOf(**plan) == Scaled(x, 2));
 }
 
+TEST_CASE("Outputs on the GPU stay until the execution after the next one", "[gpu]") {
+  Gpu* gpu = Gpu::Find();
+  if (!gpu) return;
+  auto plan = gpu->Load(DoubleProgram());
+  REQUIRE(plan.ok());
+  REQUIRE((*plan)->outputs_stay());
+  const Floats ramp = Ramp();
+  Floats values(ramp.size());
+  const Buffer* before = nullptr;
+
+  for (const float factor : {1.0F, 3.0F, 5.0F, 7.0F}) {
+    REQUIRE_FALSE((*plan)->Execute({{"x", Bytes(Scaled(ramp, factor))}}, 0xA5));
+    const Buffer* now = (*plan)->Outputs()->front().buffer;
+    if (before) {
+      REQUIRE_FALSE(before->Download(std::as_writable_bytes(std::span(values))));
+      CHECK(values == Scaled(ramp, 2 * (factor - 2)));
+    }
+    before = now;
+  }
+}
+
+TEST_CASE("Memory of the GPU that is given back is overwritten and used again", "[gpu]") {
+  Gpu* gpu = Gpu::Find();
+  if (!gpu) return;
+  Floats values(1 << 20, 1.0F);
+  auto first = gpu->backend.device->Allocate(static_cast<int64_t>(Bytes(values).size()));
+  REQUIRE(first.ok());
+  REQUIRE_FALSE((*first)->Upload(Bytes(values)));
+  const void* address = (*first)->address();
+
+  first->reset();
+  auto second = gpu->backend.device->Allocate(static_cast<int64_t>(Bytes(values).size()));
+
+  REQUIRE(second.ok());
+  CHECK((*second)->address() == address);
+  REQUIRE_FALSE((*second)->Download(std::as_writable_bytes(std::span(values))));
+  CHECK(std::count(values.begin(), values.end(), 1.0F) == 0);
+}
+
 TEST_CASE("A write beside a GPU buffer is found", "[gpu]") {
   Gpu* gpu = Gpu::Find();
   if (!gpu) return;

@@ -39,13 +39,16 @@ class Block {
     const int num_unseen = std::min(static_cast<int>(unseen_.size()), request_.samples());
     for (int i = 0; i < total; ++i) {
       const bool is_unseen = i >= total - num_unseen;
-      const int64_t id = is_unseen ? unseen_[static_cast<size_t>(total - 1 - i)] : DrawSeen();
+      const bool is_warmup = i < request_.warmups();
+      const int64_t id = is_warmup   ? 0
+                         : is_unseen ? unseen_[static_cast<size_t>(total - 1 - i)]
+                                     : DrawSeen();
       Execution execution{.kept = id};
       auto sample = plan_.Time(request_.is_cold(), store_.Find(id));
       if (!sample.ok()) return sample.failure();
-      store_.MarkSeen(id);
+      if (id != 0) store_.MarkSeen(id);
       executed_seconds_ += sample->seconds;
-      if (i < request_.warmups()) continue;
+      if (is_warmup) continue;
       execution.sample = *sample;
       if (is_unseen || DrawShare() < request_.checked_ratio()) {
         auto digest = plan_.Digest();

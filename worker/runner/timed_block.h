@@ -10,9 +10,9 @@
 
 namespace mtmc::worker {
 
-// Takes the samples of one Time request: every execution on a set of kept inputs
-// drawn by `random`, and the last one on a set that was never executed, if the
-// request names one. The outputs' digest is taken after some of them. Ends with a
+// Takes the samples of one Time request: warm-ups on the present inputs, every other
+// execution on a set of kept inputs drawn by `random`, and the last one on a set that was never
+// executed, if the request names one. The outputs' digest is taken after some of them. Ends with a
 // check of redzones and inputs. The device's yardstick is timed in between where that is
 // asked for. Numbers that the store does not know are passed
 // over. REQUIRES: plan.is_executed(), on `device`.

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much memory the workloads of one problem may keep."""
 
-import torch
-
 from .share import return_spare_memory, spare_bytes
-from .workload import free_bytes, return_cached_memory
+from .workload import free_bytes, reserved_bytes, return_cached_memory
 
 # Part of the memory that may be kept where others have their room. On a CPU it is also
 # the host's.
@@ -63,6 +61,6 @@ class MemoryBudget:
         """
         if self._device.type != "cuda":
             return
-        passing = torch.cuda.memory_reserved(self._device) - kept + spare_bytes(self._device)
+        passing = reserved_bytes(self._device) - kept + spare_bytes(self._device)
         if passing > self._passing:
             return_cached_memory()

@@ -30,8 +30,8 @@ class Places:
         self._most = _MOST_BYTES[device.type]
         # Copies of the inputs that were asked for last, themselves included.
         self._copies = [None]
-        # Tensors without content, like those that the model returns, and their places.
-        self._outputs = []
+        # Sizes in bytes of the tensors that the model returns, and their places.
+        self._output_sizes = []
         self._output_places = 1
 
     def of_inputs(self, inputs):
@@ -51,7 +51,7 @@ class Places:
         tensors = [leaf for leaf in _pytree.tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
         num_bytes = total_bytes(tensors)
         is_small = num_bytes <= self._most
-        self._outputs = [torch.empty_like(y, device="meta") for y in tensors] if is_small else []
+        self._output_sizes = [y.nbytes for y in tensors] if is_small else []
         self._output_places = _places_of(num_bytes)
 
     @contextlib.contextmanager
@@ -59,9 +59,9 @@ class Places:
         """Outputs that are allocated in the block lie elsewhere than in the one before."""
         # The allocator gives a block that was freed last: some of them are in use now.
         held = [
-            torch.empty_like(output, device=self._device)
+            torch.empty(size, dtype=torch.uint8, device=self._device)
             for _ in range(secrets.randbelow(self._output_places))
-            for output in self._outputs
+            for size in self._output_sizes
         ]
         try:
             yield

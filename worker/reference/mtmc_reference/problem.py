@@ -18,7 +18,9 @@ _numbers = itertools.count()
 
 def seed_everything(seed):
     """Seeds torch (all devices), `random`, and NumPy where it is loaded."""
-    torch.manual_seed(seed)
+    # `torch.manual_seed` also notes where it was called, for devices that are not there.
+    torch.default_generator.manual_seed(seed)
+    torch.cuda.manual_seed_all(seed)
     random.seed(seed)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(seed % 2**32)

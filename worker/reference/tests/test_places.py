@@ -58,4 +58,4 @@ def test_large_outputs_are_not_held():
     places = Places(_CPU)
     places.note_outputs([torch.zeros(1 << 20)])
 
-    assert places._outputs == []
+    assert places._output_sizes == []

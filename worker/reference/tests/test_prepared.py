@@ -240,7 +240,7 @@ def test_memory_in_passing_goes_back_when_it_is_too_much(monkeypatch):
         "mtmc_reference.memory_budget.return_cached_memory", lambda: returned.append(1)
     )
     monkeypatch.setattr("mtmc_reference.memory_budget.spare_bytes", lambda device: 1 << 30)
-    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 10 << 30)
+    monkeypatch.setattr("mtmc_reference.memory_budget.reserved_bytes", lambda device: 10 << 30)
     budget = MemoryBudget(torch.device("cuda:0"), room=0, passing=3 << 30)
 
     budget.return_passing(kept=8 << 30)
