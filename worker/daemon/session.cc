@@ -24,7 +24,7 @@ constexpr double kSecondErrorRatio = 0.01;
 constexpr double kSecondIntervalRatio = 0.02;
 
 // On a GPU the other side leaves little behind; on a CPU its threads spin for a while.
-constexpr absl::Duration kLongGpuSample = absl::Milliseconds(2);
+constexpr absl::Duration kLongGpuSample = absl::Milliseconds(1);
 
 absl::Status ReferenceError(const Reply<v1::ReferenceResponse>& reply) {
   using Ending = Reply<v1::ReferenceResponse>::Ending;

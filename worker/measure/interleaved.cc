@@ -20,7 +20,7 @@ constexpr int kMinBlock = 4;
 constexpr int kTurnsOfLength = 10;
 // Warm-ups before the first sample fill code and instruction caches; one before
 // each turn undoes what the other side did to them.
-constexpr int kFirstWarmups = 2;
+constexpr int kFirstWarmups = 1;
 constexpr int kLaterWarmups = 1;
 
 // With fewer turns the interval is not worth its cost.
@@ -46,19 +46,22 @@ class Side {
 
   // The sample that finds the block length.
   absl::Status Prepare(const TurnPlan& turns) {
-    MTMC_RETURN_IF_ERROR(sampler_({.samples = 1, .warmups = kFirstWarmups - 1}).status());
     const absl::Time start = clock_.Now();
-    MTMC_ASSIGN_OR_RETURN(SampleBlock block, sampler_({.samples = 1}));
-    const absl::Duration each = std::max(clock_.Now() - start, absl::Microseconds(1));
-    const int least = each >= turns.long_sample ? 1 : kMinBlock;
+    MTMC_ASSIGN_OR_RETURN(SampleBlock block, sampler_({.samples = 1, .warmups = kFirstWarmups}));
+    const absl::Duration elapsed = clock_.Now() - start;
+    const absl::Duration each = std::max(elapsed / (1 + kFirstWarmups), absl::Microseconds(1));
+    const double seconds =
+        block.seconds.empty() ? absl::ToDoubleSeconds(each) : block.seconds.front();
+    const bool is_long = absl::Seconds(seconds) >= turns.long_sample;
+    is_short_ = seconds < kShortSeconds * block.launches;
     auto length_of = [&](absl::Duration time) {
       const double count = std::floor(absl::FDivDuration(time, each));
-      return static_cast<int>(std::clamp<double>(count, least, kMaxBlock));
+      return static_cast<int>(std::clamp<double>(count, kMinBlock, kMaxBlock));
     };
-    block_ = length_of(turns.first_time);
-    longest_block_ = length_of(turns.time);
-    is_short_ = !block.seconds.empty() && block.seconds.front() < kShortSeconds * block.launches;
-    if (longest_block_ == 1) series_.turns.push_back(std::move(block));
+    block_ = is_long ? 1 : length_of(turns.first_time);
+    // What is done once, at first, makes an execution look longer than it is.
+    longest_block_ = is_long ? 1 : is_short_ ? kMaxBlock : length_of(turns.time);
+    if (is_long) series_.turns.push_back(std::move(block));
     return absl::OkStatus();
   }
 

@@ -31,8 +31,8 @@ struct TurnPlan {
   // Of the first turns otherwise: enough where the programs differ much or vary little.
   // Where those decide nothing, longer ones follow.
   absl::Duration first_time = absl::Milliseconds(1);
-  // A sample that takes so long stands alone, without a warm-up before it: what the
-  // other side left in caches and clocks is then too little to matter.
+  // A program that takes so long has one sample in each turn, without a warm-up before it:
+  // what the other side left in caches and clocks is then too little to matter.
   absl::Duration long_sample = absl::Milliseconds(50);
 };
 

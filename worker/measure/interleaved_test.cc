@@ -21,7 +21,7 @@ Sampler Steady(FakeClock& clock, double seconds, const std::string& name,
                std::vector<std::string>& log) {
   return [&clock, seconds, name, &log](const BlockRequest& request) -> absl::StatusOr<SampleBlock> {
     log.push_back(request.with_yardstick ? name + " and yardstick" : name);
-    clock.Advance(absl::Seconds(seconds * request.samples));
+    clock.Advance(absl::Seconds(seconds * (request.warmups + request.samples)));
     return SampleBlock{.seconds =
                            std::vector<double>(static_cast<size_t>(request.samples), seconds)};
   };
@@ -39,8 +39,8 @@ TEST_CASE("SampleInterleaved takes turns until all sides are steady", "[measure]
   CHECK(samples->stopped_by == StoppingRule::Reason::kNoise);
   CHECK(samples->candidate.Seconds().size() >= 20);
   CHECK(samples->baselines[0].turns.size() == samples->candidate.turns.size());
-  // Two calls of each side find its block length; then every other round is reversed.
-  const std::vector<std::string> order(log.begin() + 4, log.begin() + 10);
+  // A call of each side finds its block length; then every other round is reversed.
+  const std::vector<std::string> order(log.begin() + 2, log.begin() + 8);
   CHECK(order == std::vector<std::string>{"c", "b", "b", "c", "c", "b"});
 }
 
@@ -53,11 +53,11 @@ TEST_CASE("SampleInterleaved times the yardstick where a side is short", "[measu
                                    rule, clock);
 
   REQUIRE_THAT(samples.status(), IsOk());
-  CHECK(log[3] == "b");
-  CHECK(log[4] == "c and yardstick");
-  CHECK(log[5] == "b and yardstick");
+  CHECK(log[1] == "b");
+  CHECK(log[2] == "c and yardstick");
+  CHECK(log[3] == "b and yardstick");
   // No side has one.
-  CHECK(log[6] == "b");
+  CHECK(log[4] == "b");
   CHECK(log.back() != "c and yardstick");
 }
 
@@ -95,24 +95,23 @@ TEST_CASE("SampleInterleaved times no yardstick where nothing is compared", "[me
 TEST_CASE("SampleInterleaved takes longer turns where short ones decide nothing", "[measure]") {
   FakeClock clock;
   std::vector<int> samples;
+  // Every other request takes twice as long.
   const Sampler noisy = [&](const BlockRequest& request) -> absl::StatusOr<SampleBlock> {
     samples.push_back(request.samples);
-    SampleBlock block;
-    for (int i = 0; i < request.samples; ++i) {
-      block.seconds.push_back(samples.size() % 2 == 0 ? 1e-4 : 2e-4);
-      clock.Advance(absl::Seconds(block.seconds.back()));
-    }
-    return block;
+    const double seconds = samples.size() % 2 == 0 ? 1e-4 : 2e-4;
+    clock.Advance(absl::Seconds(seconds * (request.warmups + request.samples)));
+    return SampleBlock{.seconds =
+                           std::vector<double>(static_cast<size_t>(request.samples), seconds)};
   };
 
-  REQUIRE(SampleInterleaved(noisy, {noisy}, NoiseStoppingRule({.max_samples = 200}), clock,
-                            {.time = absl::Milliseconds(2), .first_time = absl::Microseconds(800)})
+  REQUIRE(SampleInterleaved(noisy, {noisy}, NoiseStoppingRule({.max_samples = 300}), clock,
+                            {.time = absl::Milliseconds(2), .first_time = absl::Milliseconds(1)})
               .ok());
 
-  // The first four find the length of each side's turns: 8 of 0.1 ms, and 4 of 0.2 ms.
-  CHECK(samples.at(4) <= 8);
-  CHECK(samples.back() >= 2 * samples.at(4));
-  CHECK(*std::max_element(samples.begin(), samples.end()) <= 20);
+  // Of 0.2 ms each, and of 0.1 ms each.
+  CHECK(samples.at(2) == 5);
+  CHECK(samples.at(3) == 10);
+  CHECK(samples.at(samples.size() - 2) + samples.back() == 10 + 20);
 }
 
 TEST_CASE("SampleInterleaved ends on time when kernels are slow", "[measure]") {

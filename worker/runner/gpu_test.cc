@@ -4,6 +4,7 @@
 
 // The listener below needs Catch's reporter interfaces.
 #define CATCH_CONFIG_EXTERNAL_INTERFACES
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <iostream>

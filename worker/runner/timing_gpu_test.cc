@@ -151,8 +151,9 @@ TEST_CASE("Cold samples of the yardstick agree with each other", "[gpu]") {
   if (!gpu) return;
   Device& device = *gpu->backend.device;
 
+  // One of them varies by 4 %.
   std::vector<double> halves[2];
-  for (int i = 0; i < 2 * kSamples; ++i) {
+  for (int i = 0; i < 20 * kSamples; ++i) {
     auto seconds = device.TimeYardstick();
     REQUIRE(seconds.ok());
     if (*seconds) halves[i % 2].push_back(**seconds);
