@@ -57,6 +57,11 @@ class CudaDevice final : public Device {
   MaybeFailure RunUnderLoad(const Body& body) override;
   Outcome<std::vector<StepActivity>> Profile(const std::vector<Body>& steps) override;
   Outcome<StepCounters> Count(const std::vector<Body>& steps) override;
+
+  void Detach() override {
+    if (profiler_) profiler_->Detach();
+  }
+
   std::string profile_source() const override;
 
  private:

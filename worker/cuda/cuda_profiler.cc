@@ -23,13 +23,15 @@ std::unique_ptr<CudaProfiler> CudaProfiler::Create(std::shared_ptr<const CudaCon
 }
 
 CudaProfiler::CudaProfiler(const CuptiApi& api, std::shared_ptr<const CudaContext> context)
-    : context_(std::move(context)),
+    : api_(api),
+      context_(std::move(context)),
       limits_(context_->ReadLimits()),
       activity_(api),
       counters_(api, context_) {}
 
 bool CudaProfiler::Start() {
   if (is_refused_) return false;
+  is_attached_ = true;
   const absl::Status status = activity_.Start();
   if (status.ok()) return true;
   LogFallback(status);
@@ -58,7 +60,12 @@ Outcome<std::vector<StepActivity>> CudaProfiler::Profile(const std::vector<Body>
 }
 
 Outcome<StepCounters> CudaProfiler::Count(const std::vector<Body>& steps, const Body& prepare) {
+  is_attached_ = false;
   return counters_.Count(steps, prepare);
+}
+
+void CudaProfiler::Detach() {
+  if (std::exchange(is_attached_, false)) api_.cuptiFinalize();
 }
 
 }  // namespace mtmc::worker

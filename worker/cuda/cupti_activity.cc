@@ -76,7 +76,7 @@ void CuptiActivity::Stop() {
   is_started_ = false;
   // CUPTI stays attached. The host then enqueues a launch 0.5 us later, before the device
   // begins (HostLead), and the device takes as long as after cuptiFinalize(): 16.16 us and
-  // 16.20 us for nine launches (H200, CUPTI 13.0). To detach and attach it takes 15 ms.
+  // 16.20 us for nine launches (H200, CUPTI 13.0).
   for (CUpti_ActivityKind kind : kKinds) api_.cuptiActivityDisable(kind);
 }
 

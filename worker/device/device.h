@@ -162,6 +162,10 @@ class Device {
     return StepCounters{.missing = "the device has no counters"};
   }
 
+  // Ends what Profile has attached and what may show in the time of a short program.
+  // REQUIRES: there is no Graph.
+  virtual void Detach() {}
+
   // Where Profile's times come from: `cupti`, `events` or `host`.
   virtual std::string profile_source() const = 0;
 };

@@ -35,6 +35,7 @@ Outcome<std::unique_ptr<PlanRunner>> PlanRunner::Create(Device& device, Library*
 }
 
 MaybeFailure PlanRunner::Prepare() {
+  if (tensors_.IsSmall()) device_.Detach();
   auto module = device_.Load(options_.binary);
   if (!module.ok()) return module.failure();
   module_ = *std::move(module);

@@ -27,7 +27,7 @@ constexpr int64_t kStayingMemoryShare = 64;
 // A plan that moves no more bytes than this, for each compute unit, may be so short that
 // the place of its data shows in its time (H200: up to 0.2 us of 5). Its memory takes
 // 16 us for them there.
-constexpr int64_t kShuffledBytesPerUnit = int64_t{512} << 10;
+constexpr int64_t kSmallBytesPerUnit = int64_t{512} << 10;
 
 // The more places, the less is left of them in the mean. Those of small plans take so much
 // memory together.
@@ -96,12 +96,20 @@ MaybeFailure PlanTensors::Move(PlanTensor& slot, size_t places) {
   return std::nullopt;
 }
 
-Outcome<bool> PlanTensors::Shuffle(bool has_graph) {
+int64_t PlanTensors::TotalBytes() const {
   int64_t bytes = 0;
-  for (const auto& [name, slot] : tensors_) bytes += slot.current() ? slot.current()->bytes() : 0;
-  if (bytes > kShuffledBytesPerUnit * device_.facts().compute_units) return false;
+  for (const kernel::Tensor& tensor : program_.tensors) bytes += tensor.type.bytes();
+  return bytes;
+}
+
+bool PlanTensors::IsSmall() const {
+  return TotalBytes() <= kSmallBytesPerUnit * device_.facts().compute_units;
+}
+
+Outcome<bool> PlanTensors::Shuffle(bool has_graph) {
+  if (!IsSmall()) return false;
   const int64_t places =
-      std::clamp(kBytesOfPlaces / std::max(bytes, int64_t{1}), kLeastPlaces, kMostPlaces);
+      std::clamp(kBytesOfPlaces / std::max(TotalBytes(), int64_t{1}), kLeastPlaces, kMostPlaces);
   if (!has_graph) HoldResults(static_cast<size_t>(places));
   for (auto& [name, slot] : tensors_) {
     if (!slot.own) continue;
@@ -215,9 +223,7 @@ void PlanTensors::DropResults() {
 }
 
 bool PlanTensors::OutputsStay() const {
-  int64_t bytes = 0;
-  for (const kernel::Tensor& tensor : program_.tensors) bytes += tensor.type.bytes();
-  return bytes <= device_.facts().memory_bytes / kStayingMemoryShare;
+  return TotalBytes() <= device_.facts().memory_bytes / kStayingMemoryShare;
 }
 
 void PlanTensors::DropPublished() {

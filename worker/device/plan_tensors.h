@@ -61,6 +61,9 @@ class PlanTensors {
   // output: the result would be no work of the program's.
   bool HasInputAt(const void* address, int64_t bytes) const;
 
+  // Whether the program may be so short that the place of its data shows in its time.
+  bool IsSmall() const;
+
   // Lays all inputs at other addresses than the last time, as long as memory suffices,
   // with redzones of `poison`. kCheck when one is missing.
   MaybeFailure Place(const InputSources& inputs, uint8_t poison);
@@ -102,6 +105,7 @@ class PlanTensors {
   void DropPublished();
 
  private:
+  int64_t TotalBytes() const;
   // Gives a tensor another buffer than it had, of at most `places` in turn or at random.
   MaybeFailure Move(PlanTensor& slot, size_t places);
   // At the cost of the spare buffers where memory is short.
