@@ -12,6 +12,7 @@
 #include "mtmc/v1/reference.pb.h"
 #include "mtmc/v1/runner.pb.h"
 #include "worker/verify/failure.h"
+#include "worker/verify/reference_calls.h"
 #include "worker/verify/reference_queue.h"
 #include "worker/verify/workloads.h"
 
@@ -33,73 +34,10 @@ constexpr int kKeptSets = 3;
 constexpr int64_t kFreshId = 1000;
 constexpr int kFreshSeed = 1000;
 
-Verification Failed(v1::Failure failure) {
-  Verification result;
-  result.verdict = VerdictOf(failure.kind());
-  result.failure = std::move(failure);
-  return result;
-}
-
-// Whether `a` is closer to its bound than `b`, or further beyond it.
-bool IsWorse(const v1::OutputError& a, const v1::OutputError& b) {
-  if (a.tolerance_allowed() == 0 && b.tolerance_allowed() == 0) {
-    return a.tolerance_needed() > b.tolerance_needed();
-  }
-  return a.tolerance_needed() * b.tolerance_allowed() >
-         b.tolerance_needed() * a.tolerance_allowed();
-}
-
-// The weaker of two oracles: `fp64`, `strict`, `equal` from strong to weak.
-const std::string& Weaker(const std::string& a, const std::string& b) {
-  return b == "strict" || a == "equal" || a.empty() ? b : a;
-}
-
 uint64_t DrawSalt() {
   std::random_device device;
   const uint64_t salt = (uint64_t{device()} << 32) | device();
   return salt == 0 ? 1 : salt;
-}
-
-// Keeps the classes that both hold, and the errors of the worse one.
-void MergeInto(Verification& all, const Verification& one) {
-  std::erase_if(all.satisfied, [&](v1::Precision precision) {
-    return std::find(one.satisfied.begin(), one.satisfied.end(), precision) == one.satisfied.end();
-  });
-  all.kernelbench_allclose = all.kernelbench_allclose && one.kernelbench_allclose;
-  for (size_t i = 0; i < std::min(all.errors.size(), one.errors.size()); ++i) {
-    if (IsWorse(one.errors[i], all.errors[i])) all.errors[i] = one.errors[i];
-  }
-}
-
-v1::ReferenceRequest MakePrepare(const v1::Workload& workload, uint64_t salt, bool keeps_last) {
-  v1::ReferenceRequest request;
-  auto& prepare = *request.mutable_prepare();
-  prepare.set_workload(workload.seed_index());
-  prepare.set_distribution(workload.distribution());
-  prepare.set_salt(salt);
-  prepare.set_keeps_last(keeps_last);
-  return request;
-}
-
-v1::ReferenceRequest MakeCompare(int64_t prepared, const v1::RunnerResponse& outputs,
-                                 bool is_repeat) {
-  v1::ReferenceRequest request;
-  auto& compare = *request.mutable_compare();
-  *compare.mutable_outputs() = outputs.outputs().outputs();
-  compare.set_prepared(prepared);
-  compare.set_is_repeat(is_repeat);
-  return request;
-}
-
-ReferenceTrouble TroubleOf(const ReferenceReply& reply) {
-  using Ending = ReferenceReply::Ending;
-  if (reply.ending == Ending::kTimedOut) {
-    return {"REFERENCE_TIMEOUT", "the reference process did not answer in time"};
-  }
-  if (reply.is_answered()) {
-    return {reply.response.failure().reason(), reply.response.failure().message()};
-  }
-  return {"REFERENCE_DIED", absl::StrCat("the reference process ended: ", reply.detail)};
 }
 
 }  // namespace
@@ -263,7 +201,7 @@ class Verifier::Round {
           absl::StrCat("two runs on the same inputs disagree: ", one.failure->message()))));
     }
     *checks_.add_workloads() = comparison.subject.workload;
-    checks_.set_oracle(Weaker(checks_.oracle(), comparison.subject.oracle));
+    checks_.set_oracle(WeakerOracle(checks_.oracle(), comparison.subject.oracle));
     if (one.failure) return WithChecks(std::move(one));
     if (!all_) {
       all_ = std::move(one);

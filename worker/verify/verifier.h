@@ -11,29 +11,10 @@
 #include "absl/time/time.h"
 #include "mtmc/v1/evaluation.pb.h"
 #include "worker/verify/party.h"
+#include "worker/verify/reference_calls.h"
+#include "worker/verify/verification.h"
 
 namespace mtmc::worker {
-
-// What verification found.
-struct Verification {
-  v1::Evaluation::Verdict verdict = v1::Evaluation::VERDICT_UNSPECIFIED;
-  // Absent when every workload is correct.
-  std::optional<v1::Failure> failure;
-  // Errors of the worst workload, one per output.
-  std::vector<v1::OutputError> errors;
-  // Precision classes that hold on every workload.
-  std::vector<v1::Precision> satisfied;
-  // On the workloads that `get_inputs` draws unchanged; KernelBench has no others.
-  bool kernelbench_allclose = true;
-  // Workloads, dropped distributions and oracle; nothing about timing.
-  v1::VerificationSummary checks;
-};
-
-// The reference process could not do its part; says nothing about the candidate.
-struct ReferenceTrouble {
-  std::string reason;
-  std::string message;
-};
 
 // Inputs that lie on the runner's device under a number, with what the loaded
 // program made of them.

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "mtmc/v1/evaluation.pb.h"
+#include "mtmc/v1/reference.pb.h"
+#include "mtmc/v1/runner.pb.h"
+#include "worker/verify/party.h"
+
+namespace mtmc::worker {
+
+// The reference process could not do its part; says nothing about the candidate.
+struct ReferenceTrouble {
+  std::string reason;
+  std::string message;
+};
+
+// What `reply`, which is not an answer or tells a failure, says about the reference process.
+ReferenceTrouble TroubleOf(const Reply<v1::ReferenceResponse>& reply);
+
+// Asks for the inputs of a workload. `keeps_last` tells that those of the last one are
+// still executed.
+v1::ReferenceRequest MakePrepare(const v1::Workload& workload, uint64_t salt, bool keeps_last);
+
+// Asks to compare the outputs that a runner has answered with those of the workload with
+// the handle `prepared`.
+v1::ReferenceRequest MakeCompare(int64_t prepared, const v1::RunnerResponse& outputs,
+                                 bool is_repeat);
+
+}  // namespace mtmc::worker
