@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <set>
 #include <string>
@@ -23,9 +24,10 @@ struct FleetMember {
   std::set<std::string> replaced;
   // What it was granted and has not completed; empty when idle.
   std::string lease;
-  // What it was granted to prepare meanwhile; becomes `lease` next.
-  std::string ahead;
-  bool can_prefetch = false;
+  // What it was granted to prepare meanwhile; the first becomes `lease` next.
+  std::deque<std::string> ahead;
+  // How many it can prepare.
+  int most_ahead = 0;
   bool is_live = false;
   bool is_draining = false;
   bool is_leaving = false;

@@ -21,27 +21,61 @@ TEST_CASE("LeaseManager grants one lease ahead to a worker that can prepare it",
   const std::string lease = farm.Idle("w")->lease();
 
   const auto first = farm.Prefetching("w", lease);
-  const auto again = farm.Prefetching("w", lease, first->value().prefetch().id());
+  const auto again = farm.Prefetching("w", lease, first->value().prefetches(0).id());
 
   CHECK(first->lease() == lease);
-  CHECK(first->value().prefetch().candidate() == "j/candidates/g");
-  CHECK(first->value().prefetch().has_evaluation());
-  CHECK(again->value().prefetch().id() == first->value().prefetch().id());
+  CHECK(first->value().prefetches(0).candidate() == "j/candidates/g");
+  CHECK(first->value().prefetches(0).has_evaluation());
+  CHECK(again->value().prefetches(0).id() == first->value().prefetches(0).id());
   // Its search is not told before it begins.
   CHECK(farm.granted == 1);
+}
+
+TEST_CASE("LeaseManager grants as many leases ahead as a worker can prepare", "[coordinator]") {
+  Farm farm;
+  for (const char* key : {"f", "g", "h", "i"}) farm.Submit(key);
+  const std::string lease = farm.Idle("w")->lease();
+
+  const auto first = farm.Prefetching("w", lease, "", 2);
+  const auto second = farm.Completed("w", lease);
+  const auto refilled = farm.Prefetching("w", second->lease(), "", 2);
+
+  REQUIRE(first->value().prefetches_size() == 2);
+  CHECK(first->value().prefetches(0).candidate() == "j/candidates/g");
+  CHECK(first->value().prefetches(1).candidate() == "j/candidates/h");
+  // In their order, and others follow.
+  CHECK(second->lease() == first->value().prefetches(0).id());
+  REQUIRE(refilled->value().prefetches_size() == 2);
+  CHECK(refilled->value().prefetches(0).id() == first->value().prefetches(1).id());
+  CHECK(refilled->value().prefetches(1).candidate() == "j/candidates/i");
+  CHECK(farm.granted == 2);
+}
+
+TEST_CASE("An idle worker takes over what would be begun last", "[coordinator]") {
+  Farm farm;
+  for (const char* key : {"f", "g", "h"}) farm.Submit(key);
+  const std::string lease = farm.Idle("busy")->lease();
+  farm.Prefetching("busy", lease, "", 2);
+
+  const auto taken = farm.Idle("idle");
+  const auto told = farm.Prefetching("busy", lease, "", 2);
+
+  CHECK(taken->value().lease().candidate() == "j/candidates/h");
+  REQUIRE(told->value().prefetches_size() == 1);
+  CHECK(told->value().prefetches(0).candidate() == "j/candidates/g");
 }
 
 TEST_CASE("A lease held ahead becomes the present one when that is completed", "[coordinator]") {
   Farm farm;
   for (const char* key : {"f", "g"}) farm.Submit(key);
   const std::string lease = farm.Idle("w")->lease();
-  const std::string ahead = farm.Prefetching("w", lease)->value().prefetch().id();
+  const std::string ahead = farm.Prefetching("w", lease)->value().prefetches(0).id();
 
   const auto next = farm.Completed("w", lease);
   farm.Completed("w", next->lease());
 
   CHECK(next->lease() == ahead);
-  CHECK_FALSE(next->value().has_prefetch());
+  CHECK(next->value().prefetches().empty());
   CHECK(farm.granted == 2);
   CHECK(farm.results["f"].size() == 1);
   CHECK(farm.results["g"].size() == 1);
@@ -59,7 +93,7 @@ TEST_CASE("LeaseManager grants nothing ahead that another worker could begin", "
   REQUIRE_FALSE(waiting->is_held());
   farm.Submit("g");
 
-  CHECK_FALSE(farm.Prefetching("busy", lease)->value().has_prefetch());
+  CHECK(farm.Prefetching("busy", lease)->value().prefetches().empty());
   CHECK(farm.Idle("idle")->value().lease().candidate() == "j/candidates/g");
 }
 
@@ -68,14 +102,14 @@ TEST_CASE("LeaseManager grants nothing ahead to a worker that cannot prepare", "
   for (const char* key : {"f", "g"}) farm.Submit(key);
   const std::string lease = farm.Idle("w")->lease();
 
-  CHECK_FALSE(farm.Executing("w", lease)->value().has_prefetch());
+  CHECK(farm.Executing("w", lease)->value().prefetches().empty());
 }
 
 TEST_CASE("A worker that becomes idle takes over what another holds ahead", "[coordinator]") {
   Farm farm;
   for (const char* key : {"f", "g"}) farm.Submit(key);
   const std::string lease = farm.Idle("busy")->lease();
-  const std::string ahead = farm.Prefetching("busy", lease)->value().prefetch().id();
+  const std::string ahead = farm.Prefetching("busy", lease)->value().prefetches(0).id();
 
   const auto taken = farm.Idle("idle");
   const auto told = farm.Prefetching("busy", lease, ahead);
@@ -85,7 +119,7 @@ TEST_CASE("A worker that becomes idle takes over what another holds ahead", "[co
   CHECK(taken->value().lease().candidate() == "j/candidates/g");
   CHECK(taken->lease() != ahead);
   CHECK(taken->value().lease().attempt() == 0);
-  CHECK_FALSE(told->value().has_prefetch());
+  CHECK(told->value().prefetches().empty());
   CHECK(next->value().has_idle());
   CHECK(farm.results["f"].size() == 1);
   CHECK(farm.results["g"].size() == 1);
@@ -129,7 +163,7 @@ TEST_CASE("LeaseManager knows after a restart which lease a worker holds ahead",
   Farm farm;
   for (const char* key : {"f", "g"}) farm.Submit(key);
   const std::string lease = farm.Idle("w")->lease();
-  const std::string ahead = farm.Prefetching("w", lease)->value().prefetch().id();
+  const std::string ahead = farm.Prefetching("w", lease)->value().prefetches(0).id();
 
   farm.Restart();
   const auto before_search = farm.Prefetching("w", lease, ahead);
@@ -137,7 +171,7 @@ TEST_CASE("LeaseManager knows after a restart which lease a worker holds ahead",
   const auto next = farm.Completed("w", lease);
 
   CHECK(before_search->lease() == lease);
-  CHECK(before_search->value().prefetch().id() == ahead);
+  CHECK(before_search->value().prefetches(0).id() == ahead);
   CHECK(next->lease() == ahead);
   CHECK(next->value().lease().has_evaluation());
 }
@@ -146,12 +180,12 @@ TEST_CASE("A draining worker gives back what it holds ahead", "[coordinator]") {
   Farm farm;
   for (const char* key : {"f", "g"}) farm.Submit(key);
   const std::string lease = farm.Idle("w")->lease();
-  const std::string ahead = farm.Prefetching("w", lease)->value().prefetch().id();
+  const std::string ahead = farm.Prefetching("w", lease)->value().prefetches(0).id();
 
   REQUIRE_THAT(farm.leases->SetDraining("workers/w", true).status(), IsOk());
   const auto told = farm.Prefetching("w", lease, ahead);
 
-  CHECK_FALSE(told->value().has_prefetch());
+  CHECK(told->value().prefetches().empty());
   CHECK(farm.Idle("w2")->value().lease().candidate() == "j/candidates/g");
 }
 
@@ -159,7 +193,7 @@ TEST_CASE("A lease that was begun ahead is called off like any other", "[coordin
   Farm farm;
   for (const char* key : {"f", "g"}) farm.Submit(key);
   const std::string lease = farm.Idle("w")->lease();
-  const std::string ahead = farm.Prefetching("w", lease)->value().prefetch().id();
+  const std::string ahead = farm.Prefetching("w", lease)->value().prefetches(0).id();
   farm.Completed("w", lease);
   farm.leases->Abandon("g", "j");
 
@@ -173,12 +207,12 @@ TEST_CASE("What a worker holds ahead is called off when nobody wants it", "[coor
   Farm farm;
   for (const char* key : {"f", "g"}) farm.Submit(key);
   const std::string lease = farm.Idle("w")->lease();
-  const std::string ahead = farm.Prefetching("w", lease)->value().prefetch().id();
+  const std::string ahead = farm.Prefetching("w", lease)->value().prefetches(0).id();
 
   farm.leases->Abandon("g", "j");
   const auto told = farm.Prefetching("w", lease, ahead);
 
-  CHECK_FALSE(told->value().has_prefetch());
+  CHECK(told->value().prefetches().empty());
   CHECK(farm.Completed("w", lease)->value().has_idle());
 }
 
@@ -189,7 +223,7 @@ TEST_CASE("LeaseManager grants nothing ahead to a worker with too little isolati
   farm.SubmitIsolated("g", v1::ISOLATION_CONFINED);
   const std::string lease = farm.Idle("w")->lease();
 
-  CHECK_FALSE(farm.Prefetching("w", lease)->value().has_prefetch());
+  CHECK(farm.Prefetching("w", lease)->value().prefetches().empty());
 }
 
 TEST_CASE("An idle worker with too little isolation keeps nobody from holding work ahead",
@@ -204,9 +238,12 @@ TEST_CASE("An idle worker with too little isolation keeps nobody from holding wo
   const auto again = farm.IdleIn(v1::ISOLATION_RESTRICTED, "open");
 
   CHECK(open->value().has_idle());
-  CHECK(told->value().prefetch().candidate() == "j/candidates/g");
+  CHECK(told->value().prefetches(0).candidate() == "j/candidates/g");
   CHECK(again->is_held());
-  CHECK(farm.Prefetching("busy", lease, told->value().prefetch().id())->value().has_prefetch());
+  CHECK_FALSE(farm.Prefetching("busy", lease, told->value().prefetches(0).id())
+                  ->value()
+                  .prefetches()
+                  .empty());
 }
 
 TEST_CASE("A worker whose isolation has fallen gives back what it holds ahead", "[coordinator]") {
@@ -214,7 +251,7 @@ TEST_CASE("A worker whose isolation has fallen gives back what it holds ahead", 
   farm.isolation = v1::ISOLATION_CONFINED;
   for (const char* key : {"f", "g"}) farm.SubmitIsolated(key, v1::ISOLATION_CONFINED);
   const std::string lease = farm.Idle("w")->lease();
-  const std::string ahead = farm.Prefetching("w", lease)->value().prefetch().id();
+  const std::string ahead = farm.Prefetching("w", lease)->value().prefetches(0).id();
   REQUIRE_FALSE(ahead.empty());
 
   farm.isolation = v1::ISOLATION_RESTRICTED;

@@ -100,11 +100,11 @@ std::shared_ptr<Call> Farm::Executing(const std::string& worker, const std::stri
 }
 
 std::shared_ptr<Call> Farm::Prefetching(const std::string& worker, const std::string& lease,
-                                        const std::string& ahead) {
+                                        const std::string& ahead, int most) {
   v1::SynchronizeRequest request = Request(worker);
   request.mutable_executing()->set_lease_id(lease);
-  request.set_can_prefetch(true);
-  request.set_prefetched_lease_id(ahead);
+  request.set_most_prefetched(most);
+  if (!ahead.empty()) request.add_prefetched_lease_ids(ahead);
   return Send(request);
 }
 

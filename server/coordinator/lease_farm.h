@@ -79,9 +79,9 @@ struct Farm {
 
   std::shared_ptr<Call> Executing(const std::string& worker, const std::string& lease);
 
-  // Of a worker that can prepare one more; `ahead` is what it holds already.
+  // Of a worker that can prepare `most` more; `ahead` is what it holds already.
   std::shared_ptr<Call> Prefetching(const std::string& worker, const std::string& lease,
-                                    const std::string& ahead = "");
+                                    const std::string& ahead = "", int most = 1);
 
   std::shared_ptr<Call> Completed(const std::string& worker, const std::string& lease,
                                   v1::LeaseResult result = Measured());

@@ -101,41 +101,59 @@ void LeaseManager::NoteBegun(Task& task) {
 }
 
 void LeaseManager::GrantAhead(FleetMember& state) {
-  if (!state.can_prefetch || !state.ahead.empty() || !state.takes_work()) return;
-  Task* task = queue_.Next([&](const Task& candidate) {
-    // Only a program can be prepared; a problem is inspected by who is free.
+  // Only a program can be prepared; a problem is inspected by who is free.
+  auto is_grantable = [&](const Task& candidate) {
     return candidate.work.lease.has_evaluation() && IsGrantable(state, candidate) &&
            std::none_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
              return entry.second.is_idle() && IsGrantable(entry.second, candidate);
            });
-  });
-  if (task != nullptr) state.ahead = RecordGrant(state, *task, /*is_ahead=*/true).value_or("");
+  };
+  while (state.takes_work() && static_cast<int>(state.ahead.size()) < state.most_ahead) {
+    Task* task = queue_.Next(is_grantable);
+    const auto lease = task ? RecordGrant(state, *task, /*is_ahead=*/true) : std::nullopt;
+    if (!lease) return;
+    state.ahead.push_back(*lease);
+  }
 }
 
-// The worker is free: what it holds ahead is its lease from now on.
+// The worker is free: the first that it holds ahead is its lease from now on.
 absl::Status LeaseManager::BeginAhead(FleetMember& state) {
   if (!state.lease.empty() || state.ahead.empty()) return absl::OkStatus();
-  store::LeaseRecord record = leases_.at(state.ahead);
+  store::LeaseRecord record = leases_.at(state.ahead.front());
   record.is_ahead = false;
   MTMC_RETURN_IF_ERROR(Commit({.leases = {record}}));
   leases_[record.id] = record;
-  state.lease = std::exchange(state.ahead, "");
+  state.lease = record.id;
+  state.ahead.pop_front();
   if (Task* task = queue_.Find(record.work)) NoteBegun(*task);
   return absl::OkStatus();
 }
 
-// Whether it may still begin what it holds ahead: it may be draining by now, have
+// Whether it may still begin a lease that it holds ahead: it may be draining by now, have
 // less isolation than before, or serve none of those who still wait.
-bool LeaseManager::MayKeepAhead(const FleetMember& state) const {
-  const auto found = leases_.find(state.ahead);
+bool LeaseManager::MayKeepAhead(const FleetMember& state, const std::string& lease) const {
+  const auto found = leases_.find(lease);
   if (!state.takes_work() || found == leases_.end()) return false;
   const Task* task = queue_.Find(found->second.work);
   return task == nullptr || CanServe(state, *task);
 }
 
-// Puts work that its worker has not begun back into the queue.
+void LeaseManager::TakeBackUnfit(FleetMember& state) {
+  const std::deque<std::string> held = state.ahead;
+  for (const std::string& lease : held) {
+    if (!MayKeepAhead(state, lease)) TakeBack(state, lease);
+  }
+}
+
+// All that it holds ahead.
 void LeaseManager::TakeBackAhead(FleetMember& state) {
-  const auto found = leases_.find(std::exchange(state.ahead, ""));
+  while (!state.ahead.empty()) TakeBack(state, std::string(state.ahead.back()));
+}
+
+// Puts work that its worker has not begun back into the queue.
+void LeaseManager::TakeBack(FleetMember& state, const std::string& lease) {
+  std::erase(state.ahead, lease);
+  const auto found = leases_.find(lease);
   if (found == leases_.end()) return;
   store::LeaseRecord& record = found->second;
   record.is_lost = true;
@@ -145,15 +163,23 @@ void LeaseManager::TakeBackAhead(FleetMember& state) {
   Commit({.leases = {record}}).IgnoreError();
 }
 
-// Takes work that another worker holds ahead back for `state`, which is idle.
+// Takes work that another worker holds ahead, and would begin last, back for `state`,
+// which is idle.
 void LeaseManager::TakeOverFor(const FleetMember& state) {
+  FleetMember* holder = nullptr;
+  std::string lease;
   for (auto& [name, other] : workers_) {
-    const auto found = leases_.find(other.ahead);
-    if (found == leases_.end() || &other == &state) continue;
-    const Task* task = queue_.Find(found->second.work);
-    if (task == nullptr || !IsGrantable(state, *task)) continue;
-    return TakeBackAhead(other);
+    if (&other == &state || (holder && other.ahead.size() <= holder->ahead.size())) continue;
+    const auto last = std::find_if(other.ahead.rbegin(), other.ahead.rend(), [&](const auto& id) {
+      const auto found = leases_.find(id);
+      const Task* task = found == leases_.end() ? nullptr : queue_.Find(found->second.work);
+      return task != nullptr && IsGrantable(state, *task);
+    });
+    if (last == other.ahead.rend()) continue;
+    holder = &other;
+    lease = *last;
   }
+  if (holder) TakeBack(*holder, lease);
 }
 
 void LeaseManager::Lose(const std::string& lease, const std::string& cause) {

@@ -82,7 +82,11 @@ void LeaseManager::Load(const store::Fleet& fleet) {
     FleetMember& state = workers_[record.worker];
     state.worker.set_name(record.worker);
     state.instance = record.instance;
-    (record.is_ahead ? state.ahead : state.lease) = record.id;
+    if (record.is_ahead) {
+      state.ahead.push_back(record.id);
+    } else {
+      state.lease = record.id;
+    }
     state.expires = start_time_ + options_.interval + options_.grace;
   }
 }
@@ -135,7 +139,7 @@ void LeaseManager::Synchronize(const v1::SynchronizeRequest& request, Reply repl
     Lose(std::exchange(state.lease, ""), "quarantined");
   }
   ForgetFinished(state);
-  if (!MayKeepAhead(state)) TakeBackAhead(state);
+  TakeBackUnfit(state);
   if (!request.has_executing()) {
     const absl::Status status = BeginAhead(state);
     if (!status.ok()) return reply(status);
@@ -167,7 +171,7 @@ absl::StatusOr<FleetMember*> LeaseManager::Admit(const v1::SynchronizeRequest& r
   state.worker = request.worker();
   state.is_live = true;
   state.is_leaving = request.is_leaving();
-  state.can_prefetch = request.can_prefetch();
+  state.most_ahead = request.most_prefetched();
   // Whatever comes of the call: who calls is not lost.
   state.expires = clock_.Now() + options_.interval + options_.grace;
   *state.worker.mutable_synchronize_time() = ToProto(clock_.Now());
@@ -207,7 +211,7 @@ absl::Status LeaseManager::TakeResult(FleetMember& state,
     }
   }
   if (state.lease == completed.lease_id()) state.lease.clear();
-  if (state.ahead == completed.lease_id()) state.ahead.clear();
+  std::erase(state.ahead, completed.lease_id());
   return absl::OkStatus();
 }
 
@@ -234,9 +238,8 @@ void LeaseManager::TakeProgress(FleetMember& state, const std::string& lease) {
 
 // Drops leases that nobody wants any more.
 void LeaseManager::ForgetFinished(FleetMember& state) {
-  for (std::string* lease : {&state.lease, &state.ahead}) {
-    if (!lease->empty() && !leases_.contains(*lease)) lease->clear();
-  }
+  if (!leases_.contains(state.lease)) state.lease.clear();
+  std::erase_if(state.ahead, [this](const std::string& lease) { return !leases_.contains(lease); });
 }
 
 void LeaseManager::Answer(FleetMember& state, bool is_executing, Reply reply) {
@@ -341,7 +344,9 @@ v1::SynchronizeResponse LeaseManager::LeaseResponse(FleetMember& state) {
   *response.mutable_next_synchronization_time() = ToProto(next);
   response.set_is_draining(state.is_draining);
   *response.mutable_lease() = LeaseOf(leases_.at(state.lease));
-  if (!state.ahead.empty()) *response.mutable_prefetch() = LeaseOf(leases_.at(state.ahead));
+  for (const std::string& lease : state.ahead) {
+    *response.add_prefetches() = LeaseOf(leases_.at(lease));
+  }
   return response;
 }
 

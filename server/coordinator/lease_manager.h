@@ -41,10 +41,10 @@ class CoordinatorMetrics;
 //  3. A task that lost `max_losses` workers is finished as a crash of the
 //     candidate: it must not take down the fleet one by one. A crash of the
 //     runner is counted apart and tried `max_crashes` times.
-//  4. A worker holds at most one lease ahead of the one it works on, and only
-//     while no other worker could begin that task at once. It has not begun:
-//     losing the worker is no loss of the task, and a worker that becomes idle
-//     takes it over.
+//  4. A worker holds no more leases ahead of the one it works on than it can prepare,
+//     and only while no other worker could begin their tasks at once. They have not
+//     begun: losing the worker is no loss of a task, and a worker that becomes idle
+//     takes one over.
 //  5. A worker is given, now or ahead, only work of which one of those who wait
 //     demands no more than it has: device, dialect, isolation (fleet::Meets).
 //  6. Among tasks that a worker can do, the job served least recently is first,
@@ -141,12 +141,14 @@ class LeaseManager final : public search::Evaluator {
   // That of a lease that its worker has not begun.
   void GrantAhead(FleetMember& state);
   absl::Status BeginAhead(FleetMember& state);
+  void TakeBackUnfit(FleetMember& state);
   void TakeBackAhead(FleetMember& state);
+  void TakeBack(FleetMember& state, const std::string& lease);
   void TakeOverFor(const FleetMember& state);
 
   bool CanServe(const FleetMember& state, const Task& task) const;
   bool IsGrantable(const FleetMember& state, const Task& task) const;
-  bool MayKeepAhead(const FleetMember& state) const;
+  bool MayKeepAhead(const FleetMember& state, const std::string& lease) const;
   bool HasTask(const std::string& lease) const;
   bool HasOtherWorker(const FleetMember& state, const Task& task) const;
   v1::Lease LeaseOf(const store::LeaseRecord& record) const;

@@ -8,6 +8,7 @@
 // One line of verdicts for each line of the manifest (manifest.h), in its order,
 // and a summary of where the time went on standard output.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -185,8 +186,11 @@ absl::StatusOr<int> EvaluateAll(const Flags& flags, const std::string& scratch,
                               });
   for (size_t i = 0; i < entries.size() && !is_cancelled(); ++i) {
     const absl::Time start = absl::Now();
-    const v1::Lease next = i + 1 < requests.size() ? LeaseOf(i + 1, requests[i + 1]) : v1::Lease();
-    prefetcher.Adopt(std::to_string(i), next.has_evaluation() ? &next : nullptr);
+    std::vector<v1::Lease> next;
+    for (size_t j = i + 1; j < std::min(requests.size(), i + 1 + Prefetcher::kMost); ++j) {
+      next.push_back(LeaseOf(j, requests[j]));
+    }
+    prefetcher.Adopt(std::to_string(i), next);
     prefetcher.Await(std::to_string(i), is_cancelled);
     const absl::Duration awaited = absl::Now() - start;
     const v1::LeaseResult result = bench.evaluator().Evaluate(requests[i], [](v1::Stage) {});
@@ -232,4 +236,5 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace mtmc::worker
 
+// NOLINTNEXTLINE(bugprone-exception-escape): only where the JSON library is out of memory.
 int main(int argc, char** argv) { return mtmc::worker::Main(argc, argv); }

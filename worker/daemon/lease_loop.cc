@@ -118,8 +118,8 @@ v1::SynchronizeRequest LeaseLoop::Describe(bool is_leaving) {
   *request.mutable_worker() = worker_;
   request.set_instance_id(instance_id_);
   request.set_is_leaving(is_leaving);
-  request.set_can_prefetch(prefetcher_.can_prepare());
-  request.set_prefetched_lease_id(prefetcher_.held());
+  request.set_most_prefetched(prefetcher_.most());
+  for (std::string& id : prefetcher_.held()) request.add_prefetched_lease_ids(std::move(id));
   absl::MutexLock lock(&mu_);
   has_news_ = false;
   request.mutable_worker()->set_quarantine_reason(quarantine_reason_);
@@ -212,7 +212,7 @@ absl::Status LeaseLoop::Run(const std::stop_token& stop) {
     has_failed = false;
     retry = kFirstRetry;
     prefetcher_.Adopt(response->lease().id(),
-                      response->has_prefetch() ? &response->prefetch() : nullptr);
+                      {response->prefetches().begin(), response->prefetches().end()});
     Adopt(request, *response);
     if (IsIdle()) {
       if (is_leaving) return absl::OkStatus();

@@ -218,16 +218,17 @@ class AheadCoordinator : public CoordinatorClient {
   absl::StatusOr<v1::SynchronizeResponse> Synchronize(const v1::SynchronizeRequest& request,
                                                       absl::Duration) override {
     absl::MutexLock lock(&mu);
-    CHECK(request.can_prefetch());
-    held.insert(request.prefetched_lease_id());
+    CHECK(request.most_prefetched() == Prefetcher::kMost);
+    held.insert(request.prefetched_lease_ids().begin(), request.prefetched_lease_ids().end());
     v1::SynchronizeResponse response;
     const absl::Time next = absl::Now() + absl::Milliseconds(20);
     response.mutable_next_synchronization_time()->set_seconds(absl::ToUnixSeconds(next));
     if (request.has_completed()) completed.push_back(request.completed().lease_id());
     if (completed.size() < 2) response.mutable_lease()->set_id(completed.empty() ? "a" : "b");
     if (completed.empty()) {
-      response.mutable_prefetch()->set_id("b");
-      response.mutable_prefetch()->mutable_evaluation();
+      v1::Lease& ahead = *response.add_prefetches();
+      ahead.set_id("b");
+      ahead.mutable_evaluation();
     }
     if (completed.size() == 2) stop.request_stop();
     return response;

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <functional>
-#include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -13,53 +14,64 @@
 
 namespace mtmc::worker {
 
-// Prepares the lease that is to follow the one in hand, on a thread of its own,
+// Prepares the leases that are to follow the one in hand, each on a thread of its own,
 // so that the device does not wait for a compiler.
 //
-//   prefetcher.Adopt("a", &b);      // "a" is in hand, b is to follow
+//   prefetcher.Adopt("a", {b, c});  // "a" is in hand, b and c are to follow
 //   prefetcher.Await("a", ...);     // before "a" is begun, if it was prepared
-//   prefetcher.Adopt("b", nullptr);
+//   prefetcher.Adopt("b", {c});
 //
 // Preparing only fills caches: work that was not prepared is merely slower.
 // Thread-safe.
 class Prefetcher {
  public:
-  // Prepares one lease; blocks, and returns soon after `is_cancelled`.
+  // Prepares one lease; blocks, and returns soon after `is_cancelled`. Called on several
+  // threads.
   using Prepare =
       std::function<void(const v1::Lease& lease, const std::function<bool()>& is_cancelled)>;
+
+  // Leases that are held: a program may take twice as long to build as the one before it
+  // takes to judge.
+  static constexpr int kMost = 2;
 
   // An empty `prepare` prepares nothing.
   explicit Prefetcher(Prepare prepare);
   ~Prefetcher();
 
-  bool can_prepare() const { return prepare_ != nullptr; }
+  // How many leases it takes.
+  int most() const { return prepare_ ? kMost : 0; }
 
   // What the coordinator wants: `current` is the lease in hand, empty for none,
-  // and `next` the one to follow, null for none. What is prepared and is neither
-  // is called off. `next` without its work is left to its time.
-  void Adopt(const std::string& current, const v1::Lease* next);
+  // and `next` those to follow, in their order. What is prepared and is none of them
+  // is called off. One without its work is left to its time.
+  void Adopt(const std::string& current, const std::vector<v1::Lease>& next);
 
-  // Id of the lease that is held; empty if there is none.
-  std::string held() const;
+  // Ids of the leases that are held.
+  std::vector<std::string> held() const;
 
   // Waits until `id`, which is in hand, is prepared, if that has begun. Returns
   // early when `is_cancelled`.
   void Await(const std::string& id, const std::function<bool()>& is_cancelled);
 
  private:
+  struct Held {
+    v1::Lease lease;
+    bool is_begun = false;
+  };
+
   void PrepareUntilStopped(const std::stop_token& stop);
+  Held* FindUnbegun() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsWanted(const std::string& id) const;
 
   const Prepare prepare_;
   mutable absl::Mutex mu_;
   absl::CondVar changed_;
-  // The lease to prepare, and whether that is done.
-  std::optional<v1::Lease> held_ ABSL_GUARDED_BY(mu_);
-  bool is_prepared_ ABSL_GUARDED_BY(mu_) = false;
-  // Ids of the lease in hand, and of what the thread prepares; empty for none.
+  std::vector<Held> held_ ABSL_GUARDED_BY(mu_);
+  // Id of the lease in hand; empty for none.
   std::string current_ ABSL_GUARDED_BY(mu_);
-  std::string preparing_ ABSL_GUARDED_BY(mu_);
-  std::jthread thread_;
+  // Ids of what the threads prepare.
+  std::set<std::string> preparing_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::jthread> threads_;
 };
 
 }  // namespace mtmc::worker

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/daemon/prefetcher.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 
 namespace mtmc::worker {
 namespace {
+
+using Ids = std::vector<std::string>;
 
 const std::function<bool()> kNever = [] { return false; };
 
@@ -23,20 +27,20 @@ v1::Lease Lease(const std::string& id) {
 
 TEST_CASE("Prefetcher has a lease prepared when its turn comes", "[worker]") {
   absl::Notification begun;
-  std::vector<std::string> prepared;
+  Ids prepared;
   Prefetcher prefetcher([&](const v1::Lease& lease, const auto&) {
     begun.Notify();
     prepared.push_back(lease.id());
   });
 
   const v1::Lease next = Lease("a");
-  prefetcher.Adopt("", &next);
-  CHECK(prefetcher.held() == "a");
+  prefetcher.Adopt("", {next});
+  CHECK(prefetcher.held() == Ids{"a"});
   begun.WaitForNotification();
-  prefetcher.Adopt("a", nullptr);
+  prefetcher.Adopt("a", {});
   prefetcher.Await("a", kNever);
 
-  CHECK(prepared == std::vector<std::string>{"a"});
+  CHECK(prepared == Ids{"a"});
   CHECK(prefetcher.held().empty());
 }
 
@@ -53,16 +57,16 @@ TEST_CASE("Prefetcher goes on preparing the lease in hand while it holds the nex
   });
   const v1::Lease a = Lease("a");
   const v1::Lease b = Lease("b");
-  prefetcher.Adopt("", &a);
+  prefetcher.Adopt("", {a});
   begun.WaitForNotification();
 
-  prefetcher.Adopt("a", &b);
+  prefetcher.Adopt("a", {b});
   may_end.Notify();
   prefetcher.Await("a", kNever);
   second.WaitForNotification();
 
   CHECK_FALSE(was_cancelled);
-  CHECK(prefetcher.held() == "b");
+  CHECK(prefetcher.held() == Ids{"b"});
 }
 
 TEST_CASE("Prefetcher calls off what is no longer wanted", "[worker]") {
@@ -74,13 +78,41 @@ TEST_CASE("Prefetcher calls off what is no longer wanted", "[worker]") {
     ended.Notify();
   });
   const v1::Lease next = Lease("a");
-  prefetcher.Adopt("c", &next);
+  prefetcher.Adopt("c", {next});
   begun.WaitForNotification();
 
-  prefetcher.Adopt("c", nullptr);
+  prefetcher.Adopt("c", {});
 
   ended.WaitForNotification();
   CHECK(prefetcher.held().empty());
+}
+
+TEST_CASE("Prefetcher prepares two leases at a time, each once", "[worker]") {
+  absl::Mutex mu;
+  Ids begun;
+  absl::Notification may_end;
+  Prefetcher prefetcher([&](const v1::Lease& lease, const auto&) {
+    {
+      absl::MutexLock lock(&mu);
+      begun.push_back(lease.id());
+    }
+    may_end.WaitForNotification();
+  });
+
+  prefetcher.Adopt("a", {Lease("b"), Lease("c"), Lease("d")});
+  CHECK(prefetcher.held() == Ids{"b", "c"});
+  {
+    auto has_both = [&] { return begun.size() == 2; };
+    absl::MutexLock lock(&mu);
+    CHECK(mu.AwaitWithTimeout(absl::Condition(&has_both), absl::Seconds(10)));
+  }
+  prefetcher.Adopt("b", {Lease("c")});
+  may_end.Notify();
+  for (const char* id : {"b", "c"}) prefetcher.Await(id, kNever);
+
+  std::sort(begun.begin(), begun.end());
+  CHECK(begun == Ids{"b", "c"});
+  CHECK(prefetcher.held() == Ids{"c"});
 }
 
 TEST_CASE("Prefetcher does not wait for what it does not hold", "[worker]") {
@@ -88,9 +120,9 @@ TEST_CASE("Prefetcher does not wait for what it does not hold", "[worker]") {
   prefetcher.Await("a", kNever);
 
   Prefetcher without({});
-  CHECK_FALSE(without.can_prepare());
+  CHECK(without.most() == 0);
   const v1::Lease next = Lease("a");
-  without.Adopt("", &next);
+  without.Adopt("", {next});
   without.Await("a", kNever);
   CHECK(without.held().empty());
 }
@@ -103,7 +135,7 @@ TEST_CASE("Prefetcher ends while it prepares", "[worker]") {
   });
 
   const v1::Lease next = Lease("a");
-  prefetcher.Adopt("", &next);
+  prefetcher.Adopt("", {next});
   begun.WaitForNotification();
 }
 
