@@ -31,7 +31,7 @@ Outcome<std::unique_ptr<Buffer>> CudaBuffer::Allocate(std::shared_ptr<const Cuda
                                                       std::shared_ptr<CudaMemory> memory,
                                                       int64_t bytes) {
   const int64_t total = (bytes + 2 * kRedzoneBytes + kPageBytes - 1) / kPageBytes * kPageBytes;
-  auto allocation = memory->Allocate(total, "an allocation");
+  auto allocation = memory->Allocate(total);
   if (!allocation.ok()) return allocation.failure();
   auto buffer =
       std::make_unique<CudaBuffer>(std::move(context), std::move(scan),

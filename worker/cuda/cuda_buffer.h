@@ -37,6 +37,9 @@ class CudaBuffer final : public Buffer {
   Outcome<uint64_t> Checksum() const override;
 
  private:
+  // All bytes of the allocation.
+  int64_t TotalBytes() const;
+
   MaybeFailure Enqueued(CUresult error, const char* call) const;
 
   // Overwrites what lies between the redzones and the ends of the pages: results
@@ -52,9 +55,6 @@ class CudaBuffer final : public Buffer {
   std::shared_ptr<CudaMemory> memory_;
   // Start of the allocation with its redzones; 0 for a view.
   CUdeviceptr allocation_ = 0;
-  // All bytes of the allocation.
-  int64_t TotalBytes() const;
-
   // Bytes behind the second redzone.
   size_t slack_bytes_ = 0;
   const CUdeviceptr tensor_;

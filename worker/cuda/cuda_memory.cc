@@ -18,7 +18,7 @@ CudaMemory::CudaMemory(std::shared_ptr<const CudaContext> context, int64_t most_
 
 CudaMemory::~CudaMemory() { ReturnAll(); }
 
-Outcome<CUdeviceptr> CudaMemory::Allocate(int64_t bytes, const char* what) {
+Outcome<CUdeviceptr> CudaMemory::Allocate(int64_t bytes) {
   if (auto kept = kept_.find(bytes); kept != kept_.end()) {
     const CUdeviceptr address = kept->second;
     kept_.erase(kept);
@@ -33,7 +33,7 @@ Outcome<CUdeviceptr> CudaMemory::Allocate(int64_t bytes, const char* what) {
     error = api.cuMemAlloc(&address, static_cast<size_t>(bytes));
   }
   if (error == CUDA_SUCCESS) return address;
-  return CudaFailure(api, error, absl::StrCat(what, " of ", bytes, " bytes"));
+  return CudaFailure(api, error, absl::StrCat("an allocation of ", bytes, " bytes"));
 }
 
 void CudaMemory::Free(CUdeviceptr address, int64_t bytes) {

@@ -20,8 +20,8 @@ class CudaMemory {
   CudaMemory(const CudaMemory&) = delete;
   CudaMemory& operator=(const CudaMemory&) = delete;
 
-  // An allocation of its own, whose content is arbitrary. `what` is what the failure names.
-  Outcome<CUdeviceptr> Allocate(int64_t bytes, const char* what);
+  // An allocation of its own, whose content is arbitrary. kOutOfMemory.
+  Outcome<CUdeviceptr> Allocate(int64_t bytes);
 
   // Takes back what Allocate gave, after all work that was enqueued on it.
   void Free(CUdeviceptr address, int64_t bytes);

@@ -18,10 +18,9 @@ constexpr int kMaxBlock = 25;
 constexpr int kMinBlock = 4;
 // After so many turns they become twice as long, up to what TurnPlan says.
 constexpr int kTurnsOfLength = 10;
-// Warm-ups before the first sample fill code and instruction caches; one before
-// each turn undoes what the other side did to them.
-constexpr int kFirstWarmups = 1;
-constexpr int kLaterWarmups = 1;
+// Executions before the first sample of a turn, which fill code and instruction caches and
+// undo what the other side did to them.
+constexpr int kWarmups = 1;
 
 // With fewer turns the interval is not worth its cost.
 constexpr int kMinComparedTurns = 4;
@@ -47,9 +46,9 @@ class Side {
   // The sample that finds the block length.
   absl::Status Prepare(const TurnPlan& turns) {
     const absl::Time start = clock_.Now();
-    MTMC_ASSIGN_OR_RETURN(SampleBlock block, sampler_({.samples = 1, .warmups = kFirstWarmups}));
+    MTMC_ASSIGN_OR_RETURN(SampleBlock block, sampler_({.samples = 1, .warmups = kWarmups}));
     const absl::Duration elapsed = clock_.Now() - start;
-    const absl::Duration each = std::max(elapsed / (1 + kFirstWarmups), absl::Microseconds(1));
+    const absl::Duration each = std::max(elapsed / (1 + kWarmups), absl::Microseconds(1));
     const double seconds =
         block.seconds.empty() ? absl::ToDoubleSeconds(each) : block.seconds.front();
     const bool is_long = absl::Seconds(seconds) >= turns.long_sample;
@@ -73,7 +72,7 @@ class Side {
     const int samples = with_yardstick ? std::max(1, longest_block_ / 2) : block_;
     MTMC_ASSIGN_OR_RETURN(SampleBlock block,
                           sampler_({.samples = samples,
-                                    .warmups = longest_block_ == 1 ? 0 : kLaterWarmups,
+                                    .warmups = longest_block_ == 1 ? 0 : kWarmups,
                                     .with_yardstick = with_yardstick}));
     series_.turns.push_back(std::move(block));
     return absl::OkStatus();

@@ -200,8 +200,8 @@ def require_same_form(inputs, expected):
 def free_bytes(device):
     """Memory that a new allocation on `device` can use."""
     if device.type == "cuda":
-        cached = reserved_bytes(device) - _allocator_bytes(device, "allocated_bytes")
-        return torch.cuda.mem_get_info(device)[0] + cached
+        reserved, allocated = _allocator_bytes(device)
+        return torch.cuda.mem_get_info(device)[0] + reserved - allocated
     with open("/proc/meminfo", encoding="ascii") as lines:
         for line in lines:
             if line.startswith("MemAvailable:"):
@@ -211,13 +211,16 @@ def free_bytes(device):
 
 def reserved_bytes(device):
     """What PyTorch's allocator holds of a CUDA device, in use or not."""
-    return _allocator_bytes(device, "reserved_bytes")
+    return _allocator_bytes(device)[0]
 
 
-def _allocator_bytes(device, name):
+def _allocator_bytes(device):
+    """(reserved, allocated) bytes of PyTorch's allocator on a CUDA device."""
     # `memory_reserved` and its like sort all statistics first, which takes ten times as long.
     statistics = torch.cuda.memory_stats_as_nested_dict(device)
-    return statistics[name]["all"]["current"] if statistics else 0
+    if not statistics:
+        return 0, 0
+    return tuple(statistics[f"{name}_bytes"]["all"]["current"] for name in ("reserved", "allocated"))
 
 
 def wait_for_device(device=None):
