@@ -98,9 +98,9 @@ std::vector<ColdBench::Condition> ColdBench::MakeConditions() {
   auto poison = [&first] { return first.y->Poison(kPoison); };
   auto scrub = [this] { return device_.Scrub(); };
   auto flush = [this] { return Flush(); };
-  auto read = [&first]() -> MaybeFailure {
-    auto sum = first.x->Checksum();
-    return sum.ok() ? MaybeFailure() : MaybeFailure(sum.failure());
+  auto read = [this, &first]() -> MaybeFailure {
+    BufferScan scan{.buffer = first.x.get(), .redzone_value = {}, .with_checksum = true};
+    return device_.Scan({&scan, 1});
   };
   const LaunchCommand launch = MakeLaunch(first, first);
   std::vector<Condition> conditions = {{"nothing", nothing, launch, &device_},

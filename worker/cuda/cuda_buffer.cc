@@ -18,24 +18,22 @@ CUdeviceptr ToPointer(const void* address) { return reinterpret_cast<CUdeviceptr
 
 }  // namespace
 
-CudaBuffer::CudaBuffer(std::shared_ptr<const CudaContext> context,
-                       std::shared_ptr<const CudaScan> scan, CUdeviceptr address, int64_t bytes)
-    : Buffer(bytes), context_(std::move(context)), scan_(std::move(scan)), tensor_(address) {}
+CudaBuffer::CudaBuffer(std::shared_ptr<const CudaContext> context, CUdeviceptr address,
+                       int64_t bytes)
+    : Buffer(bytes), context_(std::move(context)), tensor_(address) {}
 
 CudaBuffer::~CudaBuffer() {
   if (allocation_) memory_->Free(allocation_, TotalBytes());
 }
 
 Outcome<std::unique_ptr<Buffer>> CudaBuffer::Allocate(std::shared_ptr<const CudaContext> context,
-                                                      std::shared_ptr<const CudaScan> scan,
                                                       std::shared_ptr<CudaMemory> memory,
                                                       int64_t bytes) {
   const int64_t total = (bytes + 2 * kRedzoneBytes + kPageBytes - 1) / kPageBytes * kPageBytes;
   auto allocation = memory->Allocate(total);
   if (!allocation.ok()) return allocation.failure();
-  auto buffer =
-      std::make_unique<CudaBuffer>(std::move(context), std::move(scan),
-                                   *allocation + static_cast<CUdeviceptr>(kRedzoneBytes), bytes);
+  auto buffer = std::make_unique<CudaBuffer>(
+      std::move(context), *allocation + static_cast<CUdeviceptr>(kRedzoneBytes), bytes);
   buffer->memory_ = std::move(memory);
   buffer->allocation_ = *allocation;
   buffer->slack_bytes_ = static_cast<size_t>(total - bytes - 2 * kRedzoneBytes);
@@ -157,12 +155,17 @@ std::optional<PeerMemory> CudaBuffer::Share() const {
                     .offset_bytes = static_cast<int64_t>(tensor_ - allocation_)};
 }
 
-Outcome<bool> CudaBuffer::HasRedzones(uint8_t value) const {
-  if (!allocation_) return true;
-  return scan_->AreFilled(allocation_, tensor_ + static_cast<CUdeviceptr>(bytes()), kRedzoneBytes,
-                          value);
+std::optional<CudaScan::Question> CudaBuffer::AboutRedzones(uint8_t value) const {
+  if (!allocation_) return std::nullopt;
+  return CudaScan::Question{.kind = CudaScan::Question::Kind::kCountOther,
+                            .front = allocation_,
+                            .back = tensor_ + static_cast<CUdeviceptr>(bytes()),
+                            .bytes = kRedzoneBytes,
+                            .value = value};
 }
 
-Outcome<uint64_t> CudaBuffer::Checksum() const { return scan_->Checksum(tensor_, bytes()); }
+CudaScan::Question CudaBuffer::AboutTensor() const {
+  return {.kind = CudaScan::Question::Kind::kChecksum, .front = tensor_, .bytes = bytes()};
+}
 
 }  // namespace mtmc::worker

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "worker/cuda/cuda_context.h"
 #include "worker/cuda/cuda_memory.h"
@@ -15,13 +16,11 @@ namespace mtmc::worker {
 class CudaBuffer final : public Buffer {
  public:
   static Outcome<std::unique_ptr<Buffer>> Allocate(std::shared_ptr<const CudaContext> context,
-                                                   std::shared_ptr<const CudaScan> scan,
                                                    std::shared_ptr<CudaMemory> memory,
                                                    int64_t bytes);
 
   // A view of memory that is not owned.
-  CudaBuffer(std::shared_ptr<const CudaContext> context, std::shared_ptr<const CudaScan> scan,
-             CUdeviceptr address, int64_t bytes);
+  CudaBuffer(std::shared_ptr<const CudaContext> context, CUdeviceptr address, int64_t bytes);
   ~CudaBuffer() override;
 
   void* address() const override;
@@ -33,8 +32,10 @@ class CudaBuffer final : public Buffer {
   MaybeFailure CopyFrom(const Buffer& source) override;
   MaybeFailure CopyFrom(const PeerMemory& source) override;
   std::optional<PeerMemory> Share() const override;
-  Outcome<bool> HasRedzones(uint8_t value) const override;
-  Outcome<uint64_t> Checksum() const override;
+
+  // What CudaScan answers about the redzones, nothing for a view, and about the tensor.
+  std::optional<CudaScan::Question> AboutRedzones(uint8_t value) const;
+  CudaScan::Question AboutTensor() const;
 
  private:
   // All bytes of the allocation.
@@ -50,7 +51,6 @@ class CudaBuffer final : public Buffer {
   MaybeFailure Finish(CUresult error, const char* call) const;
 
   const std::shared_ptr<const CudaContext> context_;
-  const std::shared_ptr<const CudaScan> scan_;
   // Null for a view.
   std::shared_ptr<CudaMemory> memory_;
   // Start of the allocation with its redzones; 0 for a view.

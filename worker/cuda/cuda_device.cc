@@ -138,12 +138,33 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(
 }
 
 Outcome<std::unique_ptr<Buffer>> CudaDevice::Allocate(int64_t bytes) {
-  return CudaBuffer::Allocate(context_, scan_, memory_, bytes);
+  return CudaBuffer::Allocate(context_, memory_, bytes);
 }
 
 Outcome<std::unique_ptr<Buffer>> CudaDevice::Wrap(void* address, int64_t bytes) {
   return std::unique_ptr<Buffer>(
-      std::make_unique<CudaBuffer>(context_, scan_, reinterpret_cast<CUdeviceptr>(address), bytes));
+      std::make_unique<CudaBuffer>(context_, reinterpret_cast<CUdeviceptr>(address), bytes));
+}
+
+MaybeFailure CudaDevice::Scan(std::span<BufferScan> scans) {
+  std::vector<CudaScan::Question> questions;
+  for (const BufferScan& scan : scans) {
+    const auto& buffer = static_cast<const CudaBuffer&>(*scan.buffer);
+    const auto redzones =
+        scan.redzone_value ? buffer.AboutRedzones(*scan.redzone_value) : std::nullopt;
+    if (redzones) questions.push_back(*redzones);
+    if (scan.with_checksum) questions.push_back(buffer.AboutTensor());
+  }
+  const auto answers = scan_->Ask(questions);
+  if (!answers.ok()) return answers.failure();
+  auto answer = answers->begin();
+  for (BufferScan& scan : scans) {
+    const auto& buffer = static_cast<const CudaBuffer&>(*scan.buffer);
+    const bool has_redzones = scan.redzone_value && buffer.AboutRedzones(*scan.redzone_value);
+    scan.has_redzones = !has_redzones || *answer++ == 0;
+    if (scan.with_checksum) scan.checksum = *answer++;
+  }
+  return std::nullopt;
 }
 
 Outcome<std::unique_ptr<Module>> CudaDevice::Load(std::string_view binary) {

@@ -57,7 +57,7 @@ CudaScan::CudaScan(std::shared_ptr<const CudaContext> context) : context_(std::m
 CudaScan::~CudaScan() {
   const CudaApi& api = context_->api();
   if (fetched_) api.cuMemFreeHost(fetched_);
-  if (result_) api.cuMemFree(result_);
+  if (results_) api.cuMemFree(results_);
   if (module_) api.cuModuleUnload(module_);
 }
 
@@ -74,48 +74,57 @@ absl::Status CudaScan::Prepare(const std::string& binary) {
   const CudaApi& api = context_->api();
   MTMC_RETURN_IF_ERROR(context_->LoadKernels(
       binary, {{&checksum_, "mtmc_checksum"}, {&count_other_, "mtmc_count_other"}}, module_));
-  MTMC_RETURN_IF_ERROR(CudaStatus(api, api.cuMemAlloc(&result_, sizeof *fetched_), "cuMemAlloc"));
+  constexpr size_t kBytes = kMostAnswers * sizeof *fetched_;
+  MTMC_RETURN_IF_ERROR(CudaStatus(api, api.cuMemAlloc(&results_, kBytes), "cuMemAlloc"));
   void* fetched = nullptr;
-  MTMC_RETURN_IF_ERROR(
-      CudaStatus(api, api.cuMemAllocHost(&fetched, sizeof *fetched_), "cuMemAllocHost"));
+  MTMC_RETURN_IF_ERROR(CudaStatus(api, api.cuMemAllocHost(&fetched, kBytes), "cuMemAllocHost"));
   fetched_ = static_cast<uint64_t*>(fetched);
   return absl::OkStatus();
 }
 
-Outcome<uint64_t> CudaScan::Run(CUfunction kernel, int64_t blocks, void** arguments) const {
+CUresult CudaScan::Enqueue(const Question& question, CUdeviceptr result) const {
+  const bool is_checksum = question.kind == Question::Kind::kChecksum;
+  const int64_t blocks = question.bytes / (is_checksum ? kBytesPerBlock : int64_t{kThreads});
+  CUdeviceptr front = question.front;
+  CUdeviceptr back = question.back;
+  auto bytes = static_cast<uint64_t>(question.bytes);
+  uint32_t value = question.value;
+  void* of_checksum[] = {&front, &bytes, &result};
+  void* of_count[] = {&front, &back, &bytes, &value, &result};
+  return context_->api().cuLaunchKernel(
+      is_checksum ? checksum_ : count_other_,
+      static_cast<unsigned>(std::clamp(blocks, int64_t{1}, kMaxBlocks)), 1, 1, kThreads, 1, 1, 0,
+      context_->stream(), is_checksum ? of_checksum : of_count, nullptr);
+}
+
+Outcome<std::vector<uint64_t>> CudaScan::Ask(std::span<const Question> questions) const {
   const CudaApi& api = context_->api();
   CUstream stream = context_->stream();
-  CUresult error = api.cuMemsetD8Async(result_, 0, sizeof *fetched_, stream);
-  if (error == CUDA_SUCCESS) {
-    error = api.cuLaunchKernel(kernel, static_cast<unsigned>(blocks), 1, 1, kThreads, 1, 1, 0,
-                               stream, arguments, nullptr);
+  std::vector<uint64_t> answers;
+  while (answers.size() < questions.size()) {
+    const auto batch = questions.subspan(answers.size(),
+                                         std::min(kMostAnswers, questions.size() - answers.size()));
+    const size_t bytes = batch.size() * sizeof *fetched_;
+    CUresult error = api.cuMemsetD8Async(results_, 0, bytes, stream);
+    for (size_t i = 0; i < batch.size() && error == CUDA_SUCCESS; ++i) {
+      error = Enqueue(batch[i], results_ + i * sizeof *fetched_);
+    }
+    if (error == CUDA_SUCCESS) error = api.cuMemcpyDtoHAsync(fetched_, results_, bytes, stream);
+    if (error != CUDA_SUCCESS) return CudaFailure(api, error, "a scan of memory");
+    if (MaybeFailure failure = context_->Synchronize()) return *std::move(failure);
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const bool is_checksum = batch[i].kind == Question::Kind::kChecksum;
+      answers.push_back(fetched_[i] ^ (is_checksum ? static_cast<uint64_t>(batch[i].bytes) : 0));
+    }
   }
-  if (error == CUDA_SUCCESS) {
-    error = api.cuMemcpyDtoHAsync(fetched_, result_, sizeof *fetched_, stream);
-  }
-  if (error != CUDA_SUCCESS) return CudaFailure(api, error, "a scan of memory");
-  if (MaybeFailure failure = context_->Synchronize()) return *std::move(failure);
-  return *fetched_;
+  return answers;
 }
 
 Outcome<uint64_t> CudaScan::Checksum(CUdeviceptr address, int64_t bytes) const {
-  auto num_bytes = static_cast<uint64_t>(bytes);
-  CUdeviceptr result = result_;
-  void* arguments[] = {&address, &num_bytes, &result};
-  auto sum = Run(checksum_, std::clamp(bytes / kBytesPerBlock, int64_t{1}, kMaxBlocks), arguments);
-  if (!sum.ok()) return sum;
-  return *sum ^ num_bytes;
-}
-
-Outcome<bool> CudaScan::AreFilled(CUdeviceptr front, CUdeviceptr back, int64_t bytes,
-                                  uint8_t value) const {
-  auto num_bytes = static_cast<uint64_t>(bytes);
-  uint32_t byte = value;
-  CUdeviceptr result = result_;
-  void* arguments[] = {&front, &back, &num_bytes, &byte, &result};
-  auto other = Run(count_other_, std::clamp(bytes / kThreads, int64_t{1}, kMaxBlocks), arguments);
-  if (!other.ok()) return other.failure();
-  return *other == 0;
+  const Question question{.kind = Question::Kind::kChecksum, .front = address, .bytes = bytes};
+  auto answers = Ask({&question, 1});
+  if (!answers.ok()) return answers.failure();
+  return answers->front();
 }
 
 }  // namespace mtmc::worker

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "worker/cuda/cuda_context.h"
@@ -11,7 +13,6 @@
 namespace mtmc::worker {
 
 // Questions about bytes on the GPU that kernels of our own answer where the bytes lie.
-// Both wait for the stream.
 class CudaScan {
  public:
   // The kernels' source, for the compiler that the caller has.
@@ -25,25 +26,43 @@ class CudaScan {
   CudaScan(const CudaScan&) = delete;
   CudaScan& operator=(const CudaScan&) = delete;
 
-  // 64 bits that differ when the bytes differ.
+  struct Question {
+    enum class Kind {
+      // 64 bits that differ when the `bytes` at `front` differ.
+      kChecksum,
+      // How many of the `bytes` at `front` and of those at `back` are not `value`.
+      kCountOther,
+    };
+
+    Kind kind = Kind::kChecksum;
+    CUdeviceptr front = 0;
+    CUdeviceptr back = 0;
+    int64_t bytes = 0;
+    uint8_t value = 0;
+  };
+
+  // The answers in the order of the questions. Waits for the stream, once for each
+  // kMostAnswers of them.
+  Outcome<std::vector<uint64_t>> Ask(std::span<const Question> questions) const;
+
+  // The answer to one question of that kind.
   Outcome<uint64_t> Checksum(CUdeviceptr address, int64_t bytes) const;
 
-  // Whether all of the `bytes` at `front` and at `back` are `value`.
-  Outcome<bool> AreFilled(CUdeviceptr front, CUdeviceptr back, int64_t bytes, uint8_t value) const;
-
  private:
+  static constexpr size_t kMostAnswers = 64;
+
   explicit CudaScan(std::shared_ptr<const CudaContext> context);
 
   absl::Status Prepare(const std::string& binary);
-  // What `kernel` adds to a result that was 0; its last parameter is that result.
-  Outcome<uint64_t> Run(CUfunction kernel, int64_t blocks, void** arguments) const;
+  // Enqueues the kernel that adds the answer to the eight bytes at `result`.
+  CUresult Enqueue(const Question& question, CUdeviceptr result) const;
 
   const std::shared_ptr<const CudaContext> context_;
   CUmodule module_ = nullptr;
   CUfunction checksum_ = nullptr;
   CUfunction count_other_ = nullptr;
-  // Eight bytes on the device, and where they are copied to.
-  CUdeviceptr result_ = 0;
+  // Answers on the device, and where they are copied to.
+  CUdeviceptr results_ = 0;
   uint64_t* fetched_ = nullptr;
 };
 

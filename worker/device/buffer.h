@@ -65,12 +65,6 @@ class Buffer {
   // the device's memory cannot be shared.
   virtual std::optional<PeerMemory> Share() const = 0;
 
-  // Whether every byte of both redzones still is `value`.
-  virtual Outcome<bool> HasRedzones(uint8_t value) const = 0;
-
-  // 64 bits that differ when the tensor's bytes differ (not cryptographic).
-  virtual Outcome<uint64_t> Checksum() const = 0;
-
  private:
   const int64_t bytes_;
 };

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -14,6 +15,7 @@
 
 #include "common/profile/metric_table.h"
 #include "worker/device/buffer.h"
+#include "worker/device/buffer_scan.h"
 #include "worker/device/device_facts.h"
 #include "worker/device/failure.h"
 
@@ -117,6 +119,10 @@ class Device {
 
   // A view of memory that a library owns; REQUIRES: facts().has_library_calls.
   virtual Outcome<std::unique_ptr<Buffer>> Wrap(void* address, int64_t bytes) = 0;
+
+  // Answers all of `scans`, after what was enqueued before; a device with memory of its own
+  // reads it there and waits once for all.
+  virtual MaybeFailure Scan(std::span<BufferScan> scans) = 0;
 
   // Loads what this backend's Compiler made.
   virtual Outcome<std::unique_ptr<Module>> Load(std::string_view binary) = 0;

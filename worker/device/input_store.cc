@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/device/input_store.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -11,28 +13,7 @@ namespace {
 
 using KeptPointer = std::shared_ptr<const KeptTensor>;
 
-// Around kept tensors.
-constexpr uint8_t kRedzoneValue = 0x5A;
-
 }  // namespace
-
-bool IsReadOnly(const kernel::Tensor& tensor) {
-  return tensor.role == kernel::Tensor::Role::kInput ||
-         tensor.role == kernel::Tensor::Role::kWeight;
-}
-
-MaybeFailure CopyInput(const kernel::Tensor& tensor, const InputSource& source, Buffer& buffer) {
-  if (const auto* peer = std::get_if<PeerMemory>(&source)) return buffer.CopyFrom(*peer);
-  const auto* kept = std::get_if<KeptPointer>(&source);
-  const auto* bytes = std::get_if<std::span<const std::byte>>(&source);
-  const int64_t size = kept ? (*kept)->buffer->bytes() : static_cast<int64_t>(bytes->size());
-  if (size != buffer.bytes()) {
-    return Failure{.kind = Failure::Kind::kCheck,
-                   .message = absl::StrCat("line ", tensor.line, ": input '", tensor.name, "' has ",
-                                           size, " bytes, not ", buffer.bytes())};
-  }
-  return kept ? buffer.CopyFrom(*(*kept)->buffer) : buffer.Upload(*bytes);
-}
 
 InputStore::InputStore(Device& device, int64_t limit_bytes)
     : device_(device), limit_bytes_(limit_bytes) {}
@@ -42,38 +23,38 @@ Outcome<bool> InputStore::Keep(int64_t id, const kernel::Program& program,
   sets_.erase(id);
   Set set;
   int64_t bytes = UsedBytes();
+  std::vector<std::pair<std::string, std::shared_ptr<KeptTensor>>> copies;
+  std::vector<BufferScan> scans;
   for (const kernel::Tensor& tensor : program.tensors) {
     if (!IsReadOnly(tensor)) continue;
     // A missing input shows when the program is executed.
     auto source = inputs.find(tensor.name);
     if (source == inputs.end()) continue;
-    bytes += tensor.type.bytes();
+    // Weights are mostly those of the other sets, and then not held again.
+    const bool is_shared = tensor.role == kernel::Tensor::Role::kWeight && IsInAnySet(tensor.name);
+    if (!is_shared) bytes += tensor.type.bytes();
     if (bytes > limit_bytes_) return false;
-    auto kept = KeepTensor(tensor, source->second);
-    if (!kept.ok()) {
-      if (kept.failure().kind == Failure::Kind::kOutOfMemory) return false;
-      return kept.failure();
+    if (KeptPointer kept = KeptOf(source->second)) {
+      set.tensors[tensor.name] = std::move(kept);
+      continue;
     }
-    if (auto equal = FindEqual(tensor.name, **kept)) {
-      bytes -= tensor.type.bytes();
-      *kept = std::move(equal);
+    auto copy = CopyToKeep(device_, tensor, source->second);
+    if (!copy.ok()) {
+      if (copy.failure().kind == Failure::Kind::kOutOfMemory) return false;
+      return copy.failure();
     }
-    set.tensors[tensor.name] = *std::move(kept);
+    scans.push_back({.buffer = (*copy)->buffer.get(), .redzone_value = {}, .with_checksum = true});
+    copies.emplace_back(tensor.name, *std::move(copy));
+  }
+  if (MaybeFailure failure = device_.Scan(scans)) return *std::move(failure);
+  for (size_t i = 0; i < copies.size(); ++i) {
+    auto& [name, copy] = copies[i];
+    copy->checksum = scans[i].checksum;
+    KeptPointer equal = FindEqual(name, *copy);
+    set.tensors[name] = equal ? std::move(equal) : std::move(copy);
   }
   sets_[id] = std::move(set);
   return true;
-}
-
-Outcome<KeptPointer> InputStore::KeepTensor(const kernel::Tensor& tensor,
-                                            const InputSource& source) {
-  auto buffer = device_.Allocate(tensor.type.bytes());
-  if (!buffer.ok()) return buffer.failure();
-  if (MaybeFailure failure = (*buffer)->Guard(kRedzoneValue)) return *std::move(failure);
-  if (MaybeFailure failure = CopyInput(tensor, source, **buffer)) return *std::move(failure);
-  auto checksum = (*buffer)->Checksum();
-  if (!checksum.ok()) return checksum.failure();
-  return KeptPointer(std::make_shared<KeptTensor>(
-      KeptTensor{.buffer = *std::move(buffer), .checksum = *checksum}));
 }
 
 KeptPointer InputStore::FindEqual(const std::string& name, const KeptTensor& tensor) const {
@@ -86,6 +67,11 @@ KeptPointer InputStore::FindEqual(const std::string& name, const KeptTensor& ten
     }
   }
   return nullptr;
+}
+
+bool InputStore::IsInAnySet(const std::string& name) const {
+  return std::any_of(sets_.begin(), sets_.end(),
+                     [&](const auto& entry) { return entry.second.tensors.contains(name); });
 }
 
 std::map<const KeptTensor*, std::string> InputStore::Tensors() const {
@@ -105,12 +91,13 @@ int64_t InputStore::UsedBytes() const {
 }
 
 MaybeFailure InputStore::Check() const {
-  for (const auto& [tensor, name] : Tensors()) {
-    auto intact = tensor->buffer->HasRedzones(kRedzoneValue);
-    if (!intact.ok()) return intact.failure();
-    auto checksum = tensor->buffer->Checksum();
-    if (!checksum.ok()) return checksum.failure();
-    if (*intact && *checksum == tensor->checksum) continue;
+  const auto tensors = Tensors();
+  std::vector<BufferScan> scans;
+  for (const auto& [tensor, name] : tensors) scans.push_back(AboutKept(*tensor));
+  if (MaybeFailure failure = device_.Scan(scans)) return failure;
+  auto scan = scans.begin();
+  for (const auto& [tensor, name] : tensors) {
+    if (IsIntact(*tensor, *scan++)) continue;
     return Failure{.kind = Failure::Kind::kOutOfBounds,
                    .message = absl::StrCat("memory that the program was never given was written: ",
                                            "kept contents of '", name, "'")};

@@ -1,43 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
-#include <variant>
 
 #include "kernel/program/program.h"
 #include "worker/device/device.h"
+#include "worker/device/kept_tensor.h"
 
 namespace mtmc::worker {
 
-// An input's bytes on the device, out of the program's sight.
-struct KeptTensor {
-  std::unique_ptr<Buffer> buffer;
-  uint64_t checksum = 0;
-};
-
-// Where an input's bytes come from: this process's memory, another's device
-// memory, or what was kept on this device.
-using InputSource =
-    std::variant<std::span<const std::byte>, PeerMemory, std::shared_ptr<const KeptTensor>>;
-
-// By name.
-using InputSources = std::map<std::string, InputSource, std::less<>>;
-
-// Whether a program may only read the tensor.
-bool IsReadOnly(const kernel::Tensor& tensor);
-
-// Brings an input's bytes into `buffer`. Enqueued, finished, or kCheck when sizes
-// differ.
-MaybeFailure CopyInput(const kernel::Tensor& tensor, const InputSource& source, Buffer& buffer);
-
 // Sets of inputs that lie on the device under numbers, so that executions can take
 // turns on them. Tensors that are equal in several sets, such as weights, are
-// held once. Thread-compatible; must not outlive the device.
+// held once, and those that somebody else keeps are not copied. Thread-compatible; must not outlive
+// the device.
 class InputStore {
  public:
   // `limit_bytes` bounds the memory of all sets together.
@@ -50,8 +28,8 @@ class InputStore {
   // Null when there is none.
   const InputSources* Find(int64_t id) const;
 
-  // kOutOfBounds when a kept tensor or a redzone around it was written: no program
-  // has their addresses. Reads all of them.
+  // kOutOfBounds when a kept tensor or a redzone around it was written: programs may only
+  // read them. Reads all of them.
   MaybeFailure Check() const;
 
   // Whether no program has executed on the set since it was kept.
@@ -69,10 +47,9 @@ class InputStore {
     bool is_unseen = true;
   };
 
-  Outcome<std::shared_ptr<const KeptTensor>> KeepTensor(const kernel::Tensor& tensor,
-                                                        const InputSource& source);
   std::shared_ptr<const KeptTensor> FindEqual(const std::string& name,
                                               const KeptTensor& tensor) const;
+  bool IsInAnySet(const std::string& name) const;
   // Each once, with a name that it goes by.
   std::map<const KeptTensor*, std::string> Tensors() const;
   int64_t UsedBytes() const;

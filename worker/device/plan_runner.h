@@ -9,7 +9,7 @@
 
 #include "kernel/program/program.h"
 #include "worker/device/device.h"
-#include "worker/device/input_store.h"
+#include "worker/device/kept_tensor.h"
 #include "worker/device/library.h"
 #include "worker/device/plan_steps.h"
 #include "worker/device/plan_tensors.h"
@@ -57,8 +57,8 @@ class PlanRunner {
   // work runs meanwhile.
   MaybeFailure Execute(const InputSources& inputs, uint8_t poison, bool under_load = false);
 
-  // One timed run of the plan, on `inputs` (which an InputStore keeps) copied to
-  // where the present ones lie, or on the present ones. Outputs and scratch are
+  // One timed run of the plan, on the present inputs or on `inputs`, which are kept: copied to
+  // where the present ones lie, or where they are kept if the plan is long. Outputs and scratch are
   // poisoned and the chip is scrubbed before. A hot run follows an untimed one on
   // the same inputs. REQUIRES: is_executed(), as for all below.
   Outcome<TimedSample> Time(bool is_cold, const InputSources* inputs = nullptr);

@@ -40,11 +40,6 @@ Failure NoInput(const kernel::Tensor& tensor) {
           .message = absl::StrCat("line ", tensor.line, ": there is no input '", tensor.name, "'")};
 }
 
-std::shared_ptr<const KeptTensor> KeptOf(const InputSource& source) {
-  const auto* kept = std::get_if<std::shared_ptr<const KeptTensor>>(&source);
-  return kept ? *kept : nullptr;
-}
-
 }  // namespace
 
 PlanTensors::PlanTensors(Device& device, const kernel::Program& program)
@@ -64,8 +59,8 @@ bool PlanTensors::HasInputAt(const void* address, int64_t bytes) const {
   const auto end = begin + static_cast<uintptr_t>(bytes);
   return std::any_of(tensors_.begin(), tensors_.end(), [&](const auto& entry) {
     const PlanTensor& other = entry.second;
-    if (!IsReadOnly(*other.tensor) || !other.own) return false;
-    const auto input = reinterpret_cast<uintptr_t>(other.own->address());
+    if (!IsReadOnly(*other.tensor) || !other.current()) return false;
+    const auto input = reinterpret_cast<uintptr_t>(other.current()->address());
     const auto input_end = input + static_cast<uintptr_t>(other.tensor->type.bytes());
     return input < end && begin < input_end;
   });
@@ -73,26 +68,56 @@ bool PlanTensors::HasInputAt(const void* address, int64_t bytes) const {
 
 MaybeFailure PlanTensors::Place(const InputSources& inputs, uint8_t poison) {
   poison_ = poison;
+  std::vector<PlanTensor*> copied;
   for (auto& [name, slot] : tensors_) {
     if (!IsReadOnly(*slot.tensor)) continue;
     auto source = inputs.find(name);
     if (source == inputs.end()) return NoInput(*slot.tensor);
     if (MaybeFailure failure = Move(slot, kInputPlaces)) return failure;
-    if (MaybeFailure failure = PlaceOne(slot, source->second, poison)) return failure;
+    if (MaybeFailure failure = slot.own->Guard(poison)) return failure;
+    if (MaybeFailure failure = CopyInput(*slot.tensor, source->second, *slot.own)) return failure;
+    slot.source = KeptOf(source->second);
+    if (slot.source) {
+      slot.checksum = slot.source->checksum;
+    } else {
+      copied.push_back(&slot);
+    }
   }
   DropLargeSpares();
+  return TakeChecksums(copied);
+}
+
+MaybeFailure PlanTensors::TakeChecksums(const std::vector<PlanTensor*>& placed) {
+  std::vector<BufferScan> scans;
+  for (const PlanTensor* slot : placed) {
+    scans.push_back({.buffer = slot->own.get(), .redzone_value = {}, .with_checksum = true});
+  }
+  if (MaybeFailure failure = device_.Scan(scans)) return failure;
+  for (size_t i = 0; i < placed.size(); ++i) placed[i]->checksum = scans[i].checksum;
   return std::nullopt;
 }
 
-MaybeFailure PlanTensors::Move(PlanTensor& slot, size_t places) {
-  if (slot.spares.size() + 1 >= places) {
-    std::swap(slot.own, slot.spares[random_() % slot.spares.size()]);
-    return std::nullopt;
-  }
-  auto buffer = Allocate(*slot.tensor);
-  if (!buffer.ok()) return buffer.failure();
+bool PlanTensors::UsesKept() const { return !program_.has_capture && !IsSmall(); }
+
+void PlanTensors::Use(PlanTensor& slot, std::shared_ptr<const KeptTensor> kept) {
   if (slot.own) slot.spares.push_back(std::move(slot.own));
-  slot.own = *std::move(buffer);
+  used_.emplace(kept, slot.tensor->name);
+  slot.source = std::move(kept);
+}
+
+MaybeFailure PlanTensors::Move(PlanTensor& slot, size_t places) {
+  std::unique_ptr<Buffer> next;
+  if (!slot.spares.empty() && slot.spares.size() + 1 >= places) {
+    std::swap(slot.spares[random_() % slot.spares.size()], slot.spares.back());
+    next = std::move(slot.spares.back());
+    slot.spares.pop_back();
+  } else {
+    auto buffer = Allocate(*slot.tensor);
+    if (!buffer.ok()) return buffer.failure();
+    next = *std::move(buffer);
+  }
+  if (slot.own) slot.spares.push_back(std::move(slot.own));
+  slot.own = std::move(next);
   return std::nullopt;
 }
 
@@ -155,30 +180,20 @@ void PlanTensors::DropLargeSpares() {
   if (bytes > device_.facts().memory_bytes / kSpareMemoryShare) DropSpares();
 }
 
-MaybeFailure PlanTensors::PlaceOne(PlanTensor& slot, const InputSource& source, uint8_t poison) {
-  if (MaybeFailure failure = slot.own->Guard(poison)) return failure;
-  if (MaybeFailure failure = CopyInput(*slot.tensor, source, *slot.own)) return failure;
-  slot.source = KeptOf(source);
-  if (slot.source) {
-    slot.checksum = slot.source->checksum;
-    return std::nullopt;
-  }
-  auto checksum = slot.own->Checksum();
-  if (!checksum.ok()) return checksum.failure();
-  slot.checksum = *checksum;
-  return std::nullopt;
-}
-
 MaybeFailure PlanTensors::Rewrite(const InputSources& inputs) {
   for (auto& [name, slot] : tensors_) {
     if (!IsReadOnly(*slot.tensor)) continue;
     auto source = inputs.find(name);
     if (source == inputs.end()) return NoInput(*slot.tensor);
     const auto kept = KeptOf(source->second);
-    MTMC_CHECK(kept && slot.own);
+    MTMC_CHECK(kept && slot.current());
     // The same bytes are there already; if the program has changed them, Check
     // tells, which a copy would hide.
     if (kept == slot.source) continue;
+    if (UsesKept()) {
+      Use(slot, kept);
+      continue;
+    }
     if (MaybeFailure failure = CopyInput(*slot.tensor, source->second, *slot.own)) return failure;
     slot.source = kept;
     slot.checksum = kept->checksum;
@@ -233,20 +248,41 @@ void PlanTensors::DropPublished() {
   }
 }
 
-MaybeFailure PlanTensors::Check() const {
+MaybeFailure PlanTensors::Check() {
+  // What is looked at, and what it should be.
+  struct Subject {
+    std::string name;
+    bool is_input = false;
+    uint64_t checksum = 0;
+  };
+
+  std::vector<Subject> subjects;
+  std::vector<BufferScan> scans;
   for (const auto& [name, slot] : tensors_) {
-    if (!slot.own) continue;
-    auto intact = slot.own->HasRedzones(poison_);
-    if (!intact.ok()) return intact.failure();
-    if (!*intact) {
-      return Failure{.kind = Failure::Kind::kOutOfBounds,
-                     .message = absl::StrCat("memory beside '", name, "' ",
-                                             kernel::ToText(slot.tensor->type), " was written")};
+    const bool is_input = IsReadOnly(*slot.tensor);
+    if (slot.own) {
+      subjects.push_back({name, is_input, slot.checksum});
+      scans.push_back(
+          {.buffer = slot.own.get(), .redzone_value = poison_, .with_checksum = is_input});
+    } else if (slot.source) {
+      used_.emplace(slot.source, name);
     }
-    if (!IsReadOnly(*slot.tensor)) continue;
-    auto checksum = slot.own->Checksum();
-    if (!checksum.ok()) return checksum.failure();
-    if (*checksum != slot.checksum) {
+  }
+  for (const auto& [kept, name] : used_) {
+    subjects.push_back({name, /*is_input=*/true, kept->checksum});
+    scans.push_back(AboutKept(*kept));
+  }
+  if (MaybeFailure failure = device_.Scan(scans)) return failure;
+  used_.clear();
+  for (size_t i = 0; i < scans.size(); ++i) {
+    const auto& [name, is_input, checksum] = subjects[i];
+    if (!scans[i].has_redzones) {
+      return Failure{
+          .kind = Failure::Kind::kOutOfBounds,
+          .message = absl::StrCat("memory beside '", name, "' ",
+                                  kernel::ToText(Find(name)->tensor->type), " was written")};
+    }
+    if (is_input && scans[i].checksum != checksum) {
       return Failure{.kind = Failure::Kind::kInputChanged,
                      .message = absl::StrCat("'", name, "' was changed, but is read only")};
     }
@@ -277,12 +313,16 @@ Outcome<std::vector<PlanOutput>> PlanTensors::Outputs() {
 }
 
 Outcome<uint64_t> PlanTensors::Digest() const {
-  uint64_t digest = 0;
+  std::vector<BufferScan> scans;
   for (const kernel::Tensor& tensor : program_.tensors) {
     if (tensor.role != kernel::Tensor::Role::kOutput) continue;
-    auto checksum = tensors_.find(tensor.name)->second.current()->Checksum();
-    if (!checksum.ok()) return checksum.failure();
-    digest = (digest ^ *checksum) * kDigestMultiplier;
+    const Buffer* current = tensors_.find(tensor.name)->second.current();
+    scans.push_back({.buffer = current, .redzone_value = {}, .with_checksum = true});
+  }
+  if (MaybeFailure failure = device_.Scan(scans)) return *std::move(failure);
+  uint64_t digest = 0;
+  for (const BufferScan& scan : scans) {
+    digest = (digest ^ scan.checksum) * kDigestMultiplier;
     digest ^= digest >> 32;
   }
   return digest;

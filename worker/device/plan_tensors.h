@@ -11,7 +11,7 @@
 
 #include "kernel/program/program.h"
 #include "worker/device/device.h"
-#include "worker/device/input_store.h"
+#include "worker/device/kept_tensor.h"
 #include "worker/device/library.h"
 
 namespace mtmc::worker {
@@ -21,6 +21,7 @@ struct PlanTensor {
   const kernel::Tensor* tensor = nullptr;
   // Some step uses the tensor before a call binds it.
   bool is_owned = false;
+  // Null for an input that is read where it is kept.
   std::unique_ptr<Buffer> own;
   // Where it lay before, and may lie again.
   std::vector<std::unique_ptr<Buffer>> spares;
@@ -33,10 +34,13 @@ struct PlanTensor {
   std::unique_ptr<Buffer> before;
   // What `own` must hold, of an input after it was placed.
   uint64_t checksum = 0;
-  // What `own` was copied from, when that was kept.
+  // What `own` was copied from, when that was kept, or what stands for it.
   std::shared_ptr<const KeptTensor> source;
 
-  const Buffer* current() const { return view ? view.get() : own.get(); }
+  const Buffer* current() const {
+    if (view) return view.get();
+    return own || !source ? own.get() : source->buffer.get();
+  }
 };
 
 // A tensor's bytes after an execution. Valid until the next call that runs, and for one
@@ -75,7 +79,8 @@ class PlanTensors {
   // REQUIRES: Place and Clear were called.
   Outcome<bool> Shuffle(bool has_graph);
 
-  // Rewrites the inputs where they are. Enqueued. REQUIRES: Place was called.
+  // Goes on with other inputs, which are kept: copies them to where the present ones are, or
+  // takes them where they lie. Enqueued. REQUIRES: Place was called.
   MaybeFailure Rewrite(const InputSources& inputs);
 
   // Fills everything that the program may write, redzones too, with the poison of
@@ -88,8 +93,9 @@ class PlanTensors {
   // Forgets what library calls returned.
   void DropResults();
 
-  // kOutOfBounds when a redzone was written, kInputChanged when an input was.
-  MaybeFailure Check() const;
+  // kOutOfBounds when a redzone was written, kInputChanged when an input was, of those that
+  // the plan had since the last Check.
+  MaybeFailure Check();
 
   // Outputs in buffers of the device's own.
   Outcome<std::vector<PlanOutput>> Outputs();
@@ -106,6 +112,11 @@ class PlanTensors {
 
  private:
   int64_t TotalBytes() const;
+  // Whether timed executions read kept inputs where they lie: where the place is too little
+  // to matter, and no graph has the addresses of others.
+  bool UsesKept() const;
+  // Lets the plan read a kept input, and its own buffer lie in wait.
+  void Use(PlanTensor& slot, std::shared_ptr<const KeptTensor> kept);
   // Gives a tensor another buffer than it had, of at most `places` in turn or at random.
   MaybeFailure Move(PlanTensor& slot, size_t places);
   // At the cost of the spare buffers where memory is short.
@@ -116,13 +127,16 @@ class PlanTensors {
   void HoldResults(size_t places);
   // Drops them where others would miss their memory.
   void DropLargeSpares();
-  MaybeFailure PlaceOne(PlanTensor& slot, const InputSource& source, uint8_t poison);
+  // Finds the checksums of inputs that have just been placed.
+  MaybeFailure TakeChecksums(const std::vector<PlanTensor*>& placed);
 
   Device& device_;
   const kernel::Program& program_;
   std::map<std::string, PlanTensor, std::less<>> tensors_;
   // Results of earlier executions, which only take their places.
   std::vector<std::vector<std::unique_ptr<LibraryTensor>>> held_results_;
+  // Kept inputs that the plan could reach since the last Check, with their names.
+  std::map<std::shared_ptr<const KeptTensor>, std::string> used_;
   // Byte that the redzones hold.
   uint8_t poison_ = 0;
   std::mt19937 random_;

@@ -33,8 +33,11 @@ class OpenClBuffer final : public Buffer {
   MaybeFailure CopyFrom(const Buffer& source) override;
   MaybeFailure CopyFrom(const PeerMemory& source) override;
   std::optional<PeerMemory> Share() const override;
-  Outcome<bool> HasRedzones(uint8_t value) const override;
-  Outcome<uint64_t> Checksum() const override;
+
+  // Whether every byte of both redzones still is `value`.
+  Outcome<bool> HasRedzones(uint8_t value) const;
+  // 64 bits that differ when the tensor's bytes differ.
+  Outcome<uint64_t> Checksum() const;
 
  private:
   OpenClBuffer(std::shared_ptr<const OpenClContext> context, int64_t bytes, int64_t redzone_bytes);

@@ -123,6 +123,23 @@ Outcome<std::unique_ptr<Buffer>> OpenClDevice::Wrap(void* address, int64_t bytes
   return std::unique_ptr<Buffer>(*std::move(buffer));
 }
 
+MaybeFailure OpenClDevice::Scan(std::span<BufferScan> scans) {
+  for (BufferScan& scan : scans) {
+    const auto& buffer = static_cast<const OpenClBuffer&>(*scan.buffer);
+    if (scan.redzone_value) {
+      const auto has_redzones = buffer.HasRedzones(*scan.redzone_value);
+      if (!has_redzones.ok()) return has_redzones.failure();
+      scan.has_redzones = *has_redzones;
+    }
+    if (scan.with_checksum) {
+      const auto checksum = buffer.Checksum();
+      if (!checksum.ok()) return checksum.failure();
+      scan.checksum = *checksum;
+    }
+  }
+  return std::nullopt;
+}
+
 Outcome<std::unique_ptr<Module>> OpenClDevice::Load(std::string_view binary) {
   const OpenClApi& api = context_->api();
   const cl_device_id device = context_->device();

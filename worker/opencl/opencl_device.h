@@ -22,6 +22,7 @@ class OpenClDevice final : public Device {
 
   Outcome<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
   Outcome<std::unique_ptr<Buffer>> Wrap(void* address, int64_t bytes) override;
+  MaybeFailure Scan(std::span<BufferScan> scans) override;
   Outcome<std::unique_ptr<Module>> Load(std::string_view binary) override;
   MaybeFailure Enqueue(const LaunchCommand& command) override;
   MaybeFailure Synchronize() override;

@@ -39,6 +39,9 @@ v1::Stage StageOf(const v1::RunnerRequest& request) {
 // holds its own copies and those of the fp64 run beside them.
 constexpr int64_t kKeptMemoryShare = 8;
 
+// Inputs that are remembered for later programs may take this part.
+constexpr int64_t kContentMemoryShare = 16;
+
 Failure NotKept(int64_t id) {
   return {.kind = Failure::Kind::kLaunch,
           .message = absl::StrCat("no inputs are kept under number ", id)};
@@ -59,7 +62,11 @@ RunnerService::~RunnerService() = default;
 absl::StatusOr<v1::RunnerResponse> RunnerService::Answer(const v1::RunnerRequest& request) {
   v1::RunnerResponse response;
   response.set_sequence(request.sequence());
-  MTMC_ASSIGN_OR_RETURN(const MaybeFailure failure, Dispatch(request, response));
+  MTMC_ASSIGN_OR_RETURN(MaybeFailure failure, Dispatch(request, response));
+  if (failure && ForgetContents(*failure)) {
+    response.clear_response();
+    MTMC_ASSIGN_OR_RETURN(failure, Dispatch(request, response));
+  }
   if (failure) {
     response.clear_response();
     *response.mutable_failure() = ToProto(*failure, StageOf(request));
@@ -77,7 +84,7 @@ absl::StatusOr<MaybeFailure> RunnerService::Dispatch(const v1::RunnerRequest& re
   if (!backend_) return absl::FailedPreconditionError("the first request is not Open");
   switch (request.request_case()) {
     case v1::RunnerRequest::kLoad:
-      return Load(request.load());
+      return Load(request.load(), response);
     case v1::RunnerRequest::kExecute:
       return Execute(request.execute(), response);
     case v1::RunnerRequest::kTime:
@@ -103,6 +110,7 @@ absl::Status RunnerService::Open(const v1::RunnerRequest::Open& open,
                                  v1::RunnerResponse& response) {
   plan_.reset();
   inputs_.reset();
+  contents_.reset();
   backend_.reset();
   MTMC_ASSIGN_OR_RETURN(Backend backend, OpenBackend({.dialect = open.backend() == v1::DIALECT_CUDA
                                                                      ? kernel::Dialect::kCuda
@@ -114,6 +122,8 @@ absl::Status RunnerService::Open(const v1::RunnerRequest::Open& open,
   backend_ = std::make_unique<Backend>(std::move(backend));
   inputs_ = std::make_unique<InputStore>(*backend_->device,
                                          backend_->facts.memory_bytes / kKeptMemoryShare);
+  contents_ = std::make_unique<ContentCache>(*backend_->device,
+                                             backend_->facts.memory_bytes / kContentMemoryShare);
   v1::RunnerResponse::Opened& opened = *response.mutable_opened();
   *opened.mutable_device() = ToProto(backend_->facts);
   opened.set_profile_source(backend_->device->profile_source());
@@ -130,7 +140,19 @@ absl::Status RunnerService::Open(const v1::RunnerRequest::Open& open,
 void RunnerService::Unload() {
   plan_.reset();
   inputs_->Clear();
+  contents_->Sweep();
   if (backend_->library) backend_->library->Trim();
+}
+
+bool RunnerService::ForgetContents(const Failure& failure) {
+  if (failure.is_context_lost || contents_->is_empty()) return false;
+  if (failure.kind == Failure::Kind::kOutOfMemory) {
+    contents_->Clear();
+    return true;
+  }
+  if (failure.kind != Failure::Kind::kInputChanged) return false;
+  const auto was_damaged = contents_->DropDamaged();
+  return was_damaged.ok() && *was_damaged;
 }
 
 void RunnerService::RunCanary(v1::RunnerResponse& response) {
@@ -140,7 +162,8 @@ void RunnerService::RunCanary(v1::RunnerResponse& response) {
   for (std::string& event : result.events) canary.add_events(std::move(event));
 }
 
-MaybeFailure RunnerService::Load(const v1::RunnerRequest::Load& load) {
+MaybeFailure RunnerService::Load(const v1::RunnerRequest::Load& load,
+                                 v1::RunnerResponse& response) {
   plan_.reset();
   if (backend_->library) backend_->library->Trim();
   kernel::ParseResult parsed = kernel::ParseProgram(load.program());
@@ -159,6 +182,7 @@ MaybeFailure RunnerService::Load(const v1::RunnerRequest::Load& load) {
        .allowed_calls = {load.allowed_calls().begin(), load.allowed_calls().end()}});
   if (!plan.ok()) return plan.failure();
   plan_ = *std::move(plan);
+  response.mutable_loaded()->set_outputs_stay(plan_->outputs_stay());
   return std::nullopt;
 }
 
@@ -173,21 +197,8 @@ absl::StatusOr<MaybeFailure> RunnerService::Execute(const v1::RunnerRequest::Exe
   }
   std::vector<SharedMapping> mappings;
   InputSources inputs;
-  for (const v1::SharedTensor& tensor : execute.inputs()) {
-    if (tensor.has_cuda_ipc()) {
-      inputs[tensor.name()] = PeerMemory{.handle = tensor.cuda_ipc().handle(),
-                                         .offset_bytes = tensor.cuda_ipc().offset()};
-      continue;
-    }
-    const kernel::Tensor* declared = plan_->program().FindTensor(tensor.name());
-    // An input that the program does not declare is not its business.
-    if (!declared) continue;
-    MTMC_ASSIGN_OR_RETURN(
-        SharedMapping mapping,
-        SharedMapping::Open(tensor.file().path(), tensor.file().offset(), declared->type.bytes()));
-    inputs[tensor.name()] = std::span<const std::byte>(mapping.bytes());
-    mappings.push_back(std::move(mapping));
-  }
+  MTMC_ASSIGN_OR_RETURN(const MaybeFailure failure, FindInputs(execute, mappings, inputs));
+  if (failure) return failure;
   if (execute.keep_as() != 0) {
     auto is_kept = inputs_->Keep(execute.keep_as(), plan_->program(), inputs);
     if (!is_kept.ok()) return MaybeFailure(is_kept.failure());
@@ -200,6 +211,36 @@ absl::StatusOr<MaybeFailure> RunnerService::Execute(const v1::RunnerRequest::Exe
     inputs_->MarkSeen(execute.keep_as());
   }
   return ExecuteOn(inputs, execute, response);
+}
+
+absl::StatusOr<MaybeFailure> RunnerService::FindInputs(const v1::RunnerRequest::Execute& execute,
+                                                       std::vector<SharedMapping>& mappings,
+                                                       InputSources& inputs) {
+  for (const v1::SharedTensor& tensor : execute.inputs()) {
+    const kernel::Tensor* declared = plan_->program().FindTensor(tensor.name());
+    // An input that the program does not declare is not its business.
+    if (!declared) continue;
+    const int64_t bytes = declared->type.bytes();
+    InputSource& source = inputs[tensor.name()];
+    if (auto copy = contents_->Find(tensor.content(), bytes)) {
+      source = std::move(copy);
+      continue;
+    }
+    if (tensor.has_cuda_ipc()) {
+      source = PeerMemory{.handle = tensor.cuda_ipc().handle(),
+                          .offset_bytes = tensor.cuda_ipc().offset()};
+    } else {
+      MTMC_ASSIGN_OR_RETURN(
+          SharedMapping mapping,
+          SharedMapping::Open(tensor.file().path(), tensor.file().offset(), bytes));
+      source = std::span<const std::byte>(mapping.bytes());
+      mappings.push_back(std::move(mapping));
+    }
+    auto copy = contents_->Keep(tensor.content(), *declared, source);
+    if (!copy.ok()) return MaybeFailure(copy.failure());
+    if (*copy) source = *std::move(copy);
+  }
+  return MaybeFailure();
 }
 
 absl::StatusOr<MaybeFailure> RunnerService::ExecuteOn(const InputSources& inputs,

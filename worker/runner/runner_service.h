@@ -9,9 +9,11 @@
 #include "absl/status/statusor.h"
 #include "mtmc/v1/runner.pb.h"
 #include "worker/builder/tool_paths.h"
+#include "worker/device/content_cache.h"
 #include "worker/device/input_store.h"
 #include "worker/device/plan_runner.h"
 #include "worker/runner/backend.h"
+#include "worker/runner/shared_file.h"
 
 namespace mtmc::worker {
 
@@ -34,10 +36,17 @@ class RunnerService {
  private:
   absl::Status Open(const v1::RunnerRequest::Open& open, v1::RunnerResponse& response);
   void Unload();
+  // Whether a request that failed so is worth another try without remembered contents: they
+  // had taken the memory, or were not what they should have been, whoever did that.
+  bool ForgetContents(const Failure& failure);
   void RunCanary(v1::RunnerResponse& response);
-  MaybeFailure Load(const v1::RunnerRequest::Load& load);
+  MaybeFailure Load(const v1::RunnerRequest::Load& load, v1::RunnerResponse& response);
   absl::StatusOr<MaybeFailure> Execute(const v1::RunnerRequest::Execute& execute,
                                        v1::RunnerResponse& response);
+  // Where the inputs are that the program declares; `mappings` keep files of others open.
+  absl::StatusOr<MaybeFailure> FindInputs(const v1::RunnerRequest::Execute& execute,
+                                          std::vector<SharedMapping>& mappings,
+                                          InputSources& inputs);
   absl::StatusOr<MaybeFailure> ExecuteOn(const InputSources& inputs,
                                          const v1::RunnerRequest::Execute& execute,
                                          v1::RunnerResponse& response);
@@ -59,6 +68,9 @@ class RunnerService {
   // Of the program loaded last; the next one of the same evaluation finds them
   // too. Destroyed before the backend.
   std::unique_ptr<InputStore> inputs_;
+  // Inputs that programs have in common; only copies that can be made again. Destroyed before
+  // the backend.
+  std::unique_ptr<ContentCache> contents_;
   // Absent unless a program is loaded. Destroyed before the backend.
   std::unique_ptr<PlanRunner> plan_;
   int64_t num_published_ = 0;

@@ -62,7 +62,8 @@ class Bench {
   }
 
   Reply<v1::RunnerResponse> Execute(const Floats& x, absl::Duration timeout = absl::Seconds(30),
-                                    int64_t keep_as = 0, bool keep_only = false) {
+                                    int64_t keep_as = 0, bool keep_only = false,
+                                    uint64_t content = 0) {
     const std::string path = folder_.path() / "inputs.bin";
     auto mapping = SharedMapping::Create(path, static_cast<int64_t>(x.size() * sizeof(float)));
     REQUIRE(mapping.ok());
@@ -71,6 +72,7 @@ class Bench {
     v1::SharedTensor& tensor = *request.mutable_execute()->add_inputs();
     tensor.set_name("x");
     tensor.mutable_file()->set_path(path);
+    tensor.set_content(content);
     request.mutable_execute()->set_poison(0xA5);
     request.mutable_execute()->set_keep_as(keep_as);
     request.mutable_execute()->set_keep_only(keep_only);
@@ -169,6 +171,31 @@ TEST_CASE("Inputs that were never executed come last, once", "[runner]") {
   }
   CHECK(timed.response.timed().checked(11).kept() == 3);
   CHECK(Read(published.response.outputs().outputs(0)) == Floats(256, 6.0F));
+}
+
+TEST_CASE("A content that has a number is read once", "[runner]") {
+  auto bench = Bench::Start();
+  if (!bench) return;
+  const std::string program = Program("y[i] = 2.0f * x[i];");
+  REQUIRE_FALSE(bench->Load(program).has_failure());
+  auto result = [&](float value, uint64_t content) {
+    const auto reply = bench->Execute(Floats(256, value), absl::Seconds(30), 0, false, content);
+    REQUIRE(reply.is_answered());
+    REQUIRE_FALSE(reply.response.has_failure());
+    return Read(reply.response.outputs().outputs(0)).front();
+  };
+  CHECK(result(1, 7) == 2);
+  // Whoever gives two contents one number gets the first one.
+  CHECK(result(5, 7) == 2);
+  CHECK(result(5, 8) == 10);
+  CHECK(result(6, 0) == 12);
+
+  v1::RunnerRequest unload;
+  unload.mutable_unload();
+  REQUIRE(bench->runner.Call(unload, absl::Seconds(30)).is_answered());
+  REQUIRE_FALSE(bench->Load(program).has_failure());
+  // Later programs find it, too.
+  CHECK(result(9, 7) == 2);
 }
 
 TEST_CASE("Published outputs are those of the timed runs", "[runner]") {

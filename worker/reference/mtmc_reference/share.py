@@ -27,17 +27,20 @@ _numbers = itertools.count()
 class FilePublication:
     """Dense copies of tensors in one file. A resource: `release` deletes the file."""
 
-    def __init__(self, scratch, tensors):
+    def __init__(self, scratch, tensors, is_numbered=True):
         self._path = os.path.join(scratch, f"reference-{os.getpid()}-{next(_numbers)}.bin")
         offsets, size = _layout(tensors)
         self.byte_count = size
+        self.is_released = False
+        # When its content was last found to be as it was shared, by its owner's clock.
+        self.checked_time = -math.inf
         with open(self._path, "xb") as file:
             file.truncate(size)
             for (_, tensor), offset in zip(tensors, offsets):
                 file.seek(offset)
                 file.write(_bytes_of(tensor.detach().cpu().contiguous()).numpy().data)
         self.messages = [
-            _message(name, tensor, file={"path": self._path, "offset": offset})
+            _message(name, tensor, is_numbered, file={"path": self._path, "offset": offset})
             for (name, tensor), offset in zip(tensors, offsets)
         ]
 
@@ -45,11 +48,8 @@ class FilePublication:
         """The copies, by name; nobody may change them. Valid until `release`."""
         return _by_name(self.messages, lambda message, size: _mapped(message["file"], size))
 
-    def is_intact(self):
-        """Whether the other process has left the content alone: it can only read it."""
-        return True
-
     def release(self):
+        self.is_released = True
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._path)
 
@@ -61,11 +61,14 @@ class CudaPublication:
     tensors too and would be opened as a whole.
     """
 
-    def __init__(self, device, tensors):
+    def __init__(self, device, tensors, is_numbered=True):
         from . import cuda_ipc
 
         offsets, size = _layout(tensors)
         self.byte_count = size
+        self.is_released = False
+        # When its content was last found to be as it was shared, by its owner's clock.
+        self.checked_time = -math.inf
         self._memory = cuda_ipc.Allocation(size, device)
         whole = cuda_ipc.as_tensor(self._memory.pointer, size, device)
         for (_, tensor), offset, end in zip(tensors, offsets, [*offsets[1:], size]):
@@ -78,7 +81,7 @@ class CudaPublication:
         self._sum = self._words.sum().item()
         handle = base64.b64encode(self._memory.handle()).decode()
         self.messages = [
-            _message(name, tensor, cudaIpc={"handle": handle, "offset": offset})
+            _message(name, tensor, is_numbered, cudaIpc={"handle": handle, "offset": offset})
             for (name, tensor), offset in zip(tensors, offsets)
         ]
 
@@ -91,20 +94,36 @@ class CudaPublication:
 
         return _by_name(self.messages, content_of)
 
-    def is_intact(self):
-        """Whether the other process has left the content alone, as far as a sum tells."""
-        return self._words.sum().item() == self._sum
+    def enqueue_sum(self):
+        """The sum of the content, which the other process could change, on the device."""
+        return self._words.sum()
+
+    def has_sum(self, value):
+        """Whether that is the sum of the content as it was shared."""
+        return value == self._sum
 
     def release(self):
+        self.is_released = True
         self._words = None
         self._memory.keep_for_next()
 
 
-def publish(tensors, scratch, device):
-    """Shares copies of (name, tensor) pairs the way `device` wants it."""
+def publish(tensors, scratch, device, is_numbered=True):
+    """Shares copies of (name, tensor) pairs the way `device` wants it. Contents that have
+    numbers may be remembered by those who read them."""
     if device.type == "cuda":
-        return CudaPublication(device, tensors)
-    return FilePublication(scratch, tensors)
+        return CudaPublication(device, tensors, is_numbered)
+    return FilePublication(scratch, tensors, is_numbered)
+
+
+def damaged(publications):
+    """Those whose content the other process has changed, as far as a sum tells. Waits once
+    for all; files can only be read there."""
+    writable = [each for each in publications if isinstance(each, CudaPublication)]
+    if not writable:
+        return []
+    sums = torch.stack([each.enqueue_sum() for each in writable]).tolist()
+    return [each for each, found in zip(writable, sums) if not each.has_sum(found)]
 
 
 def spare_bytes(device):
@@ -202,5 +221,12 @@ def _bytes_of(tensor):
     return tensor.reshape(-1).view(torch.uint8)
 
 
-def _message(name, tensor, **location):
-    return {"name": name, "type": tensor_type.describe(tensor, keep_strides=False), **location}
+def _message(name, tensor, is_numbered, **location):
+    form = tensor_type.describe(tensor, keep_strides=False)
+    number = {"content": str(_draw_number())} if is_numbered else {}
+    return {"name": name, "type": form, **location, **number}
+
+
+def _draw_number():
+    """A number that no other content has, of this process or of one before it."""
+    return int.from_bytes(os.urandom(8), "little") | 1

@@ -112,7 +112,7 @@ def _time_parts(problem, scratch):
     named = [(f"x{i}", x) for i, x in enumerate(inputs) if isinstance(x, torch.Tensor)]
     show("publish", lambda: share.publish(named, scratch, device).release(), 3 * size)
     publication = share.publish(named, scratch, device)
-    show("intact check", publication.is_intact, size)
+    show("damage check", lambda: share.damaged([publication]), size)
     publication.release()
     share.return_spare_memory(device)
     _time_comparison(problem, outputs, show)
