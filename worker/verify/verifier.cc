@@ -34,10 +34,29 @@ constexpr int kKeptSets = 3;
 constexpr int64_t kFreshId = 1000;
 constexpr int kFreshSeed = 1000;
 
+// To forget a workload, which only frees memory.
+constexpr absl::Duration kReleaseTimeout = absl::Seconds(10);
+
 uint64_t DrawSalt() {
   std::random_device device;
   const uint64_t salt = (uint64_t{device()} << 32) | device();
   return salt == 0 ? 1 : salt;
+}
+
+v1::Workload FreshWorkload() {
+  v1::Workload workload;
+  workload.set_seed_index(kFreshSeed);
+  return workload;
+}
+
+v1::ReferenceRequest MakePrepareFresh() {
+  return MakePrepare(FreshWorkload(), DrawSalt(), /*keeps_last=*/false);
+}
+
+v1::ReferenceRequest MakeRelease(int64_t prepared) {
+  v1::ReferenceRequest request;
+  request.mutable_release()->set_prepared(prepared);
+  return request;
 }
 
 }  // namespace
@@ -88,29 +107,23 @@ struct Verifier::Subject {
 //   runner     | execute 1 | execute 2             | execute 3 ...
 //   reference  | prepare 2 | compare 1 | prepare 3 | compare 2 | prepare 4 ...
 //
+// The workload for PrepareFresh is prepared beside execution 1.
+//
 // What a workload shows counts in the order of the workloads either way.
 class Verifier::Round {
  public:
-  Round(Verifier& verifier, absl::Time deadline)
-      : verifier_(verifier), deadline_(deadline), queue_(verifier.reference_) {}
+  Round(Verifier& verifier, const Options& options)
+      : verifier_(verifier),
+        deadline_(absl::Now() + options.timeout),
+        prepares_fresh_(options.prepares_fresh && options.outputs_stay),
+        queue_(verifier.reference_),
+        outputs_stay_(options.outputs_stay) {}
 
   Verification Run(const std::vector<v1::Workload>& workloads) {
-    ReferenceQueue::Answer prepared = Prepare(workloads.front());
-    for (size_t i = 0; i < workloads.size(); ++i) {
-      auto subject = verifier_.MakeSubject(workloads[i], prepared.get());
-      if (verifier_.trouble_) return SettleAfter({});
-      const bool has_next = i + 1 < workloads.size();
-      if (has_next && outputs_stay_) prepared = Prepare(workloads[i + 1]);
-      if (!subject) {
-        checks_.add_dropped(workloads[i].distribution());
-      } else {
-        verifier_.current_ = std::move(subject);
-        if (auto end = Execute()) return *std::move(end);
-      }
-      if (has_next && !prepared.valid()) prepared = Prepare(workloads[i + 1]);
-    }
-    if (auto end = Settle(num_executions_)) return *std::move(end);
-    return WithChecks(*std::move(all_));
+    Verification result = RunAll(workloads);
+    // After an early end, nobody needs it.
+    if (fresh_.valid()) Release(fresh_.get());
+    return result;
   }
 
  private:
@@ -123,6 +136,41 @@ class Verifier::Round {
     bool is_repeat = false;
     ReferenceQueue::Answer answer;
   };
+
+  Verification RunAll(const std::vector<v1::Workload>& workloads) {
+    ReferenceQueue::Answer prepared =
+        queue_.Call(MakePrepare(workloads.front(), /*salt=*/0, /*keeps_last=*/false), deadline_);
+    for (size_t i = 0; i < workloads.size(); ++i) {
+      auto subject = verifier_.MakeSubject(workloads[i], prepared.get());
+      if (verifier_.trouble_) return SettleAfter({});
+      const bool has_next = i + 1 < workloads.size();
+      if (i == 0 && prepares_fresh_) fresh_ = queue_.Call(MakePrepareFresh(), deadline_);
+      if (has_next && outputs_stay_) prepared = Prepare(workloads[i + 1]);
+      if (!subject) {
+        checks_.add_dropped(workloads[i].distribution());
+      } else {
+        verifier_.current_ = std::move(subject);
+        if (auto end = Execute()) return *std::move(end);
+      }
+      if (has_next && !prepared.valid()) prepared = Prepare(workloads[i + 1]);
+    }
+    if (fresh_.valid()) KeepFresh();
+    if (auto end = Settle(num_executions_)) return *std::move(end);
+    return WithChecks(*std::move(all_));
+  }
+
+  void KeepFresh() {
+    const ReferenceReply prepared = fresh_.get();
+    verifier_.fresh_ = verifier_.KeepFresh(prepared, deadline_);
+    // Should it be so again, PrepareFresh tells.
+    verifier_.trouble_ = std::nullopt;
+    if (!verifier_.fresh_) Release(prepared);
+  }
+
+  void Release(const ReferenceReply& prepared) {
+    if (!prepared.response.has_prepared()) return;
+    queue_.Call(MakeRelease(prepared.response.prepared().prepared()), deadline_);
+  }
 
   ReferenceQueue::Answer Prepare(const v1::Workload& workload) {
     return queue_.Call(MakePrepare(workload, /*salt=*/0, /*keeps_last=*/outputs_stay_), deadline_);
@@ -230,12 +278,15 @@ class Verifier::Round {
 
   Verifier& verifier_;
   const absl::Time deadline_;
+  const bool prepares_fresh_;
   ReferenceQueue queue_;
+  // Valid while the workload for PrepareFresh is under way.
+  ReferenceQueue::Answer fresh_;
   // In the order of their executions, which are numbered from 1.
   std::deque<Comparison> comparisons_;
   int num_executions_ = 0;
-  // Of the last execution.
-  bool outputs_stay_ = false;
+  // Of the last execution, or of all.
+  bool outputs_stay_;
   // Of the workloads that are settled.
   std::optional<Verification> all_;
   v1::VerificationSummary checks_;
@@ -250,8 +301,8 @@ Verification Verifier::Verify(const Options& options) {
   trouble_.reset();
   kept_.clear();
   kept_subjects_.clear();
-  return Round(*this, absl::Now() + options.timeout)
-      .Run(MakeWorkloads(options.hidden_seeds, options.has_distributions));
+  DropFresh();
+  return Round(*this, options).Run(MakeWorkloads(options.hidden_seeds, options.has_distributions));
 }
 
 std::unique_ptr<Verifier::Subject> Verifier::MakeSubject(const v1::Workload& workload,
@@ -277,7 +328,9 @@ Verification Verifier::VerifyAgain(absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
   const auto reply = runner_.Call(MakeExecute(*current_), timeout);
   if (auto failure = FailureOf(reply, v1::STAGE_VERIFY)) return Failed(*std::move(failure));
-  return Compare(*current_, reply.response, deadline - absl::Now());
+  return Judge(*current_,
+               reference_.Call(MakeCompare(current_->prepared, reply.response, /*is_repeat=*/false),
+                               deadline - absl::Now()));
 }
 
 std::variant<double, v1::Failure> Verifier::ExecuteAgain(absl::Duration timeout) {
@@ -306,32 +359,42 @@ Verification Verifier::Recheck(absl::Duration timeout) {
 }
 
 std::optional<FreshInputs> Verifier::PrepareFresh(absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
-  v1::Workload workload;
-  workload.set_seed_index(kFreshSeed);
   trouble_.reset();
-  const auto subject = MakeSubject(
-      workload, reference_.Call(MakePrepare(workload, DrawSalt(), /*keeps_last=*/false), timeout));
+  if (auto fresh = std::exchange(fresh_, std::nullopt)) return fresh;
+  const absl::Time deadline = absl::Now() + timeout;
+  const ReferenceReply prepared = reference_.Call(MakePrepareFresh(), timeout);
+  auto fresh = KeepFresh(prepared, deadline);
+  if (!fresh && prepared.response.has_prepared()) {
+    reference_.Call(MakeRelease(prepared.response.prepared().prepared()), kReleaseTimeout);
+  }
+  return fresh;
+}
+
+std::optional<FreshInputs> Verifier::KeepFresh(const ReferenceReply& prepared,
+                                               absl::Time deadline) {
+  const auto subject = MakeSubject(FreshWorkload(), prepared);
   if (!subject) return std::nullopt;
   v1::RunnerRequest execute = MakeExecute(*subject);
   execute.mutable_execute()->set_keep_as(kFreshId);
   execute.mutable_execute()->set_keep_only(true);
   const auto reply = runner_.Call(execute, deadline - absl::Now());
-  const FreshInputs fresh{.id = kFreshId, .prepared = subject->prepared};
   if (FailureOf(reply, v1::STAGE_MEASURE) || reply.response.outputs().kept() != kFreshId) {
-    Release(fresh.prepared, deadline - absl::Now());
     return std::nullopt;
   }
-  return fresh;
+  return FreshInputs{.id = kFreshId, .prepared = subject->prepared};
+}
+
+// Frees memory only; a process that cannot answer is found out by the next call.
+void Verifier::DropFresh() {
+  if (!fresh_) return;
+  reference_.Call(MakeRelease(fresh_->prepared), kReleaseTimeout);
+  fresh_.reset();
 }
 
 Verification Verifier::CheckFresh(const FreshInputs& fresh, absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
-  Subject subject{.workload = {}, .prepared = fresh.prepared, .oracle = {}, .inputs = {}};
-  subject.workload.set_seed_index(kFreshSeed);
-  Verification result = PublishAndCompare(subject, timeout);
-  Release(fresh.prepared, deadline - absl::Now());
-  return result;
+  const Subject subject{
+      .workload = FreshWorkload(), .prepared = fresh.prepared, .oracle = {}, .inputs = {}};
+  return PublishAndCompare(subject, timeout, /*forgets=*/true);
 }
 
 Verification Verifier::CheckKept(int64_t id, absl::Duration timeout) {
@@ -342,29 +405,19 @@ Verification Verifier::CheckKept(int64_t id, absl::Duration timeout) {
   return {};
 }
 
-// Frees memory only; a process that cannot answer is found out by the next call.
-void Verifier::Release(int64_t prepared, absl::Duration timeout) {
-  v1::ReferenceRequest request;
-  request.mutable_release()->set_prepared(prepared);
-  reference_.Call(request, timeout);
-}
-
-Verification Verifier::PublishAndCompare(const Subject& subject, absl::Duration timeout) {
+Verification Verifier::PublishAndCompare(const Subject& subject, absl::Duration timeout,
+                                         bool forgets) {
   const absl::Time deadline = absl::Now() + timeout;
   trouble_.reset();
   v1::RunnerRequest publish;
   publish.mutable_publish();
   const auto reply = runner_.Call(publish, timeout);
   if (auto failure = FailureOf(reply, v1::STAGE_MEASURE)) return Failed(*std::move(failure));
-  Verification result = Compare(subject, reply.response, deadline - absl::Now());
+  v1::ReferenceRequest compare = MakeCompare(subject.prepared, reply.response, /*is_repeat=*/false);
+  compare.mutable_compare()->set_forgets(forgets);
+  Verification result = Judge(subject, reference_.Call(compare, deadline - absl::Now()));
   if (result.failure) result.failure->set_stage(v1::STAGE_MEASURE);
   return result;
-}
-
-Verification Verifier::Compare(const Subject& subject, const v1::RunnerResponse& outputs,
-                               absl::Duration timeout) {
-  return Judge(subject, reference_.Call(MakeCompare(subject.prepared, outputs, /*is_repeat=*/false),
-                                        timeout));
 }
 
 Verification Verifier::Judge(const Subject& subject, const ReferenceReply& reply) {

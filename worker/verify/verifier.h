@@ -52,6 +52,11 @@ class Verifier {
     absl::Duration timeout = absl::Seconds(60);
     // Every distribution, too, each with a seed of its own.
     bool has_distributions = true;
+    // PrepareFresh comes next: does what it can of it meanwhile, where outputs stay.
+    bool prepares_fresh = false;
+    // Whether outputs stay over the next execution, as the runner said when it loaded the
+    // program; if it is not known, the first execution tells.
+    bool outputs_stay = false;
   };
 
   // Borrows both, which must outlive it. Verify calls `reference` from another thread, too,
@@ -83,6 +88,9 @@ class Verifier {
   // Absent when the runner refused or the reference could not (trouble()).
   std::optional<FreshInputs> PrepareFresh(absl::Duration timeout);
 
+  // Forgets what Verify has prepared for PrepareFresh, if that was not called.
+  void DropFresh();
+
   // Compares what the last execution left, which ran on `fresh`, and forgets the
   // workload.
   Verification CheckFresh(const FreshInputs& fresh, absl::Duration timeout);
@@ -102,12 +110,14 @@ class Verifier {
   std::unique_ptr<Subject> MakeSubject(const v1::Workload& workload,
                                        Reply<v1::ReferenceResponse> reply);
   v1::RunnerRequest MakeExecute(const Subject& subject);
-  Verification PublishAndCompare(const Subject& subject, absl::Duration timeout);
-  Verification Compare(const Subject& subject, const v1::RunnerResponse& outputs,
-                       absl::Duration timeout);
+  // Has the runner keep what the reference process has prepared, unexecuted; as PrepareFresh.
+  std::optional<FreshInputs> KeepFresh(const Reply<v1::ReferenceResponse>& prepared,
+                                       absl::Time deadline);
+  // With `forgets`, the reference process forgets the workload.
+  Verification PublishAndCompare(const Subject& subject, absl::Duration timeout,
+                                 bool forgets = false);
   // What the answer to a Compare says; sets trouble().
   Verification Judge(const Subject& subject, const Reply<v1::ReferenceResponse>& reply);
-  void Release(int64_t prepared, absl::Duration timeout);
 
   RunnerParty& runner_;
   ReferenceParty& reference_;
@@ -116,6 +126,8 @@ class Verifier {
   // Workloads whose inputs the runner keeps, by position in `kept_`.
   std::vector<Subject> kept_subjects_;
   std::vector<KeptInputs> kept_;
+  // What Verify has prepared for PrepareFresh.
+  std::optional<FreshInputs> fresh_;
   // Alternates, so that a value left from an earlier run is not taken for a result.
   int poison_ = 0;
   std::optional<ReferenceTrouble> trouble_;

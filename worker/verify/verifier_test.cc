@@ -216,7 +216,74 @@ TEST_CASE("Verifier has fresh inputs kept without an execution", "[verify]") {
   CHECK(runner.requests.back().execute().keep_only());
   CHECK(reference.requests.back().prepare().salt() != 0);
   CHECK_FALSE(verifier.CheckFresh(*fresh, absl::Seconds(1)).failure);
-  CHECK(reference.requests.back().release().prepared() == fresh->prepared);
+  CHECK(reference.requests.back().compare().prepared() == fresh->prepared);
+  CHECK(reference.requests.back().compare().forgets());
+}
+
+// A runner that keeps inputs and whose outputs stay.
+RunnerReply KeepingAndStaying(const v1::RunnerRequest& request) {
+  RunnerReply reply = Keeping([](const auto&) { return 77; })(request);
+  reply.response.mutable_outputs()->set_stay(true);
+  return reply;
+}
+
+constexpr Verifier::Options kWithFresh{
+    .hidden_seeds = 1, .has_distributions = false, .prepares_fresh = true, .outputs_stay = true};
+
+int CountFresh(const FakeReference& reference) {
+  const auto prepares = Prepares(reference);
+  return static_cast<int>(std::count_if(prepares.begin(), prepares.end(), [](const auto* request) {
+    return request->prepare().salt() != 0;
+  }));
+}
+
+TEST_CASE("Verifier prepares fresh inputs while the program is verified", "[verify]") {
+  FakeRunner runner(KeepingAndStaying);
+  FakeReference reference(Comparing(kAlways));
+  Verifier verifier(runner, reference);
+
+  REQUIRE(verifier.Verify(kWithFresh).verdict == v1::Evaluation::VERDICT_CORRECT);
+  CHECK(CountFresh(reference) == 1);
+  CHECK(runner.requests.back().execute().keep_only());
+  // All that follows is prepared beside something that is in use.
+  const auto prepares = Prepares(reference);
+  REQUIRE(prepares.size() == 3);
+  CHECK_FALSE(prepares[0]->prepare().keeps_last());
+  CHECK(prepares[2]->prepare().keeps_last());
+  const auto fresh = verifier.PrepareFresh(absl::Seconds(1));
+
+  REQUIRE(fresh);
+  CHECK(CountFresh(reference) == 1);
+  // Each serves once.
+  REQUIRE(verifier.PrepareFresh(absl::Seconds(1)));
+  CHECK(CountFresh(reference) == 2);
+}
+
+TEST_CASE("Verifier forgets fresh inputs that nobody takes", "[verify]") {
+  FakeRunner runner(KeepingAndStaying);
+  bool is_public_correct = true;
+  FakeReference reference(Comparing([&](int seed) { return seed != 0 || is_public_correct; }));
+  Verifier verifier(runner, reference);
+
+  SECTION("of an evaluation that ends before") {
+    verifier.Verify(kWithFresh);
+    verifier.DropFresh();
+  }
+  SECTION("of a program that is wrong") {
+    is_public_correct = false;
+    REQUIRE(verifier.Verify(kWithFresh).failure);
+    verifier.DropFresh();
+  }
+  SECTION("that the runner refuses") {
+    FakeRunner refusing([](const v1::RunnerRequest& request) {
+      RunnerReply reply = Outputs(request);
+      reply.response.mutable_outputs()->set_stay(true);
+      return reply;
+    });
+    REQUIRE_FALSE(Verifier(refusing, reference).Verify(kWithFresh).failure);
+  }
+  CHECK(CountFresh(reference) == 1);
+  CHECK(reference.requests.back().release().prepared() == 1010);
 }
 
 TEST_CASE("Verifier goes on without fresh inputs where the runner refuses them", "[verify]") {

@@ -156,13 +156,10 @@ class LoadedProblem:
         """Shares the inputs of a workload, whose expected outputs are known by then."""
         key = workload.Key(seed_index, distribution, salt)
         try:
-            entry = self._prepared.prepare(key, keeps_last)
+            entry = self._prepared.prepare(key, keeps_last, beside=(self._state,))
         except Dropped as dropped:
             return {"dropped": str(dropped)}
-        if self._state is None:
-            self._state = self._publish(self._state_tensors())
-        elif not self._state.is_intact():
-            self._state.release()
+        if self._state is None or self._state.is_released:
             self._state = self._publish(self._state_tensors())
         return {
             "inputs": entry.publication.messages + self._state.messages,
@@ -277,14 +274,17 @@ class LoadedProblem:
                 passing = [name for name in passing if name in also]
         return passing
 
-    def _publish(self, tensors):
-        return share.publish(tensors, self._scratch, self._device)
+    def _publish(self, tensors, is_numbered=True):
+        return share.publish(tensors, self._scratch, self._device, is_numbered)
 
-    def publish_inputs(self, inputs):
+    def publish_inputs(self, inputs, is_numbered):
         """Shares the forward arguments of a workload."""
-        return self._publish(
-            [(entry["name"], inputs[entry["argumentIndex"]]) for entry in self._user_inputs()]
-        )
+        tensors = [(entry["name"], inputs[entry["argumentIndex"]]) for entry in self._user_inputs()]
+        return self._publish(tensors, is_numbered)
+
+    def damaged(self, publications):
+        """Those whose content another process has changed."""
+        return share.damaged(publications)
 
     def published_inputs(self, publication):
         """The forward arguments in a publication; None where it has not all of them."""

@@ -17,12 +17,19 @@ are known:
 
 import collections
 import itertools
+import math
 import statistics
 import time
 
 from .expectation import Dropped
 from .failure import ProblemFailure, is_out_of_memory
 from .workload import wait_for_device
+
+# How often a publication is looked at, at most: no program runs while the other process
+# has it mapped, so that damage would be an accident, and a look is a read of all of it.
+_CHECK_SECONDS = 1.0
+# A workload of so many bytes is small.
+_SMALL_BYTES = 1 << 30
 
 
 class Entry:
@@ -56,7 +63,8 @@ class Entry:
 class PreparedWorkloads:
     """The workloads of one problem. A resource: `release` frees what is shared.
 
-    `publisher` shares a list of inputs as a publication, and finds them there again;
+    `publisher` shares a list of inputs as a publication, finds them there again, and tells
+    which publications are damaged;
     `budget` is a MemoryBudget, `clock` returns seconds.
     """
 
@@ -87,20 +95,35 @@ class PreparedWorkloads:
         self._by_handle.clear()
         self.last = self._in_use = self._inputs = None
 
-    def prepare(self, key, keeps_last=False):
+    def prepare(self, key, keeps_last=False, beside=()):
         """The entry of `key`, published; raises Dropped. `keeps_last` tells that the entry
-        prepared last is still in use."""
+        prepared last is still in use. Publications `beside` it that are damaged are released
+        with its own, if that is."""
         self._in_use = self.last if keeps_last else None
         self._require_judged(key)
         entry = self._by_key.get(key) or self._new_entry(key)
         self._by_key.move_to_end(key)
         if not key.salt and self.last is not entry:
             self.last, self._inputs = entry, None
-        if entry.publication is not None and not entry.publication.is_intact():
-            entry.release_publication()
+        # What expected outputs are made from has to be sound now.
+        is_source = entry.publication is not None and entry.expectation is None
+        if is_source:
+            entry.publication.checked_time = -math.inf
+        self._release_damaged(entry.publication, *beside)
+        if entry.publication is not None and entry.publication.is_released:
+            entry.publication = None
         if entry.expectation is None or entry.publication is None:
             self._complete(entry, is_published=True)
         return entry
+
+    def _release_damaged(self, *publications):
+        """Releases those of them that are damaged, once they were not looked at for a while."""
+        now = self._clock()
+        due = [each for each in publications if each and each.checked_time + _CHECK_SECONDS <= now]
+        for publication in self._publisher.damaged(due):
+            publication.release()
+        for publication in due:
+            publication.checked_time = now
 
     def find(self, handle):
         """The entry of a handle that `prepare` gave out (0: the last); None if unknown."""
@@ -165,7 +188,9 @@ class PreparedWorkloads:
 
     def _published_inputs(self, key):
         entry = self._by_key.get(key)
-        if entry is None or entry.publication is None or not entry.publication.is_intact():
+        if entry is None or entry.publication is None:
+            return None
+        if self._publisher.damaged([entry.publication]):
             return None
         return self._publisher.published_inputs(entry.publication)
 
@@ -189,6 +214,8 @@ class PreparedWorkloads:
     def _complete(self, entry, is_published):
         """Draws the inputs of `entry`, and makes of them what it lacks."""
         self.with_room(lambda: self._make(entry, is_published), entry)
+        if self._is_transient(entry):
+            return
         kept = self.byte_count()
         most = self._budget.most(kept)
         self._give_back(entry, lambda: self.byte_count() <= most)
@@ -216,7 +243,9 @@ class PreparedWorkloads:
                 entry.expectation.hold_eager(inputs)
             if entry.publication is None:
                 before = self._clock()
-                entry.publication = self._publisher.publish_inputs(inputs)
+                # Nobody asks twice for those of a salt.
+                is_numbered = not entry.key.salt
+                entry.publication = self._publisher.publish_inputs(inputs, is_numbered)
                 entry.publication_seconds = self._clock() - before + drawn - start
 
     def _remove(self, entry):
@@ -226,6 +255,10 @@ class PreparedWorkloads:
         if self.last is entry:
             self.last = None
 
+    def _is_transient(self, entry):
+        """Whether the entry is small, and forgotten after the one use that it is in."""
+        return entry.key.salt and entry.byte_count() <= _SMALL_BYTES
+
     def _make_room(self, need):
         """Tries to have `need` bytes free for a run."""
         self._give_back(self.last, lambda: self._budget.has(need))
@@ -233,7 +266,11 @@ class PreparedWorkloads:
     def _give_back(self, needed, is_enough):
         """Frees memory until `is_enough()`, that of `needed` and of entries in use never."""
         kept = (needed, self.last, self._in_use)
-        others = [e for e in self._by_key.values() if all(e is not one for one in kept)]
+        others = [
+            e
+            for e in self._by_key.values()
+            if all(e is not one for one in kept) and not self._is_transient(e)
+        ]
         # Nobody asks for those of a salt by their key again.
         order = sorted(reversed(others), key=lambda entry: not entry.key.salt)
         parts = [(Entry.release, entry) for entry in order if entry.key.salt]

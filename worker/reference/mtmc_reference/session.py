@@ -56,11 +56,13 @@ class Session:
 
     def compare(self, request):
         """ReferenceRequest.Compare to ReferenceResponse.Compared."""
-        return self._require_loaded().compare(
-            request.get("outputs", []),
-            int(request.get("prepared", 0)),
-            bool(request.get("isRepeat", False)),
+        loaded, handle = self._require_loaded(), int(request.get("prepared", 0))
+        answer = loaded.compare(
+            request.get("outputs", []), handle, bool(request.get("isRepeat", False))
         )
+        if request.get("forgets", False):
+            loaded.forget(handle)
+        return answer
 
     def release(self, request):
         """ReferenceRequest.Release; answers an empty Compared, as there is nothing to tell."""

@@ -2,6 +2,7 @@
 """What is remembered between candidates when memory is short."""
 
 import collections
+import math
 
 import pytest
 import torch
@@ -28,14 +29,14 @@ class Expectation:
 class Publication:
     byte_count = _INPUT_BYTES
 
-    def __init__(self, inputs):
+    def __init__(self, inputs, is_numbered=True):
         self.inputs = inputs
-
-    def is_intact(self):
-        return True
+        self.is_numbered = is_numbered
+        self.is_damaged = self.is_released = False
+        self.checked_time = -math.inf
 
     def release(self):
-        pass
+        self.is_released = True
 
 
 class Reference:
@@ -64,6 +65,9 @@ class Reference:
     def published_inputs(self, publication):
         return publication.inputs
 
+    def damaged(self, publications):
+        return [each for each in publications if each.is_damaged]
+
     def soften(self, name):
         return False
 
@@ -75,9 +79,9 @@ class Reference:
         self.seconds += self.run_seconds
         return Expectation()
 
-    def publish_inputs(self, inputs):
+    def publish_inputs(self, inputs, is_numbered):
         self.counts["publications"] += 1
-        return Publication(inputs)
+        return Publication(inputs, is_numbered)
 
     def most(self, kept):
         return self.kept_bytes
@@ -137,7 +141,7 @@ def test_inputs_that_somebody_changed_are_drawn_again():
     reference = Reference(9 * (_INPUT_BYTES + _OUTPUT_BYTES))
     reference.candidate()
     entry = reference.prepared.prepare(_KEYS[2])
-    entry.publication.is_intact = lambda: False
+    entry.publication.is_damaged = True
     entry.release_expectation()
 
     assert reference.candidate() == (1, 1, 1)
@@ -211,7 +215,18 @@ def test_other_failures_are_passed_on_and_take_nothing():
     assert reference.candidate()[1] == 0
 
 
-def test_workloads_of_a_salt_go_first():
+def test_small_workloads_of_a_salt_stay_until_they_are_forgotten():
+    reference = Reference(kept_bytes=3 * (_INPUT_BYTES + _OUTPUT_BYTES))
+    fresh = reference.prepared.prepare(Key(1, salt=5))
+    reference.candidate()
+
+    assert not fresh.publication.is_released
+    reference.prepared.forget(fresh.handle)
+    assert fresh.publication is None
+
+
+def test_large_workloads_of_a_salt_go_first(monkeypatch):
+    monkeypatch.setattr("mtmc_reference.prepared._SMALL_BYTES", 0)
     reference = Reference(9 * (_INPUT_BYTES + _OUTPUT_BYTES))
     fresh = reference.prepared.prepare(Key(1, salt=5))
     reference.candidate()
@@ -254,3 +269,38 @@ def test_a_budget_without_room_for_all_leaves_most_of_what_is_there(monkeypatch)
     budget = MemoryBudget(torch.device("cuda:0"), room=5000, passing=0)
 
     assert budget.most(kept=0) == 250
+
+
+def test_a_damaged_publication_beside_an_entry_is_released():
+    reference = Reference(kept_bytes=10_000)
+    sound, damaged = Publication([]), Publication([])
+    damaged.is_damaged = True
+
+    reference.prepared.prepare(Key(1), beside=(sound, None, damaged))
+
+    assert damaged.is_released
+    assert not sound.is_released
+
+
+def test_only_contents_that_are_asked_for_again_have_numbers():
+    reference = Reference(kept_bytes=10_000)
+
+    public = reference.prepared.prepare(Key(0)).publication
+    fresh = reference.prepared.prepare(Key(1000, salt=5)).publication
+
+    assert public.is_numbered
+    assert not fresh.is_numbered
+
+
+def test_a_publication_is_looked_at_now_and_then():
+    reference = Reference(kept_bytes=10_000)
+    state = Publication([])
+    for _ in range(2):
+        reference.prepared.prepare(Key(0), beside=(state,))
+    state.is_damaged = True
+
+    reference.prepared.prepare(Key(0), beside=(state,))
+    assert not state.is_released
+    reference.seconds += 1
+    reference.prepared.prepare(Key(0), beside=(state,))
+    assert state.is_released

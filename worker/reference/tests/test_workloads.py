@@ -184,6 +184,22 @@ def test_several_prepared_workloads_live_at_once(client, write_problem):
     assert not client.compare(crossed, lambda t: t["x"] + 1)["isCorrect"]
 
 
+def test_contents_keep_their_numbers_from_candidate_to_candidate(client, write_problem):
+    client.load(write_problem("return self.fc(x)", init="self.fc = nn.Linear(16, 16)"))
+
+    def numbers(**request):
+        inputs = client.session.prepare(request)["inputs"]
+        return {entry["name"]: entry.get("content") for entry in inputs}
+
+    public, hidden = numbers(workload=0), numbers(workload=1)
+
+    assert numbers(workload=0) == public
+    assert numbers(workload=1) == hidden
+    assert public["x"] != hidden["x"]
+    assert public["fc_weight"] == hidden["fc_weight"]
+    assert numbers(workload=1000, salt="77")["x"] is None
+
+
 def test_a_fresh_workload_is_judged_once_and_forgotten(client, write_problem):
     client.load(write_problem("return F.gelu(self.fc(x))", init="self.fc = nn.Linear(16, 16)"))
     client.session.prepare({"workload": 0})
@@ -196,7 +212,7 @@ def test_a_fresh_workload_is_judged_once_and_forgotten(client, write_problem):
     assert fresh["oracle"] == "strict"
     assert client.compare(fresh, candidate)["isCorrect"]
     assert not client.compare(fresh, lambda t: candidate(t) * 1.001)["isCorrect"]
-    client.session.release({"prepared": fresh["prepared"]})
+    assert client.compare(fresh, candidate, forgets=True)["isCorrect"]
 
     # What is compared without a handle is still the public workload.
     assert client.check(candidate)["isCorrect"]
