@@ -19,7 +19,7 @@ namespace {
 
 // Of a second session, which has only to agree with the first one.
 constexpr int kSecondMinSamples = 6;
-constexpr int kSecondMinTurns = 5;
+constexpr int kSecondMinTurns = 4;
 constexpr double kSecondErrorRatio = 0.01;
 constexpr double kSecondIntervalRatio = 0.02;
 

@@ -22,7 +22,7 @@ constexpr double kCheckedRatio = 0.2;
 
 // The fresh execution comes in one of the turns that every measurement has.
 constexpr int kFirstFreshTurn = 2;
-constexpr int kLastFreshTurn = 7;
+constexpr int kLastFreshTurn = 5;
 
 // Comparisons with the oracle where digests say nothing, and after one differed.
 constexpr int kCompared = 2;

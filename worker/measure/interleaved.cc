@@ -14,8 +14,8 @@ namespace {
 
 // More than this in one turn would let drift in.
 constexpr int kMaxBlock = 25;
-// At least this many, so that the warm-up of a turn costs no more than a quarter.
-constexpr int kMinBlock = 4;
+// At least this many, so that the warm-up of a turn costs no more than a third.
+constexpr int kMinBlock = 2;
 // After so many turns they become twice as long, up to what TurnPlan says.
 constexpr int kTurnsOfLength = 10;
 // Executions before the first sample of a turn, which fill code and instruction caches and
@@ -43,7 +43,7 @@ class Side {
   Side(const Sampler& sampler, Series& series, const base::Clock& clock)
       : sampler_(sampler), series_(series), clock_(clock) {}
 
-  // The sample that finds the block length.
+  // The first turn, which finds the block length, of one sample: it may last seconds.
   absl::Status Prepare(const TurnPlan& turns) {
     const absl::Time start = clock_.Now();
     MTMC_ASSIGN_OR_RETURN(SampleBlock block, sampler_({.samples = 1, .warmups = kWarmups}));
@@ -60,7 +60,7 @@ class Side {
     block_ = is_long ? 1 : length_of(turns.first_time);
     // What is done once, at first, makes an execution look longer than it is.
     longest_block_ = is_long ? 1 : is_short_ ? kMaxBlock : length_of(turns.time);
-    if (is_long) series_.turns.push_back(std::move(block));
+    series_.turns.push_back(std::move(block));
     return absl::OkStatus();
   }
 
@@ -79,6 +79,8 @@ class Side {
   }
 
   bool is_short() const { return is_short_; }
+
+  void DropTurns() { series_.turns.clear(); }
 
   // Whether the process has the yardstick, once it was asked for.
   bool has_yardstick() const {
@@ -141,9 +143,13 @@ absl::StatusOr<InterleavedSamples> SampleInterleaved(const Sampler& candidate,
   }
   const absl::Time start = clock.Now();
   for (Side& side : sides) MTMC_RETURN_IF_ERROR(side.Prepare(turns));
-  bool with_yardstick =
-      sides.size() > 1 &&
+  const bool is_short =
       std::any_of(sides.begin(), sides.end(), [](const Side& side) { return side.is_short(); });
+  // One sample of a short kernel says too little to count.
+  if (is_short) {
+    for (Side& side : sides) side.DropTurns();
+  }
+  bool with_yardstick = is_short && sides.size() > 1;
   for (bool is_forward = true;; is_forward = !is_forward) {
     samples.stopped_by = rule.Decide(Look(samples, with_yardstick, clock.Now() - start));
     if (samples.stopped_by != StoppingRule::Reason::kGoOn) return samples;

@@ -44,9 +44,9 @@ struct TurnPlan {
 //             turn 1                   turn 2                 turn 3
 //
 // until `rule` is satisfied. The block length adapts to `turns.time`: short kernels
-// need many samples for the cost of a turn, long ones few. A first, single sample of
-// each side finds the length and does not count, unless the length is one. Where the
-// kernels of one side are so short that its process shows in its time, all time the
+// need many samples for the cost of a turn, long ones few. The first turn, of a single
+// sample, finds the length; it does not count where the kernels of one side are so short
+// that its process shows in its time. There, all time the
 // yardstick too, as long as all have one. The first
 // error of a sampler ends the session and is returned. Thread-compatible.
 absl::StatusOr<InterleavedSamples> SampleInterleaved(const Sampler& candidate,

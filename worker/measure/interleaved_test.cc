@@ -30,7 +30,7 @@ Sampler Steady(FakeClock& clock, double seconds, const std::string& name,
 TEST_CASE("SampleInterleaved takes turns until all sides are steady", "[measure]") {
   FakeClock clock;
   std::vector<std::string> log;
-  const NoiseStoppingRule rule({.min_samples = 20});
+  const NoiseStoppingRule rule({.min_samples = 20, .min_slow_samples = 20});
 
   auto samples = SampleInterleaved(Steady(clock, 1e-3, "c", log), {Steady(clock, 2e-3, "b", log)},
                                    rule, clock, {.time = absl::Milliseconds(10)});
@@ -39,7 +39,8 @@ TEST_CASE("SampleInterleaved takes turns until all sides are steady", "[measure]
   CHECK(samples->stopped_by == StoppingRule::Reason::kNoise);
   CHECK(samples->candidate.Seconds().size() >= 20);
   CHECK(samples->baselines[0].turns.size() == samples->candidate.turns.size());
-  // A call of each side finds its block length; then every other round is reversed.
+  // The first turn finds the block length; every other round of the next ones is reversed.
+  CHECK(samples->candidate.turns.front().seconds.size() == 1);
   const std::vector<std::string> order(log.begin() + 2, log.begin() + 8);
   CHECK(order == std::vector<std::string>{"c", "b", "b", "c", "c", "b"});
 }

@@ -121,7 +121,8 @@ Counts Repeat(double seconds, double slowdown, const Noise& noise) {
       };
     };
     const auto samples =
-        SampleInterleaved(sampler(candidate), {sampler(baseline)}, NoiseStoppingRule({}), clock);
+        SampleInterleaved(sampler(candidate), {sampler(baseline)}, NoiseStoppingRule({}), clock,
+                          {.long_sample = absl::Milliseconds(1)});
     REQUIRE(samples.ok());
     const Outcome outcome = CompareSeries(samples->baselines[0], samples->candidate, {}).outcome;
     counts.same += outcome == Outcome::kSame ? 1 : 0;

@@ -42,9 +42,10 @@ class NoiseStoppingRule : public StoppingRule {
  public:
   struct Options {
     // Fewer than 10 make the interquartile range meaningless.
-    int min_samples = 20;
-    // Enough once sampling has taken `slow_time`: long samples are quiet ones.
-    int min_slow_samples = 10;
+    int min_samples = 10;
+    // Enough once sampling has taken `slow_time`: long samples are quiet ones, and where each
+    // is a turn of its own, the interval looks after the rest.
+    int min_slow_samples = 6;
     absl::Duration slow_time = absl::Milliseconds(30);
     // The interval comes from the differences between turns: fewer make Student's t
     // so large that the interval says nothing.
