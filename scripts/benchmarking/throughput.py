@@ -10,7 +10,8 @@ Parts, each a row of the results:
     candidates  candidates per hour and overhead on KernelBench level 1 problems, with
                 several programs of the engine for each
     overhead    what a candidate costs beside its kernels, on problems of every kind and
-                size, once their reference is at hand
+                size, once their reference is at hand; second sessions as in a search, of
+                winners and surprises
     kernelbench KernelBench's own evaluation of the same kernels, in a fresh process each
     tune64      64 variants of a GEMM: built, screened, the best confirmed
     two_gpu     evaluations per second of two devices over those of one
@@ -104,7 +105,7 @@ class Benchmark:
 
     def overhead(self):
         entries = self._variations(MIXED_PROBLEMS, self._options.programs // 2)
-        _, lines = self._evaluate('overhead', entries)
+        _, lines = self._evaluate('overhead', entries, '--winners')
         # The first of each problem prepares the reference.
         every = [overhead_ms(line) for of_problem in by_problem(lines).values()
                  for line in of_problem[1:] if is_measured(line)]

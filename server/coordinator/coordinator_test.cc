@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/coordinator/coordinator.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <functional>
 #include <map>
@@ -497,6 +498,25 @@ TEST_CASE("Coordinator answers a second job from the evaluation cache", "[coordi
   CHECK(world.worker.executions() == before);
   const auto page = world.memory.ListCandidates({.job = "projects/p/jobs/again"});
   CHECK(page->candidates[0].evaluation().is_cached());
+}
+
+TEST_CASE("Coordinator tells the worker which speedup is to beat", "[coordinator]") {
+  World world;
+  std::vector<double> speedups;
+  world.worker.work = [&, measure = world.worker.work](const v1::Lease& lease) {
+    if (lease.has_evaluation()) speedups.push_back(lease.evaluation().speedup_to_beat());
+    return measure(lease);
+  };
+  world.StartWithWorker();
+
+  world.Create(world.Request());
+  const v1::Job job = world.AwaitEnd();
+
+  REQUIRE(speedups.size() > 1);
+  CHECK(speedups.front() == 0);
+  CHECK(speedups[1] > 0);
+  CHECK(std::is_sorted(speedups.begin(), speedups.end()));
+  CHECK(speedups.back() <= job.best_speedup());
 }
 
 TEST_CASE("Coordinator cancels a job that waits", "[coordinator]") {

@@ -10,7 +10,7 @@ namespace {
 
 // Raised whenever the worker's rules of verification or measurement change in a
 // way that makes old verdicts incomparable.
-constexpr int kEvaluationRules = 6;
+constexpr int kEvaluationRules = 7;
 
 // Each part with its length, so that no two lists of parts read the same.
 std::string Join(std::initializer_list<std::string> parts) {
@@ -51,7 +51,12 @@ std::string InspectionKey(const v1::InspectionRequest& request, const v1::Device
       .sha256_hex;
 }
 
-bool IsReusable(const v1::Evaluation& evaluation) {
+bool IsAnswer(const v1::EvaluationRequest& request, const v1::Evaluation& evaluation) {
+  return !evaluation.skipped_confirmation() || evaluation.comparisons().empty() ||
+         evaluation.comparisons(0).speedup() <= request.speedup_to_beat();
+}
+
+bool IsReusable(const v1::EvaluationRequest& request, const v1::Evaluation& evaluation) {
   switch (evaluation.failure().kind()) {
     case v1::Failure::KIND_CRASH:
     case v1::Failure::KIND_TIMEOUT:
@@ -59,7 +64,7 @@ bool IsReusable(const v1::Evaluation& evaluation) {
     case v1::Failure::KIND_REFERENCE:
       return false;
     default:
-      return true;
+      return IsAnswer(request, evaluation);
   }
 }
 

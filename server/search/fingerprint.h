@@ -12,8 +12,8 @@ namespace mtmc::search {
 
 // Digest of everything the outcome of `request` depends on: program, problem
 // (not its display name), options, allowed calls, device class, and the version
-// of the evaluation rules. `request.fingerprint` and the least isolation, which
-// says who may do it and not what comes of it, are ignored.
+// of the evaluation rules. `request.fingerprint`, the least isolation, which says
+// who may do it and not what comes of it, and the speedup to beat are ignored.
 std::string EvaluationFingerprint(const v1::EvaluationRequest& request,
                                   const v1::DeviceFacts& device);
 
@@ -23,7 +23,11 @@ std::string InspectionKey(const v1::InspectionRequest& request, const v1::Device
 
 // Whether a finished evaluation may answer for another candidate with the same
 // fingerprint. Not when its failure may be the host's doing: a crash, a
-// time-out, memory that ran out, a reference that failed.
-bool IsReusable(const v1::Evaluation& evaluation);
+// time-out, memory that ran out, a reference that failed. Nor where IsAnswer is false.
+bool IsReusable(const v1::EvaluationRequest& request, const v1::Evaluation& evaluation);
+
+// Whether an evaluation with the fingerprint of `request` did all that this asks for:
+// who was no winner elsewhere may be one here, and was not confirmed.
+bool IsAnswer(const v1::EvaluationRequest& request, const v1::Evaluation& evaluation);
 
 }  // namespace mtmc::search

@@ -42,4 +42,21 @@ TEST_CASE("The key of an inspection does not depend on the least isolation", "[s
   CHECK(InspectionKey(request, Device()) != before);
 }
 
+TEST_CASE("Who was no winner of one search is evaluated again where it would be one", "[search]") {
+  v1::EvaluationRequest request;
+  request.set_speedup_to_beat(2);
+  v1::Evaluation evaluation;
+  evaluation.add_comparisons()->set_speedup(1.5);
+  evaluation.set_skipped_confirmation(true);
+  const std::string key = EvaluationFingerprint(request, Device());
+  CHECK(IsReusable(request, evaluation));
+
+  request.set_speedup_to_beat(1.2);
+  CHECK_FALSE(IsReusable(request, evaluation));
+  CHECK(EvaluationFingerprint(request, Device()) == key);
+
+  evaluation.set_skipped_confirmation(false);
+  CHECK(IsReusable(request, evaluation));
+}
+
 }  // namespace mtmc::search

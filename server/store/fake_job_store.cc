@@ -79,7 +79,14 @@ absl::Status FakeJobStore::Commit(const Write& write) {
   absl::MutexLock lock(&mu_);
   MTMC_RETURN_IF_ERROR(CheckJob(write));
   ApplyJob(write);
-  if (write.evaluation) evaluations_.emplace(write.evaluation->fingerprint, *write.evaluation);
+  if (write.evaluation) {
+    const auto [present, is_new] =
+        evaluations_.emplace(write.evaluation->fingerprint, *write.evaluation);
+    if (!is_new && present->second.evaluation.skipped_confirmation() &&
+        !write.evaluation->evaluation.skipped_confirmation()) {
+      present->second = *write.evaluation;
+    }
+  }
   if (write.inspection) inspections_.emplace(write.inspection->key, write.inspection->inspection);
   for (const LeaseRecord& lease : write.leases) leases_[lease.id] = lease;
   if (!write.finished_work.empty()) {

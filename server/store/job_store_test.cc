@@ -212,6 +212,23 @@ TEMPLATE_TEST_CASE("JobStore keeps the first evaluation of a fingerprint", "[sto
   CHECK_FALSE(store->FindEvaluation("g")->has_value());
 }
 
+TEMPLATE_TEST_CASE("JobStore puts an evaluation before one without its second session", "[store]",
+                   SqliteMaker, FakeMaker) {
+  TestType maker;
+  auto store = maker.Open();
+  v1::Evaluation unconfirmed;
+  unconfirmed.set_skipped_confirmation(true);
+
+  REQUIRE_THAT(store->Commit({.evaluation = EvaluationRecord{"f", "first", unconfirmed}}), IsOk());
+  REQUIRE_THAT(store->Commit({.evaluation = EvaluationRecord{"f", "second", unconfirmed}}), IsOk());
+  CHECK((*store->FindEvaluation("f"))->candidate == "first");
+  REQUIRE_THAT(store->Commit({.evaluation = EvaluationRecord{"f", "third", {}}}), IsOk());
+  CHECK((*store->FindEvaluation("f"))->candidate == "third");
+  REQUIRE_THAT(store->Commit({.evaluation = EvaluationRecord{"f", "fourth", unconfirmed}}), IsOk());
+
+  CHECK((*store->FindEvaluation("f"))->candidate == "third");
+}
+
 TEMPLATE_TEST_CASE("JobStore drops every lease of finished work", "[store]", SqliteMaker,
                    FakeMaker) {
   TestType maker;

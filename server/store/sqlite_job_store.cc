@@ -153,8 +153,21 @@ void AppendEvents(soci::session& sql, const Write& write) {
       use(write.job_name);
 }
 
+// Makes room for an evaluation that says more than one without its second session.
+void DropUnconfirmed(soci::session& sql, const std::string& fingerprint) {
+  std::string body;
+  sql << "SELECT body FROM evaluations WHERE fingerprint = :f", use(fingerprint), into(body);
+  if (!sql.got_data()) return;
+  const auto present = Decode<v1::Evaluation>(body);
+  if (!present.ok() || !present->skipped_confirmation()) return;
+  sql << "DELETE FROM evaluations WHERE fingerprint = :f", use(fingerprint);
+}
+
 void WriteResults(soci::session& sql, const Write& write) {
   if (write.evaluation) {
+    if (!write.evaluation->evaluation.skipped_confirmation()) {
+      DropUnconfirmed(sql, write.evaluation->fingerprint);
+    }
     const std::string body = Encode(write.evaluation->evaluation);
     sql << "INSERT INTO evaluations (fingerprint, candidate, body) VALUES (:f, :c, :b)"
            " ON CONFLICT (fingerprint) DO NOTHING",

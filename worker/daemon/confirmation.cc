@@ -25,13 +25,19 @@ bool LieApart(const v1::Comparison& a, const v1::Comparison& b) {
 
 }  // namespace
 
-bool NeedsConfirmation(const v1::EvaluationOptions& options, const MeasuredSession& session) {
-  if (options.omit_confirmation() || session.comparisons.empty()) return false;
-  return session.comparisons.front().outcome() == v1::Comparison::OUTCOME_FASTER ||
-         std::any_of(session.comparisons.begin(), session.comparisons.end(),
-                     [](const v1::Comparison& comparison) {
-                       return comparison.speedup() > kSurprisingSpeedup;
-                     });
+Confirmation DecideConfirmation(const v1::EvaluationRequest& request,
+                                const MeasuredSession& session) {
+  if (request.options().omit_confirmation() || session.comparisons.empty()) {
+    return Confirmation::kNone;
+  }
+  const bool is_surprising =
+      std::any_of(session.comparisons.begin(), session.comparisons.end(),
+                  [](const auto& comparison) { return comparison.speedup() > kSurprisingSpeedup; });
+  if (is_surprising) return Confirmation::kNeeded;
+  const v1::Comparison& first = session.comparisons.front();
+  if (first.outcome() != v1::Comparison::OUTCOME_FASTER) return Confirmation::kNone;
+  return first.speedup() > request.speedup_to_beat() ? Confirmation::kNeeded
+                                                     : Confirmation::kSkipped;
 }
 
 void Confirm(const MeasuredSession& second, v1::Evaluation& evaluation) {

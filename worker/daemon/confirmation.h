@@ -8,9 +8,18 @@
 
 namespace mtmc::worker {
 
-// Whether a measurement is to be repeated in a new process: it says FASTER than
-// the first baseline, or more than three times as fast, and the options allow it.
-bool NeedsConfirmation(const v1::EvaluationOptions& options, const MeasuredSession& session);
+// Whether a measurement is repeated in a new process.
+enum class Confirmation {
+  // Nothing to repeat: not FASTER than the first baseline, or the options forbid it.
+  kNone,
+  // FASTER, but no winner: not more than `speedup_to_beat`.
+  kSkipped,
+  // A winner, or more than three times as fast as any baseline.
+  kNeeded,
+};
+
+Confirmation DecideConfirmation(const v1::EvaluationRequest& request,
+                                const MeasuredSession& session);
 
 // Writes the second session beside the first. The first comparison becomes
 // AMBIGUOUS when the sessions disagree: FASTER in the first and SAME or SLOWER in the

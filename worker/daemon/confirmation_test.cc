@@ -29,12 +29,25 @@ constexpr auto kSame = v1::Comparison::OUTCOME_SAME;
 constexpr auto kAmbiguous = v1::Comparison::OUTCOME_AMBIGUOUS;
 
 TEST_CASE("Winners and surprises are measured again", "[daemon]") {
-  CHECK(NeedsConfirmation({}, Session(kFaster, 1.1, 1.2)));
-  CHECK(NeedsConfirmation({}, Session(kAmbiguous, 1, 9)));
-  CHECK_FALSE(NeedsConfirmation({}, Session(kSame, 0.99, 1.01)));
-  v1::EvaluationOptions options;
-  options.set_omit_confirmation(true);
-  CHECK_FALSE(NeedsConfirmation(options, Session(kFaster, 1.1, 1.2)));
+  v1::EvaluationRequest request;
+  CHECK(DecideConfirmation(request, Session(kFaster, 1.1, 1.2)) == Confirmation::kNeeded);
+  CHECK(DecideConfirmation(request, Session(kAmbiguous, 1, 9)) == Confirmation::kNeeded);
+  CHECK(DecideConfirmation(request, Session(kSame, 0.99, 1.01)) == Confirmation::kNone);
+  CHECK(DecideConfirmation(request, {}) == Confirmation::kNone);
+  request.mutable_options()->set_omit_confirmation(true);
+  CHECK(DecideConfirmation(request, Session(kFaster, 1.1, 1.2)) == Confirmation::kNone);
+}
+
+TEST_CASE("Who is faster than the baseline and not the fastest is no winner", "[daemon]") {
+  v1::EvaluationRequest request;
+  request.set_speedup_to_beat(1.5);
+
+  CHECK(DecideConfirmation(request, Session(kFaster, 1.1, 1.2)) == Confirmation::kSkipped);
+  CHECK(DecideConfirmation(request, Session(kFaster, 1.5, 1.7)) == Confirmation::kNeeded);
+  CHECK(DecideConfirmation(request, Session(kSame, 0.99, 1.01)) == Confirmation::kNone);
+  // A surprise is one however good others are.
+  request.set_speedup_to_beat(9);
+  CHECK(DecideConfirmation(request, Session(kFaster, 4, 5)) == Confirmation::kNeeded);
 }
 
 TEST_CASE("A second session that agrees changes nothing", "[daemon]") {

@@ -51,6 +51,7 @@ struct Flags {
   int num_builders = 0;
   bool has_counters = false;
   bool omits_prefetch = false;
+  bool confirms_winners = false;
 };
 
 void Declare(CLI::App& app, Flags& flags) {
@@ -70,6 +71,9 @@ void Declare(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_flag("--no-prefetch", flags.omits_prefetch,
                "build each program when its turn comes, not while the device works");
+  app.add_flag("--winners", flags.confirms_winners,
+               "measure again only what is faster than all programs of its problem before it, "
+               "as a search does; without it, all that is faster than its baseline");
   app.add_flag("--counters", flags.has_counters, "read hardware counters in the profile stage");
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
       ->envname("MTMC_LOG")
@@ -136,6 +140,24 @@ std::string LineOf(const std::string& name, const v1::LeaseResult& result, absl:
   return line.dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace);
 }
 
+// The best speedups over the first baseline so far, by problem.
+class Leaders {
+ public:
+  double Find(const v1::EvaluationRequest& request) const {
+    const auto best = speedups_.find(request.problem().source().sha256());
+    return best == speedups_.end() ? 0 : best->second;
+  }
+
+  void Add(const v1::EvaluationRequest& request, const v1::Evaluation& evaluation) {
+    if (evaluation.has_failure() || evaluation.comparisons().empty()) return;
+    double& best = speedups_[request.problem().source().sha256()];
+    best = std::max(best, evaluation.comparisons(0).speedup());
+  }
+
+ private:
+  std::map<std::string, double> speedups_;
+};
+
 // What the prefetcher takes: the position in the manifest stands for a lease.
 v1::Lease LeaseOf(size_t position, const v1::EvaluationRequest& request) {
   v1::Lease lease;
@@ -177,6 +199,7 @@ absl::StatusOr<int> EvaluateAll(const Flags& flags, const std::string& scratch,
 
   std::ofstream out(flags.json);
   EvaluationSummary summary;
+  Leaders leaders;
   const absl::Time begin = absl::Now();
   const auto is_cancelled = [&] { return shutdown.token().stop_requested(); };
   Prefetcher prefetcher(flags.omits_prefetch
@@ -193,7 +216,9 @@ absl::StatusOr<int> EvaluateAll(const Flags& flags, const std::string& scratch,
     prefetcher.Adopt(std::to_string(i), next);
     prefetcher.Await(std::to_string(i), is_cancelled);
     const absl::Duration awaited = absl::Now() - start;
+    if (flags.confirms_winners) requests[i].set_speedup_to_beat(leaders.Find(requests[i]));
     const v1::LeaseResult result = bench.evaluator().Evaluate(requests[i], [](v1::Stage) {});
+    leaders.Add(requests[i], result.evaluation());
     const absl::Duration wall = absl::Now() - start;
     CallLog::Totals calls = bench.calls().Take();
     calls[kPrefetchAwait] = {.calls = 1, .time = awaited};

@@ -143,18 +143,24 @@ MaybeEnd EvaluationRun::LoadVariant(const BuiltVariant& variant, absl::Duration 
   const auto reply =
       runner_.Call(LoadRequestOf(variant, text_, {calls.begin(), calls.end()}), timeout);
   if (auto failure = FailureOf(reply, stage_)) return *std::move(failure);
+  outputs_stay_ = reply.response.loaded().outputs_stay();
   return std::nullopt;
 }
 
-MaybeEnd EvaluationRun::Verify() { return VerifyVariant(variants_.front()); }
+MaybeEnd EvaluationRun::Verify() {
+  return VerifyVariant(variants_.front(), /*is_last=*/variants_.size() < 2);
+}
 
-MaybeEnd EvaluationRun::VerifyVariant(const BuiltVariant& variant) {
+MaybeEnd EvaluationRun::VerifyVariant(const BuiltVariant& variant, bool is_last) {
   const absl::Duration timeout = TimeoutOr(options_.verify_timeout(), kVerifyTimeout);
   if (MaybeEnd end = LoadVariant(variant, timeout)) return end;
   loaded_variant_ = static_cast<size_t>(&variant - variants_.data());
   *evaluation().mutable_tuned() = variant.variant.parameters();
   const int seeds = options_.hidden_seeds() > 0 ? options_.hidden_seeds() : kDefaultHiddenSeeds;
-  const Verification verification = verifier_.Verify({.hidden_seeds = seeds, .timeout = timeout});
+  const Verification verification = verifier_.Verify({.hidden_seeds = seeds,
+                                                      .timeout = timeout,
+                                                      .prepares_fresh = is_last,
+                                                      .outputs_stay = outputs_stay_});
   *evaluation().mutable_checks() = verification.checks;
   return Accept(verification);
 }
@@ -187,7 +193,7 @@ MaybeEnd EvaluationRun::Tune() {
   if (auto* end = std::get_if<StageEnd>(&swept)) return std::move(*end);
   const auto& outcome = std::get<Sweep::Outcome>(swept);
   evaluation().mutable_variants()->Assign(outcome.variants.begin(), outcome.variants.end());
-  return VerifyVariant(variants_[outcome.best]);
+  return VerifyVariant(variants_[outcome.best], /*is_last=*/true);
 }
 
 MaybeEnd EvaluationRun::Measure() {
@@ -203,7 +209,9 @@ MaybeEnd EvaluationRun::Measure() {
   if (!reason.empty()) {
     return Convict(MakeFailure(v1::Failure::KIND_CHEAT, stage_, std::move(reason)));
   }
-  return NeedsConfirmation(options_, session) ? MeasureAgain() : std::nullopt;
+  const Confirmation confirmation = DecideConfirmation(request_, session);
+  evaluation().set_skipped_confirmation(confirmation == Confirmation::kSkipped);
+  return confirmation == Confirmation::kNeeded ? MeasureAgain() : std::nullopt;
 }
 
 // A second session, in another process.
@@ -261,6 +269,7 @@ MaybeEnd EvaluationRun::Profile() {
 }
 
 void EvaluationRun::Unload() {
+  verifier_.DropFresh();
   v1::RunnerRequest request;
   request.mutable_unload();
   runner_.Call(request, kProfileTimeout);

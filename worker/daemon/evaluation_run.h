@@ -47,7 +47,8 @@ class EvaluationRun {
 
   MaybeEnd LoadReference();
   MaybeEnd LoadVariant(const BuiltVariant& variant, absl::Duration timeout);
-  MaybeEnd VerifyVariant(const BuiltVariant& variant);
+  // `is_last` tells that it is the one to measure.
+  MaybeEnd VerifyVariant(const BuiltVariant& variant, bool is_last);
   MaybeEnd TakeSession(const SessionPlan& plan, MeasuredSession& session);
   MaybeEnd MeasureAgain();
   MaybeEnd Convict(v1::Failure failure);
@@ -73,6 +74,8 @@ class EvaluationRun {
   std::vector<BuiltVariant> variants_;
   // Index of the one on the device.
   size_t loaded_variant_ = 0;
+  // Of the program that is on the device.
+  bool outputs_stay_ = false;
   v1::LeaseResult result_;
 };
 
