@@ -1,9 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/verify/reference_calls.h"
 
+#include <random>
+
 #include "absl/strings/str_cat.h"
 
 namespace mtmc::worker {
+namespace {
+
+// Of inputs that no program has seen; no verified workload has it.
+constexpr int kFreshSeed = 1000;
+
+uint64_t DrawSalt() {
+  std::random_device device;
+  const uint64_t salt = (uint64_t{device()} << 32) | device();
+  return salt == 0 ? 1 : salt;
+}
+
+}  // namespace
 
 ReferenceTrouble TroubleOf(const Reply<v1::ReferenceResponse>& reply) {
   using Ending = Reply<v1::ReferenceResponse>::Ending;
@@ -23,6 +37,22 @@ v1::ReferenceRequest MakePrepare(const v1::Workload& workload, uint64_t salt, bo
   prepare.set_distribution(workload.distribution());
   prepare.set_salt(salt);
   prepare.set_keeps_last(keeps_last);
+  return request;
+}
+
+v1::Workload FreshWorkload() {
+  v1::Workload workload;
+  workload.set_seed_index(kFreshSeed);
+  return workload;
+}
+
+v1::ReferenceRequest MakePrepareFresh() {
+  return MakePrepare(FreshWorkload(), DrawSalt(), /*keeps_last=*/false);
+}
+
+v1::ReferenceRequest MakeRelease(int64_t prepared) {
+  v1::ReferenceRequest request;
+  request.mutable_release()->set_prepared(prepared);
   return request;
 }
 

@@ -24,6 +24,15 @@ ReferenceTrouble TroubleOf(const Reply<v1::ReferenceResponse>& reply);
 // still executed.
 v1::ReferenceRequest MakePrepare(const v1::Workload& workload, uint64_t salt, bool keeps_last);
 
+// The workload of inputs that no program has seen.
+v1::Workload FreshWorkload();
+
+// Asks for new inputs of it.
+v1::ReferenceRequest MakePrepareFresh();
+
+// Asks to forget the workload with the handle `prepared`, which frees memory.
+v1::ReferenceRequest MakeRelease(int64_t prepared);
+
 // Asks to compare the outputs that a runner has answered with those of the workload with
 // the handle `prepared`.
 v1::ReferenceRequest MakeCompare(int64_t prepared, const v1::RunnerResponse& outputs,

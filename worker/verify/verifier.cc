@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,51 +11,23 @@
 #include "mtmc/v1/runner.pb.h"
 #include "worker/verify/failure.h"
 #include "worker/verify/reference_calls.h"
-#include "worker/verify/reference_queue.h"
+#include "worker/verify/verifier_round.h"
 #include "worker/verify/workloads.h"
 
 namespace mtmc::worker {
 namespace {
 
-using RunnerReply = Reply<v1::RunnerResponse>;
 using ReferenceReply = Reply<v1::ReferenceResponse>;
 
 // Bytes that make a NaN, a huge and a small value of every floating type, and
 // different integers: an element that was not written cannot look right twice.
 constexpr std::array<int, 3> kPoison = {0xFF, 0x7B, 0x01};
 
-// Sets of inputs that the runner keeps for timing, the public one included.
-constexpr int kKeptSets = 3;
-
-// Number under which the runner keeps inputs that the program has not seen, and
-// their seed index, which no verified workload has.
+// Number under which the runner keeps inputs that the program has not seen.
 constexpr int64_t kFreshId = 1000;
-constexpr int kFreshSeed = 1000;
 
 // To forget a workload, which only frees memory.
 constexpr absl::Duration kReleaseTimeout = absl::Seconds(10);
-
-uint64_t DrawSalt() {
-  std::random_device device;
-  const uint64_t salt = (uint64_t{device()} << 32) | device();
-  return salt == 0 ? 1 : salt;
-}
-
-v1::Workload FreshWorkload() {
-  v1::Workload workload;
-  workload.set_seed_index(kFreshSeed);
-  return workload;
-}
-
-v1::ReferenceRequest MakePrepareFresh() {
-  return MakePrepare(FreshWorkload(), DrawSalt(), /*keeps_last=*/false);
-}
-
-v1::ReferenceRequest MakeRelease(int64_t prepared) {
-  v1::ReferenceRequest request;
-  request.mutable_release()->set_prepared(prepared);
-  return request;
-}
 
 }  // namespace
 
@@ -88,209 +58,6 @@ std::optional<v1::Failure> FailureOf(const Reply<v1::RunnerResponse>& reply, v1:
   }
   return std::nullopt;
 }
-
-// A prepared workload of the reference process.
-struct Verifier::Subject {
-  v1::Workload workload;
-  // Its handle there.
-  int64_t prepared = 0;
-  std::string oracle;
-  google::protobuf::RepeatedPtrField<v1::SharedTensor> inputs;
-
-  // What a comparison needs.
-  Subject WithoutInputs() const { return {workload, prepared, oracle, {}}; }
-};
-
-// All workloads on their way through both processes. Where outputs stay while the next
-// workload is executed, neither process waits for the other:
-//
-//   runner     | execute 1 | execute 2             | execute 3 ...
-//   reference  | prepare 2 | compare 1 | prepare 3 | compare 2 | prepare 4 ...
-//
-// The workload for PrepareFresh is prepared beside execution 1.
-//
-// What a workload shows counts in the order of the workloads either way.
-class Verifier::Round {
- public:
-  Round(Verifier& verifier, const Options& options)
-      : verifier_(verifier),
-        deadline_(absl::Now() + options.timeout),
-        prepares_fresh_(options.prepares_fresh && options.outputs_stay),
-        queue_(verifier.reference_),
-        outputs_stay_(options.outputs_stay) {}
-
-  Verification Run(const std::vector<v1::Workload>& workloads) {
-    Verification result = RunAll(workloads);
-    // After an early end, nobody needs it.
-    if (fresh_.valid()) Release(fresh_.get());
-    return result;
-  }
-
- private:
-  using MaybeEnd = std::optional<Verification>;
-
-  // What the reference process has yet to say about the outputs of an execution.
-  struct Comparison {
-    int execution = 0;
-    Subject subject;
-    bool is_repeat = false;
-    ReferenceQueue::Answer answer;
-  };
-
-  Verification RunAll(const std::vector<v1::Workload>& workloads) {
-    ReferenceQueue::Answer prepared =
-        queue_.Call(MakePrepare(workloads.front(), /*salt=*/0, /*keeps_last=*/false), deadline_);
-    for (size_t i = 0; i < workloads.size(); ++i) {
-      auto subject = verifier_.MakeSubject(workloads[i], prepared.get());
-      if (verifier_.trouble_) return SettleAfter({});
-      const bool has_next = i + 1 < workloads.size();
-      if (i == 0 && prepares_fresh_) fresh_ = queue_.Call(MakePrepareFresh(), deadline_);
-      if (has_next && outputs_stay_) prepared = Prepare(workloads[i + 1]);
-      if (!subject) {
-        checks_.add_dropped(workloads[i].distribution());
-      } else {
-        verifier_.current_ = std::move(subject);
-        if (auto end = Execute()) return *std::move(end);
-      }
-      if (has_next && !prepared.valid()) prepared = Prepare(workloads[i + 1]);
-    }
-    if (fresh_.valid()) KeepFresh();
-    if (auto end = Settle(num_executions_)) return *std::move(end);
-    return WithChecks(*std::move(all_));
-  }
-
-  void KeepFresh() {
-    const ReferenceReply prepared = fresh_.get();
-    verifier_.fresh_ = verifier_.KeepFresh(prepared, deadline_);
-    // Should it be so again, PrepareFresh tells.
-    verifier_.trouble_ = std::nullopt;
-    if (!verifier_.fresh_) Release(prepared);
-  }
-
-  void Release(const ReferenceReply& prepared) {
-    if (!prepared.response.has_prepared()) return;
-    queue_.Call(MakeRelease(prepared.response.prepared().prepared()), deadline_);
-  }
-
-  ReferenceQueue::Answer Prepare(const v1::Workload& workload) {
-    return queue_.Call(MakePrepare(workload, /*salt=*/0, /*keeps_last=*/outputs_stay_), deadline_);
-  }
-
-  // Executes on the current workload; some twice, the second time under load. Equal bytes
-  // need no second comparison.
-  MaybeEnd Execute() {
-    const v1::Workload& workload = verifier_.current_->workload;
-    // Of three kept sets, the next one cannot be foreseen from the last.
-    const bool is_repeated = IsUnchanged(workload) && workload.seed_index() < kKeptSets;
-    v1::RunnerRequest request = verifier_.MakeExecute(*verifier_.current_);
-    if (is_repeated) {
-      const auto next = static_cast<int64_t>(verifier_.kept_.size()) + 1;
-      request.mutable_execute()->set_keep_as(next);
-    }
-    request.mutable_execute()->set_with_digest(is_repeated);
-    RunnerReply first;
-    if (auto end = Call(request, first)) return end;
-    if (auto end = Compare(first, /*is_repeat=*/false)) return end;
-    if (!is_repeated) return std::nullopt;
-
-    request = verifier_.MakeExecute(*verifier_.current_);
-    request.mutable_execute()->set_under_load(true);
-    request.mutable_execute()->set_with_digest(true);
-    RunnerReply second;
-    if (auto end = Call(request, second)) return end;
-    const v1::RunnerResponse::Outputs& outputs = first.response.outputs();
-    const uint64_t digest = outputs.digest();
-    const bool is_reproducible = digest != 0 && second.response.outputs().digest() == digest;
-    if (digest != 0 && outputs.kept() != 0) {
-      verifier_.kept_.push_back({outputs.kept(), digest, is_reproducible});
-      verifier_.kept_subjects_.push_back(verifier_.current_->WithoutInputs());
-    }
-    return is_reproducible ? std::nullopt : Compare(second, /*is_repeat=*/true);
-  }
-
-  MaybeEnd Call(const v1::RunnerRequest& request, RunnerReply& reply) {
-    // Outputs stay for one execution.
-    if (auto end = Settle(num_executions_ - 1)) return end;
-    reply = verifier_.runner_.Call(request, deadline_ - absl::Now());
-    ++num_executions_;
-    outputs_stay_ = reply.response.outputs().stay();
-    auto failure = FailureOf(reply, v1::STAGE_VERIFY);
-    return failure ? MaybeEnd(SettleAfter(Failed(*std::move(failure)))) : std::nullopt;
-  }
-
-  MaybeEnd Compare(const RunnerReply& reply, bool is_repeat) {
-    const Subject& subject = *verifier_.current_;
-    comparisons_.push_back(
-        {.execution = num_executions_,
-         .subject = subject.WithoutInputs(),
-         .is_repeat = is_repeat,
-         .answer =
-             queue_.Call(MakeCompare(subject.prepared, reply.response, is_repeat), deadline_)});
-    return outputs_stay_ ? std::nullopt : Settle(num_executions_);
-  }
-
-  // Awaits the comparisons of executions up to that one.
-  MaybeEnd Settle(int execution) {
-    while (!comparisons_.empty() && comparisons_.front().execution <= execution) {
-      Comparison comparison = std::move(comparisons_.front());
-      comparisons_.pop_front();
-      if (auto end = Settle(comparison)) return end;
-    }
-    return std::nullopt;
-  }
-
-  MaybeEnd Settle(Comparison& comparison) {
-    Verification one = verifier_.Judge(comparison.subject, comparison.answer.get());
-    if (verifier_.trouble_) return Verification();
-    if (comparison.is_repeat) {
-      if (!one.failure) return std::nullopt;
-      return WithChecks(Failed(MakeFailure(
-          v1::Failure::KIND_NONDETERMINISTIC, v1::STAGE_VERIFY,
-          absl::StrCat("two runs on the same inputs disagree: ", one.failure->message()))));
-    }
-    *checks_.add_workloads() = comparison.subject.workload;
-    checks_.set_oracle(WeakerOracle(checks_.oracle(), comparison.subject.oracle));
-    if (one.failure) return WithChecks(std::move(one));
-    if (!all_) {
-      all_ = std::move(one);
-    } else {
-      MergeInto(*all_, one);
-    }
-    return std::nullopt;
-  }
-
-  // `last`, unless an execution before shows a failure. A reference process that loses what
-  // a runner that ended had shared is no trouble beside it.
-  Verification SettleAfter(Verification last) {
-    const auto trouble = std::exchange(verifier_.trouble_, std::nullopt);
-    MaybeEnd end = Settle(num_executions_);
-    verifier_.trouble_ = std::nullopt;
-    if (end && end->failure) return *std::move(end);
-    if (last.failure) return WithChecks(std::move(last));
-    verifier_.trouble_ = trouble;
-    return last;
-  }
-
-  Verification WithChecks(Verification verification) {
-    verification.checks = std::move(checks_);
-    return verification;
-  }
-
-  Verifier& verifier_;
-  const absl::Time deadline_;
-  const bool prepares_fresh_;
-  ReferenceQueue queue_;
-  // Valid while the workload for PrepareFresh is under way.
-  ReferenceQueue::Answer fresh_;
-  // In the order of their executions, which are numbered from 1.
-  std::deque<Comparison> comparisons_;
-  int num_executions_ = 0;
-  // Of the last execution, or of all.
-  bool outputs_stay_;
-  // Of the workloads that are settled.
-  std::optional<Verification> all_;
-  v1::VerificationSummary checks_;
-};
 
 Verifier::Verifier(RunnerParty& runner, ReferenceParty& reference)
     : runner_(runner), reference_(reference) {}
