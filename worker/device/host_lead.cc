@@ -8,7 +8,7 @@ namespace mtmc::worker {
 bool HostLead::Note(bool is_late) {
   const bool is_dropped = is_late && passes_ < kMostPasses;
   if (is_dropped && was_late_) {
-    passes_ = std::min(2 * passes_, kMostPasses);
+    passes_ = std::min(passes_ + std::max(passes_ / 2, 1), kMostPasses);
     was_late_ = false;
   } else {
     was_late_ = is_late;

@@ -11,7 +11,7 @@ namespace mtmc::worker {
 //   ...                                       // enqueue the timed part
 //   const bool is_dropped = lead.Note(has_begun);
 //
-// One late sample may be the host's scheduler; two in a row double the passes.
+// One late sample may be the host's scheduler; two in a row give half as many passes more.
 // Thread-compatible.
 class HostLead {
  public:

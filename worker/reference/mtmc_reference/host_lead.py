@@ -11,7 +11,7 @@ _MOST_PASSES = 8
 
 
 class HostLead:
-    """One late sample may be the host's scheduler; two in a row double the passes."""
+    """One late sample may be the host's scheduler; two in a row give half as many passes more."""
 
     def __init__(self):
         self.passes = _FIRST_PASSES
@@ -24,7 +24,7 @@ class HostLead:
         """
         is_dropped = is_late and self.passes < _MOST_PASSES
         if is_dropped and self._was_late:
-            self.passes = min(2 * self.passes, _MOST_PASSES)
+            self.passes = min(self.passes + self.passes // 2, _MOST_PASSES)
             self._was_late = False
         else:
             self._was_late = is_late
