@@ -99,7 +99,7 @@ std::vector<ColdBench::Condition> ColdBench::MakeConditions() {
   auto scrub = [this] { return device_.Scrub(); };
   auto flush = [this] { return Flush(); };
   auto read = [this, &first]() -> MaybeFailure {
-    BufferScan scan{.buffer = first.x.get(), .redzone_value = {}, .with_checksum = true};
+    BufferScan scan = ChecksumScan(first.x.get());
     return device_.Scan({&scan, 1});
   };
   const LaunchCommand launch = MakeLaunch(first, first);

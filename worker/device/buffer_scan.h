@@ -21,4 +21,9 @@ struct BufferScan {
   uint64_t checksum = 0;
 };
 
+// Asks for the checksum alone.
+inline BufferScan ChecksumScan(const Buffer* buffer) {
+  return {.buffer = buffer, .redzone_value = {}, .with_checksum = true};
+}
+
 }  // namespace mtmc::worker

@@ -30,7 +30,7 @@ Outcome<KeptPointer> ContentCache::Keep(uint64_t content, const kernel::Tensor& 
     if (copied.failure().kind == Failure::Kind::kOutOfMemory) return KeptPointer();
     return copied.failure();
   }
-  BufferScan scan{.buffer = (*copied)->buffer.get(), .redzone_value = {}, .with_checksum = true};
+  BufferScan scan = ChecksumScan((*copied)->buffer.get());
   if (MaybeFailure failure = device_.Scan({&scan, 1})) return *std::move(failure);
   (*copied)->checksum = scan.checksum;
   used_bytes_ += bytes;

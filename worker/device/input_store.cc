@@ -43,7 +43,7 @@ Outcome<bool> InputStore::Keep(int64_t id, const kernel::Program& program,
       if (copy.failure().kind == Failure::Kind::kOutOfMemory) return false;
       return copy.failure();
     }
-    scans.push_back({.buffer = (*copy)->buffer.get(), .redzone_value = {}, .with_checksum = true});
+    scans.push_back(ChecksumScan((*copy)->buffer.get()));
     copies.emplace_back(tensor.name, *std::move(copy));
   }
   if (MaybeFailure failure = device_.Scan(scans)) return *std::move(failure);

@@ -90,7 +90,7 @@ MaybeFailure PlanTensors::Place(const InputSources& inputs, uint8_t poison) {
 MaybeFailure PlanTensors::TakeChecksums(const std::vector<PlanTensor*>& placed) {
   std::vector<BufferScan> scans;
   for (const PlanTensor* slot : placed) {
-    scans.push_back({.buffer = slot->own.get(), .redzone_value = {}, .with_checksum = true});
+    scans.push_back(ChecksumScan(slot->own.get()));
   }
   if (MaybeFailure failure = device_.Scan(scans)) return failure;
   for (size_t i = 0; i < placed.size(); ++i) placed[i]->checksum = scans[i].checksum;
@@ -316,8 +316,7 @@ Outcome<uint64_t> PlanTensors::Digest() const {
   std::vector<BufferScan> scans;
   for (const kernel::Tensor& tensor : program_.tensors) {
     if (tensor.role != kernel::Tensor::Role::kOutput) continue;
-    const Buffer* current = tensors_.find(tensor.name)->second.current();
-    scans.push_back({.buffer = current, .redzone_value = {}, .with_checksum = true});
+    scans.push_back(ChecksumScan(tensors_.find(tensor.name)->second.current()));
   }
   if (MaybeFailure failure = device_.Scan(scans)) return *std::move(failure);
   uint64_t digest = 0;

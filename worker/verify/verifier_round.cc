@@ -33,21 +33,20 @@ Verification Verifier::Round::Run(const std::vector<v1::Workload>& workloads) {
 }
 
 Verification Verifier::Round::RunAll(const std::vector<v1::Workload>& workloads) {
-  ReferenceQueue::Answer prepared =
-      queue_.Call(MakePrepare(workloads.front(), /*salt=*/0, /*keeps_last=*/false), deadline_);
+  ReferenceQueue::Answer prepared = Prepare(workloads.front(), /*keeps_last=*/false);
   for (size_t i = 0; i < workloads.size(); ++i) {
     auto subject = verifier_.MakeSubject(workloads[i], prepared.get());
     if (verifier_.trouble_) return SettleAfter({});
     const bool has_next = i + 1 < workloads.size();
     if (i == 0 && prepares_fresh_) fresh_ = queue_.Call(MakePrepareFresh(), deadline_);
-    if (has_next && outputs_stay_) prepared = Prepare(workloads[i + 1]);
+    if (has_next && outputs_stay_) prepared = Prepare(workloads[i + 1], /*keeps_last=*/true);
     if (!subject) {
       checks_.add_dropped(workloads[i].distribution());
     } else {
       verifier_.current_ = std::move(subject);
       if (auto end = Execute()) return *std::move(end);
     }
-    if (has_next && !prepared.valid()) prepared = Prepare(workloads[i + 1]);
+    if (has_next && !prepared.valid()) prepared = Prepare(workloads[i + 1], outputs_stay_);
   }
   if (fresh_.valid()) KeepFresh();
   if (auto end = Settle(num_executions_)) return *std::move(end);
@@ -67,8 +66,8 @@ void Verifier::Round::Release(const ReferenceReply& prepared) {
   queue_.Call(MakeRelease(prepared.response.prepared().prepared()), deadline_);
 }
 
-ReferenceQueue::Answer Verifier::Round::Prepare(const v1::Workload& workload) {
-  return queue_.Call(MakePrepare(workload, /*salt=*/0, /*keeps_last=*/outputs_stay_), deadline_);
+ReferenceQueue::Answer Verifier::Round::Prepare(const v1::Workload& workload, bool keeps_last) {
+  return queue_.Call(MakePrepare(workload, /*salt=*/0, keeps_last), deadline_);
 }
 
 auto Verifier::Round::Execute() -> MaybeEnd {

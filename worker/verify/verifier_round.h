@@ -61,7 +61,7 @@ class Verifier::Round {
   Verification RunAll(const std::vector<v1::Workload>& workloads);
   void KeepFresh();
   void Release(const ReferenceReply& prepared);
-  ReferenceQueue::Answer Prepare(const v1::Workload& workload);
+  ReferenceQueue::Answer Prepare(const v1::Workload& workload, bool keeps_last);
 
   // Executes on the current workload; some twice, the second time under load. Equal bytes
   // need no second comparison.
