@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <string_view>
 #include <utility>
@@ -121,7 +122,13 @@ std::string ExitReason::ToString() const {
 }
 
 struct Subprocess::State {
+  static int64_t NextNumber() {
+    static std::atomic<int64_t> last = 0;
+    return ++last;
+  }
+
   pid_t pid = 0;
+  const int64_t number = NextNumber();
   UniqueFd exit_event;
   UniqueFd standard_input;
   UniqueFd standard_output;
@@ -180,6 +187,8 @@ Subprocess::~Subprocess() {
 }
 
 pid_t Subprocess::pid() const { return state_->pid; }
+
+int64_t Subprocess::number() const { return state_->number; }
 
 UniqueFd& Subprocess::standard_input() { return state_->standard_input; }
 

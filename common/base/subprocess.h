@@ -101,6 +101,10 @@ class Subprocess {
 
   pid_t pid() const;
 
+  // From 1 on; no other process that this one has started has it, while a pid may come
+  // again.
+  int64_t number() const;
+
   // Our ends of the pipes asked for; move them out or close them with reset().
   UniqueFd& standard_input();
   UniqueFd& standard_output();

@@ -108,13 +108,14 @@ absl::StatusOr<SessionRow> CompareBench::RunSession(const CompareCase& one) {
   const absl::Time start = clock.Now();
   MTMC_ASSIGN_OR_RETURN(InterleavedSamples samples,
                         SampleInterleaved(candidate.MakeSampler(), {baseline.MakeSampler()},
-                                          NoiseStoppingRule({}), clock, options_.turns));
+                                          NoiseStoppingRule({}), clock, offsets_, options_.turns));
   SessionRow row{.is_swapped = is_swapped};
   row.session_seconds = absl::ToDoubleSeconds(clock.Now() - start);
   DropShiftedTurns(samples.candidate);
   DropShiftedTurns(samples.baselines[0]);
   const std::vector<double> seconds = samples.candidate.Seconds();
-  row.result = CompareSeries(samples.baselines[0], samples.candidate, {});
+  const auto offset = offsets_.Find(samples.baselines[0].process(), samples.candidate.process());
+  row.result = CompareSeries(samples.baselines[0], samples.candidate, {.offset = offset});
   row.candidate_seconds = Median(seconds);
   row.noise_ratio = NoiseRatio(seconds);
   row.samples = static_cast<int>(seconds.size());

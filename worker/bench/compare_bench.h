@@ -80,6 +80,7 @@ class CompareBench {
   SyntheticRunner& first_;
   SyntheticRunner& second_;
   const Options options_;
+  ProcessOffsets offsets_;
 };
 
 }  // namespace mtmc::worker

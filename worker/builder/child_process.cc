@@ -101,6 +101,7 @@ ChildProcess::ChildProcess(Options options, base::Subprocess process, base::Mess
     : options_(std::move(options)),
       is_behind_launcher_(options_.confinement != nullptr &&
                           options_.confinement->isolation.has_own_processes()),
+      number_(process.number()),
       process_(std::move(process)),
       channel_(std::move(channel)) {
   std::vector<base::UniqueFd> streams;

@@ -84,6 +84,9 @@ class ChildProcess {
 
   void Resume() { process_->Signal(SIGCONT); }
 
+  // Of the process that was started (Subprocess).
+  int64_t number() const { return number_; }
+
   // Kills the group without waiting for its end; the last lines that it printed.
   std::string Bury();
 
@@ -95,6 +98,7 @@ class ChildProcess {
   const Options options_;
   // Whether the program runs in a pid namespace behind the process that we started.
   const bool is_behind_launcher_;
+  const int64_t number_;
   // Absent once it was buried.
   std::optional<base::Subprocess> process_;
   base::MessageChannel channel_;

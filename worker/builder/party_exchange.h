@@ -51,6 +51,7 @@ Reply<Response> ReceiveFrom(std::unique_ptr<ChildProcess>& process, int64_t sequ
     reply.detail = "answered another request\n" + process->Bury();
   }
   reply.response = std::move(response);
+  reply.process = process->number();
   if (!reply.is_answered()) process.reset();
   return reply;
 }

@@ -15,6 +15,7 @@
 #include "mtmc/v1/tensor.pb.h"
 #include "mtmc/v1/worker.pb.h"
 #include "worker/daemon/counter_rule.h"
+#include "worker/measure/process_offset.h"
 #include "worker/verify/party.h"
 
 namespace mtmc::worker {
@@ -58,6 +59,7 @@ struct EvaluationContext {
   Options options;
   // Of this worker, for all its evaluations. Borrowed.
   CounterRule& counter_rule;
+  ProcessOffsets& offsets;
 };
 
 // Deadlines of the stages where the job names none. Tracing a large model takes

@@ -231,8 +231,8 @@ MaybeEnd EvaluationRun::MeasureAgain() {
 
 MaybeEnd EvaluationRun::TakeSession(const SessionPlan& plan, MeasuredSession& session) {
   const absl::Duration timeout = TimeoutOr(options_.measure_timeout(), kMeasureTimeout);
-  auto taken = MeasureSession({runner_, reference_, verifier_}, context_.clock, plan, timeout,
-                              *evaluation().mutable_checks());
+  auto taken = MeasureSession({runner_, reference_, verifier_, context_.offsets}, context_.clock,
+                              plan, timeout, *evaluation().mutable_checks());
   if (auto* failure = std::get_if<v1::Failure>(&taken)) return Convict(std::move(*failure));
   if (const auto* trouble = std::get_if<ReferenceTrouble>(&taken)) return WorkerTrouble(*trouble);
   session = std::move(std::get<MeasuredSession>(taken));

@@ -14,7 +14,8 @@ Evaluator::Evaluator(Parties parties, Fetch fetch, base::Clock& clock, Options o
                .fetch = std::move(fetch),
                .clock = clock,
                .options = std::move(options),
-               .counter_rule = counter_rule_} {}
+               .counter_rule = counter_rule_,
+               .offsets = offsets_} {}
 
 v1::LeaseResult Evaluator::Evaluate(const v1::EvaluationRequest& request,
                                     const Progress& progress) {

@@ -35,6 +35,7 @@ class Evaluator {
 
  private:
   CounterRule counter_rule_;
+  ProcessOffsets offsets_;
   const EvaluationContext context_;
 };
 

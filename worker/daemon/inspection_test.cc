@@ -29,6 +29,7 @@ struct Bench {
   Absent<v1::ReferenceRequest, v1::ReferenceResponse> reference;
   testing::FakeClock clock;
   CounterRule counters;
+  ProcessOffsets offsets;
   int fetches = 0;
   EvaluationContext context;
 
@@ -41,7 +42,8 @@ struct Bench {
                     },
                 .clock = clock,
                 .options = {.isolation_level = level},
-                .counter_rule = counters} {}
+                .counter_rule = counters,
+                .offsets = offsets} {}
 };
 
 }  // namespace

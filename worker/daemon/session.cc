@@ -52,6 +52,7 @@ Sampler BaselineSampler(ReferenceParty& reference, v1::Baseline baseline, bool i
         .seconds = {timed.samples_seconds().begin(), timed.samples_seconds().end()},
         .yardstick_seconds = {timed.yardstick_seconds().begin(), timed.yardstick_seconds().end()},
         .launches = std::max(1, timed.launches()),
+        .process = reply.process,
         .clock_hertz = timed.clock_hertz()};
     // Warm-ups are not timed; each takes what a sample does.
     if (block_request.samples > 0) {
@@ -109,9 +110,11 @@ v1::Comparison::Outcome ToProto(ComparisonResult::Outcome outcome) {
 }
 
 v1::Comparison ToComparison(v1::Baseline baseline, const Series& baseline_series,
-                            const Series& candidate, bool is_cold,
+                            const Series& candidate, const ProcessOffsets& offsets, bool is_cold,
                             StoppingRule::Reason stopped_by) {
-  const ComparisonResult result = CompareSeries(baseline_series, candidate, {});
+  const ComparisonResult result =
+      CompareSeries(baseline_series, candidate,
+                    {.offset = offsets.Find(baseline_series.process(), candidate.process())});
   v1::Comparison comparison;
   comparison.set_baseline(baseline);
   comparison.set_outcome(ToProto(result.outcome));
@@ -149,12 +152,14 @@ absl::StatusOr<std::vector<v1::BaselineTime>> TimeBaselines(
   if (!prepared.is_answered() || prepared.response.has_failure()) return ReferenceError(prepared);
   std::vector<v1::BaselineTime> times;
   double unused_seconds = 0;
+  ProcessOffsets unused_offsets;
   for (const int number : baselines) {
     const auto baseline = static_cast<v1::Baseline>(number);
     const Sampler sampler =
         BaselineSampler(reference, baseline, /*is_cold=*/true, deadline, unused_seconds);
-    MTMC_ASSIGN_OR_RETURN(const InterleavedSamples samples,
-                          SampleInterleaved(sampler, {}, NoiseStoppingRule({}), clock));
+    MTMC_ASSIGN_OR_RETURN(
+        const InterleavedSamples samples,
+        SampleInterleaved(sampler, {}, NoiseStoppingRule({}), clock, unused_offsets));
     const std::vector<double> seconds = samples.candidate.Seconds();
     v1::BaselineTime& time = times.emplace_back();
     time.set_baseline(baseline);
@@ -210,9 +215,12 @@ std::variant<MeasuredSession, v1::Failure, ReferenceTrouble> MeasureSession(
     samplers.push_back(BaselineSampler(parties.reference, baseline, plan.is_cold, deadline,
                                        session.baseline_seconds));
   }
+  // The yardstick is cold, as all that it tells of.
+  ProcessOffsets no_offsets;
+  ProcessOffsets& offsets = plan.is_cold ? parties.offsets : no_offsets;
   auto samples =
       SampleInterleaved([&](const BlockRequest& request) { return candidate.Take(request); },
-                        samplers, NoiseStoppingRule(plan.rule), clock, plan.turns);
+                        samplers, NoiseStoppingRule(plan.rule), clock, offsets, plan.turns);
   absl::Status status = samples.status();
   if (status.ok()) status = candidate.Conclude(samples->candidate.Seconds());
   candidate.AddCounts(checks);
@@ -226,7 +234,7 @@ std::variant<MeasuredSession, v1::Failure, ReferenceTrouble> MeasureSession(
   for (size_t i = 0; i < plan.baselines.size(); ++i) {
     DropShiftedTurns(samples->baselines[i]);
     session.comparisons.push_back(ToComparison(plan.baselines[i], samples->baselines[i],
-                                               samples->candidate, plan.is_cold,
+                                               samples->candidate, offsets, plan.is_cold,
                                                samples->stopped_by));
   }
   return session;

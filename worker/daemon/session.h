@@ -14,6 +14,7 @@
 #include "mtmc/v1/problem.pb.h"
 #include "mtmc/v1/reference.pb.h"
 #include "worker/measure/interleaved.h"
+#include "worker/measure/process_offset.h"
 #include "worker/measure/stopping_rule.h"
 #include "worker/verify/party.h"
 #include "worker/verify/verifier.h"
@@ -46,6 +47,8 @@ struct SessionParties {
   RunnerParty& runner;
   ReferenceParty& reference;
   Verifier& verifier;
+  // Of the worker's processes.
+  ProcessOffsets& offsets;
 };
 
 // How a session is taken.

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -29,62 +27,43 @@ std::vector<TurnPair> PairsOf(const Series& baseline, const Series& candidate) {
   return pairs;
 }
 
-bool HasYardstick(const TurnPair& pair) {
-  return !pair.baseline->yardstick_seconds.empty() && !pair.candidate->yardstick_seconds.empty();
-}
-
-// Leaves out the turns in which one side lost its yardstick, if they are few, and returns
-// by how much longer it took on the candidate's side of each that stays. Empty when the
-// yardstick says nothing: `pairs` is left as it is then.
-std::vector<double> TakeOffsets(std::vector<TurnPair>& pairs, double most_offset_seconds) {
-  std::vector<TurnPair> those;
-  std::copy_if(pairs.begin(), pairs.end(), std::back_inserter(those), HasYardstick);
-  if (those.size() < kMinTurns || 2 * those.size() < pairs.size()) return {};
-  std::vector<double> offsets;
-  offsets.reserve(those.size());
-  for (const TurnPair& pair : those) {
-    offsets.push_back(MidMean(pair.candidate->yardstick_seconds) -
-                      MidMean(pair.baseline->yardstick_seconds));
-  }
-  if (std::abs(Median(offsets)) > most_offset_seconds) return {};
-  pairs = std::move(those);
-  return offsets;
-}
-
 // `seconds` less `offset`, of which it is never more than a quarter.
 double Corrected(double seconds, double offset) {
   return seconds - std::clamp(offset, -seconds / 4, seconds / 4);
 }
 
-// Logarithm of baseline over candidate, one per turn. `offsets` may be empty.
-std::vector<double> LogRatios(const std::vector<TurnPair>& pairs,
-                              const std::vector<double>& offsets) {
+// Logarithm of baseline over candidate, one per turn. Each side is taken to the middle of
+// both processes, `offset` seconds apart for each launch.
+std::vector<double> LogRatios(const std::vector<TurnPair>& pairs, double offset) {
   std::vector<double> ratios;
-  for (size_t i = 0; i < pairs.size(); ++i) {
-    const auto [baseline, candidate] = pairs[i];
-    // Each side is taken to where both processes have the same yardstick, half way.
-    const double half = offsets.empty() ? 0 : offsets[i] / 2;
+  ratios.reserve(pairs.size());
+  for (const auto [baseline, candidate] : pairs) {
+    const double half = offset / 2;
     ratios.push_back(std::log(Corrected(MidMean(baseline->seconds), -half * baseline->launches) /
                               Corrected(MidMean(candidate->seconds), half * candidate->launches)));
   }
   return ratios;
 }
 
-// Time of each launch, on the side where it is shorter.
-double SecondsOfLaunch(const Series& baseline, const Series& candidate) {
-  double shortest = std::numeric_limits<double>::infinity();
-  for (const Series* side : {&baseline, &candidate}) {
-    shortest = std::min(shortest, Median(side->Seconds()) / side->turns.front().launches);
-  }
-  return shortest;
+double SecondsOfLaunch(const Series& side) {
+  return Median(side.Seconds()) / side.turns.front().launches;
+}
+
+// Half of an interval of the logarithm, widened by what `offset` may be wrong by.
+double HalfInterval(const Interval& interval, const Series& baseline, const Series& candidate,
+                    const std::optional<ProcessOffset>& offset) {
+  const double half = (interval.high - interval.low) / 2;
+  if (!offset) return half;
+  const double sensitivity = (1 / SecondsOfLaunch(baseline) + 1 / SecondsOfLaunch(candidate)) / 2;
+  return std::hypot(half, sensitivity * offset->error_seconds);
 }
 
 // Leaves the outcome open.
 ComparisonResult Estimate(const Series& baseline, const Series& candidate,
                           const ComparisonOptions& options) {
-  const double of_launch = SecondsOfLaunch(baseline, candidate);
+  const double of_launch = std::min(SecondsOfLaunch(baseline), SecondsOfLaunch(candidate));
   auto floor = [&](double seconds) { return std::max(options.floor_ratio, seconds / of_launch); };
-  std::vector<TurnPair> pairs = PairsOf(baseline, candidate);
+  const std::vector<TurnPair> pairs = PairsOf(baseline, candidate);
   if (pairs.size() < kMinTurns) {
     const std::vector<double> top = baseline.Seconds();
     const std::vector<double> bottom = candidate.Seconds();
@@ -92,13 +71,14 @@ ComparisonResult Estimate(const Series& baseline, const Series& candidate,
             .interval = MedianRatioInterval(top, bottom, kConfidence, options.seed),
             .floor_ratio = floor(options.uncorrected_floor_seconds)};
   }
-  const std::vector<double> offsets = TakeOffsets(pairs, options.most_offset_seconds);
-  const TrimmedMean mean = TrimmedMeanOf(LogRatios(pairs, offsets));
+  const double offset = options.offset ? options.offset->seconds : 0;
+  const TrimmedMean mean = TrimmedMeanOf(LogRatios(pairs, offset));
+  const double half = HalfInterval(mean.interval, baseline, candidate, options.offset);
   return {.speedup = std::exp(mean.mean),
-          .interval = {.low = std::exp(mean.interval.low), .high = std::exp(mean.interval.high)},
+          .interval = {.low = std::exp(mean.mean - half), .high = std::exp(mean.mean + half)},
           .floor_ratio =
-              floor(offsets.empty() ? options.uncorrected_floor_seconds : options.floor_seconds),
-          .offset_seconds = offsets.empty() ? 0 : MidMean(offsets)};
+              floor(options.offset ? options.floor_seconds : options.uncorrected_floor_seconds),
+          .offset_seconds = offset};
 }
 
 }  // namespace

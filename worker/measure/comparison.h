@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include "worker/measure/process_offset.h"
 #include "worker/measure/series.h"
 #include "worker/measure/statistics.h"
 
@@ -19,9 +21,8 @@ struct ComparisonResult {
   // By how much more than 1 a ratio had to differ: what ComparisonOptions make of the
   // shorter program.
   double floor_ratio = 0;
-  // By how much longer the yardstick took in the candidate's process than in the
-  // baseline's, which is taken off the difference of the two, for each launch; 0 where it
-  // was not timed.
+  // What was taken off the difference of the two, for each launch; 0 where no offset was
+  // given.
   double offset_seconds = 0;
 };
 
@@ -33,13 +34,13 @@ struct ComparisonOptions {
   double floor_ratio = 0.0175;
   // The same in seconds for each launch; the larger of both counts. A kernel takes longer
   // in one process than in another, every time and by the same for every kernel: with a
-  // standard deviation of 0.08 us on an H200 (docs/measurement.md). Where both processes
-  // timed the yardstick, what is left is 0.013 us, and less than the first number is no
+  // standard deviation of 0.08 us on an H200 (docs/measurement.md). Where the offset of the
+  // two processes is known, what is left is 0.013 us, and less than the first number is no
   // difference; else less than the second.
   double floor_seconds = 0.12e-6;
   double uncorrected_floor_seconds = 0.35e-6;
-  // A larger offset is none of the process: nothing is corrected by it.
-  double most_offset_seconds = 0.5e-6;
+  // Of the two processes, as far as it is known.
+  std::optional<ProcessOffset> offset;
   uint64_t seed = 1;
 };
 
@@ -47,9 +48,9 @@ struct ComparisonOptions {
 // over the candidate's, without the lowest and highest eighth of the turns: a drift
 // that reaches both sides of a turn cancels, and samples of one turn, which are not
 // independent, count as one observation. With fewer than 4 turns it is the ratio of
-// the medians with a bootstrap interval. Where both sides of every turn timed the yardstick,
-// each mid mean is less by how much the yardstick's exceeds that of both sides, as often
-// as the side launches a kernel.
+// the medians with a bootstrap interval. Where the offset of the processes is known, each
+// side is taken to the middle of both, by half of it for each kernel that it launches; the
+// error of the offset widens the interval.
 //
 // FASTER when the interval lies above 1 and the speedup above 1 + floor; SLOWER likewise below;
 // SAME when the interval lies within the floor around 1; else AMBIGUOUS. REQUIRES: both sides

@@ -62,44 +62,51 @@ TEST_CASE("CompareSeries does not decide when noise hides the effect", "[measure
   CHECK(CompareSeries(baseline, candidate, {}).outcome == Outcome::kAmbiguous);
 }
 
-// A short program in a process whose yardstick takes so long.
-Series Short(double seconds, double yardstick_seconds, uint64_t seed) {
-  Series series = Noisy(seconds, 0.002, 20, seed);
-  for (SampleBlock& turn : series.turns) turn.yardstick_seconds.assign(5, yardstick_seconds);
-  return series;
-}
-
 TEST_CASE("CompareSeries takes off what one process adds to every program", "[measure]") {
+  const Series baseline = Noisy(6.0e-6, 0.002, 20, 7);
+  const Series candidate = Noisy(6.2e-6, 0.002, 20, 8);
+
   const ComparisonResult result =
-      CompareSeries(Short(6.0e-6, 4.0e-6, 7), Short(6.2e-6, 4.2e-6, 8), {});
+      CompareSeries(baseline, candidate, {.offset = ProcessOffset{.seconds = 0.2e-6}});
 
   CHECK(result.offset_seconds == Approx(0.2e-6));
   CHECK(result.speedup == Approx(1).epsilon(0.003));
   CHECK(result.outcome == Outcome::kSame);
 }
 
-TEST_CASE("CompareSeries tells three percent of a short program with the yardstick only",
+TEST_CASE("CompareSeries takes an offset off once for each launch", "[measure]") {
+  Series baseline = Noisy(18.0e-6, 0.002, 20, 7);
+  Series candidate = Noisy(18.6e-6, 0.002, 20, 8);
+  for (Series* side : {&baseline, &candidate}) {
+    for (SampleBlock& turn : side->turns) turn.launches = 3;
+  }
+
+  const ComparisonResult result =
+      CompareSeries(baseline, candidate, {.offset = ProcessOffset{.seconds = 0.2e-6}});
+
+  CHECK(result.speedup == Approx(1).epsilon(0.003));
+}
+
+TEST_CASE("CompareSeries widens its interval by what the offset may be wrong by", "[measure]") {
+  const Series baseline = Noisy(6.0e-6, 0.002, 20, 7);
+  const Series candidate = Noisy(6.0e-6, 0.002, 20, 8);
+
+  const ComparisonResult result =
+      CompareSeries(baseline, candidate, {.offset = ProcessOffset{.error_seconds = 0.3e-6}});
+
+  CHECK(result.interval.low == Approx(0.95).epsilon(0.003));
+  CHECK(result.interval.high == Approx(1.05).epsilon(0.003));
+  CHECK(result.outcome == Outcome::kAmbiguous);
+}
+
+TEST_CASE("CompareSeries tells three percent of a short program with the offset only",
           "[measure]") {
   const Series baseline = Noisy(6.0e-6, 0.002, 20, 7);
   const Series candidate = Noisy(6.18e-6, 0.002, 20, 8);
 
   CHECK(CompareSeries(baseline, candidate, {}).outcome == Outcome::kSame);
-  CHECK(CompareSeries(Short(6.0e-6, 4e-6, 7), Short(6.18e-6, 4e-6, 8), {}).outcome ==
+  CHECK(CompareSeries(baseline, candidate, {.offset = ProcessOffset()}).outcome ==
         Outcome::kSlower);
-}
-
-TEST_CASE("CompareSeries corrects nothing by an offset that no process has", "[measure]") {
-  const ComparisonResult result =
-      CompareSeries(Short(6.0e-6, 4.0e-6, 7), Short(6.6e-6, 4.6e-6, 8), {});
-
-  CHECK(result.offset_seconds == 0);
-  CHECK(result.outcome == Outcome::kSlower);
-}
-
-TEST_CASE("CompareSeries corrects nothing where one side has no yardstick", "[measure]") {
-  const Series candidate = Noisy(6.2e-6, 0.002, 20, 8);
-
-  CHECK(CompareSeries(Short(6.0e-6, 4.0e-6, 7), candidate, {}).offset_seconds == 0);
 }
 
 TEST_CASE("CompareSeries never calls an effect below the floor faster", "[measure]") {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -25,9 +26,20 @@ constexpr int kWarmups = 1;
 // With fewer turns the interval is not worth its cost.
 constexpr int kMinComparedTurns = 4;
 
-// With the yardstick, the floor has to hold more than the interval: what it leaves of the
-// processes and of places. So the interval must be narrower, by this ratio.
-constexpr double kYardstickInterval = 0.8;
+// Samples of a turn of a short program: each turn has the data at other places, whose
+// differences more samples do not average.
+constexpr int kShortBlock = 6;
+
+// With the yardstick, whose every sample has another place.
+constexpr int kYardstickBlock = 12;
+
+// One turn of so many times the yardstick where the processes are known.
+constexpr int kTurnsOfYardstick = 8;
+
+// Where processes are corrected for their offset, the floor has to hold more than the
+// interval: what is left of the processes and of places. So the interval must be narrower,
+// by this ratio.
+constexpr double kCorrectedInterval = 0.9;
 
 // Logarithm of a speedup up to which its interval must be as narrow as near 1; 1.35
 // times. Who is twice as fast need not be known as closely as who is 2 % faster.
@@ -59,7 +71,8 @@ class Side {
     };
     block_ = is_long ? 1 : length_of(turns.first_time);
     // What is done once, at first, makes an execution look longer than it is.
-    longest_block_ = is_long ? 1 : is_short_ ? kMaxBlock : length_of(turns.time);
+    longest_block_ = is_long ? 1 : is_short_ ? kShortBlock : length_of(turns.time);
+    block_ = std::min(block_, longest_block_);
     series_.turns.push_back(std::move(block));
     return absl::OkStatus();
   }
@@ -68,10 +81,9 @@ class Side {
     const bool is_next_length =
         !series_.turns.empty() && series_.turns.size() % kTurnsOfLength == 0;
     if (is_next_length) block_ = std::min(2 * block_, longest_block_);
-    // The yardstick takes as long as the samples of a short program.
-    const int samples = with_yardstick ? std::max(1, longest_block_ / 2) : block_;
+    const int most = is_short_ ? kYardstickBlock : longest_block_;
     MTMC_ASSIGN_OR_RETURN(SampleBlock block,
-                          sampler_({.samples = samples,
+                          sampler_({.samples = with_yardstick ? most : block_,
                                     .warmups = longest_block_ == 1 ? 0 : kWarmups,
                                     .with_yardstick = with_yardstick}));
     series_.turns.push_back(std::move(block));
@@ -82,13 +94,7 @@ class Side {
 
   void DropTurns() { series_.turns.clear(); }
 
-  // Whether the process has the yardstick, once it was asked for.
-  bool has_yardstick() const {
-    return std::any_of(series_.turns.begin(), series_.turns.end(),
-                       [](const SampleBlock& turn) { return !turn.yardstick_seconds.empty(); });
-  }
-
-  const Series& series() const { return series_; }
+  const SampleBlock& last_turn() const { return series_.turns.back(); }
 
  private:
   const Sampler& sampler_;
@@ -99,7 +105,64 @@ class Side {
   bool is_short_ = false;
 };
 
-Progress Look(const InterleavedSamples& samples, bool with_yardstick, absl::Duration elapsed) {
+// Whether, when and with what success the sides of a session time the yardstick. The first
+// side is the candidate.
+class YardstickPlan {
+ public:
+  YardstickPlan(const std::vector<Side>& sides, ProcessOffsets& offsets)
+      : sides_(sides),
+        offsets_(offsets),
+        is_timed_(sides.size() > 1 && std::any_of(sides.begin(), sides.end(), [](const Side& side) {
+                    return side.is_short();
+                  })) {
+    for (const Side& side : sides) processes_.push_back(side.last_turn().process);
+  }
+
+  // Whether it is at all.
+  bool is_timed() const { return is_timed_; }
+
+  bool IsTimedIn(int turn) const {
+    return is_timed_ && (turn % kTurnsOfYardstick == 0 || !AreKnown());
+  }
+
+  // After a turn with the yardstick.
+  void Learn() {
+    const SampleBlock& candidate = sides_.front().last_turn();
+    for (const Side& side : sides_) {
+      is_timed_ = is_timed_ && !side.last_turn().yardstick_seconds.empty();
+      if (&side != &sides_.front()) offsets_.Add(side.last_turn(), candidate);
+    }
+  }
+
+ private:
+  bool AreKnown() const {
+    return std::all_of(processes_.begin() + 1, processes_.end(), [this](int64_t baseline) {
+      return offsets_.IsKnown(baseline, processes_.front());
+    });
+  }
+
+  const std::vector<Side>& sides_;
+  ProcessOffsets& offsets_;
+  bool is_timed_;
+  // Numbers, parallel to the sides.
+  std::vector<int64_t> processes_;
+};
+
+// Half width of the interval of the speedup; less where that need not be as exact, more
+// where it must be more exact.
+double IntervalRatio(const Series& baseline, const Series& candidate, const ProcessOffsets& offsets,
+                     bool is_corrected) {
+  const ComparisonOptions options{.offset = offsets.Find(baseline.process(), candidate.process())};
+  const ComparisonResult result = CompareSeries(baseline, candidate, options);
+  const double width = std::log(result.interval.high / result.interval.low) / 2;
+  // Under half of the floor, wherever that is.
+  const double near =
+      is_corrected ? kCorrectedInterval * result.floor_ratio / options.floor_ratio : 1;
+  return width / (near * std::max(1.0, std::abs(std::log(result.speedup)) / kNearSpeedup));
+}
+
+Progress Look(const InterleavedSamples& samples, const ProcessOffsets& offsets, bool is_corrected,
+              absl::Duration elapsed) {
   Progress progress{.elapsed = elapsed};
   auto add = [&](const Series& series, bool is_first) {
     const std::vector<double> seconds = series.Seconds();
@@ -117,23 +180,17 @@ Progress Look(const InterleavedSamples& samples, bool with_yardstick, absl::Dura
     return progress;
   }
   for (const Series& baseline : samples.baselines) {
-    const ComparisonResult result = CompareSeries(baseline, samples.candidate, {});
-    const double width = std::log(result.interval.high / result.interval.low) / 2;
-    const double distance = std::abs(std::log(result.speedup));
-    const double wanted =
-        std::max(1.0, distance / kNearSpeedup) * (with_yardstick ? kYardstickInterval : 1);
-    progress.interval_ratio = std::max(progress.interval_ratio, width / wanted);
+    progress.interval_ratio = std::max(
+        progress.interval_ratio, IntervalRatio(baseline, samples.candidate, offsets, is_corrected));
   }
   return progress;
 }
 
 }  // namespace
 
-absl::StatusOr<InterleavedSamples> SampleInterleaved(const Sampler& candidate,
-                                                     const std::vector<Sampler>& baselines,
-                                                     const StoppingRule& rule,
-                                                     const base::Clock& clock,
-                                                     const TurnPlan& turns) {
+absl::StatusOr<InterleavedSamples> SampleInterleaved(
+    const Sampler& candidate, const std::vector<Sampler>& baselines, const StoppingRule& rule,
+    const base::Clock& clock, ProcessOffsets& offsets, const TurnPlan& turns) {
   InterleavedSamples samples;
   samples.baselines.resize(baselines.size());
   std::vector<Side> sides;
@@ -143,22 +200,22 @@ absl::StatusOr<InterleavedSamples> SampleInterleaved(const Sampler& candidate,
   }
   const absl::Time start = clock.Now();
   for (Side& side : sides) MTMC_RETURN_IF_ERROR(side.Prepare(turns));
-  const bool is_short =
-      std::any_of(sides.begin(), sides.end(), [](const Side& side) { return side.is_short(); });
+  YardstickPlan yardstick(sides, offsets);
   // One sample of a short kernel says too little to count.
-  if (is_short) {
+  if (std::any_of(sides.begin(), sides.end(), [](const Side& side) { return side.is_short(); })) {
     for (Side& side : sides) side.DropTurns();
   }
-  bool with_yardstick = is_short && sides.size() > 1;
-  for (bool is_forward = true;; is_forward = !is_forward) {
-    samples.stopped_by = rule.Decide(Look(samples, with_yardstick, clock.Now() - start));
+  for (int turn = 0;; ++turn) {
+    samples.stopped_by =
+        rule.Decide(Look(samples, offsets, yardstick.is_timed(), clock.Now() - start));
     if (samples.stopped_by != StoppingRule::Reason::kGoOn) return samples;
+    const bool with_yardstick = yardstick.IsTimedIn(turn);
     for (size_t i = 0; i < sides.size(); ++i) {
-      MTMC_RETURN_IF_ERROR(sides[is_forward ? i : sides.size() - 1 - i].TakeTurn(with_yardstick));
+      // Every other turn in reverse.
+      Side& side = sides[turn % 2 == 0 ? i : sides.size() - 1 - i];
+      MTMC_RETURN_IF_ERROR(side.TakeTurn(with_yardstick));
     }
-    with_yardstick =
-        with_yardstick && std::all_of(sides.begin(), sides.end(),
-                                      [](const Side& side) { return side.has_yardstick(); });
+    if (with_yardstick) yardstick.Learn();
   }
 }
 

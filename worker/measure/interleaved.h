@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
+#include "worker/measure/process_offset.h"
 #include "worker/measure/series.h"
 #include "worker/measure/stopping_rule.h"
 
@@ -25,8 +26,7 @@ struct InterleavedSamples {
 // How samples are cut into turns. Times of the host, preparation included.
 struct TurnPlan {
   // Of one side: short against a drift of the clock, and long against the cost of a
-  // turn (two pipe messages and checks of memory, about 0.5 ms). So long from the start
-  // where the yardstick is timed, whose comparisons need many samples.
+  // turn (two pipe messages and checks of memory, about 0.5 ms).
   absl::Duration time = absl::Milliseconds(3);
   // Of the first turns otherwise: enough where the programs differ much or vary little.
   // Where those decide nothing, longer ones follow.
@@ -46,13 +46,12 @@ struct TurnPlan {
 // until `rule` is satisfied. The block length adapts to `turns.time`: short kernels
 // need many samples for the cost of a turn, long ones few. The first turn, of a single
 // sample, finds the length; it does not count where the kernels of one side are so short
-// that its process shows in its time. There, all time the
-// yardstick too, as long as all have one. The first
-// error of a sampler ends the session and is returned. Thread-compatible.
-absl::StatusOr<InterleavedSamples> SampleInterleaved(const Sampler& candidate,
-                                                     const std::vector<Sampler>& baselines,
-                                                     const StoppingRule& rule,
-                                                     const base::Clock& clock,
-                                                     const TurnPlan& turns = {});
+// that its process shows in its time. There, all time the yardstick too where they have
+// one: in every turn until `offsets`, which learns from it, knows their processes, and in
+// one of eight from then on. The first error of a sampler ends the session and is returned.
+// Thread-compatible.
+absl::StatusOr<InterleavedSamples> SampleInterleaved(
+    const Sampler& candidate, const std::vector<Sampler>& baselines, const StoppingRule& rule,
+    const base::Clock& clock, ProcessOffsets& offsets, const TurnPlan& turns = {});
 
 }  // namespace mtmc::worker

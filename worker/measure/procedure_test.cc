@@ -54,7 +54,11 @@ constexpr double kYardstickSeconds = 4.1e-6;
 class SimulatedProcess {
  public:
   SimulatedProcess(double seconds, const Noise& noise, FakeClock& clock, uint64_t seed)
-      : noise_(noise), clock_(clock), start_(clock.Now()), random_(seed) {
+      : noise_(noise),
+        clock_(clock),
+        start_(clock.Now()),
+        number_(static_cast<int64_t>(seed)),
+        random_(seed) {
     seconds_ = seconds * (1 + noise.process_ratio * normal_(random_));
     offset_ = noise.offset_seconds * normal_(random_);
   }
@@ -62,7 +66,7 @@ class SimulatedProcess {
   SampleBlock Take(const BlockRequest& request) {
     const double block = 1 + noise_.block_ratio * normal_(random_);
     const double place = noise_.place_seconds * normal_(random_);
-    SampleBlock samples;
+    SampleBlock samples{.process = number_};
     for (int i = 0; i < request.warmups + request.samples; ++i) {
       const double seconds = Execute(seconds_ * block + place);
       if (i < request.warmups) continue;
@@ -92,6 +96,7 @@ class SimulatedProcess {
   const Noise& noise_;
   FakeClock& clock_;
   const absl::Time start_;
+  const int64_t number_;
   std::mt19937_64 random_;
   std::normal_distribution<double> normal_;
   std::uniform_real_distribution<double> uniform_{0, 1};
@@ -108,28 +113,34 @@ struct Counts {
   double mean_turns = 0;
 };
 
-Counts Repeat(double seconds, double slowdown, const Noise& noise) {
+// `sessions_per_pair` of each pair of processes.
+Counts Repeat(double seconds, double slowdown, const Noise& noise, int sessions_per_pair = 1) {
   Counts counts;
-  for (uint64_t run = 0; run < kRuns; ++run) {
+  for (uint64_t pair = 0; pair < kRuns / static_cast<uint64_t>(sessions_per_pair); ++pair) {
     FakeClock clock;
+    ProcessOffsets offsets;
     const absl::Time start = clock.Now();
-    SimulatedProcess candidate(seconds * slowdown, noise, clock, 2 * run + 1);
-    SimulatedProcess baseline(seconds, noise, clock, 2 * run + 2);
+    SimulatedProcess candidate(seconds * slowdown, noise, clock, 2 * pair + 1);
+    SimulatedProcess baseline(seconds, noise, clock, 2 * pair + 2);
     const auto sampler = [](SimulatedProcess& process) {
       return [&process](const BlockRequest& request) -> absl::StatusOr<SampleBlock> {
         return process.Take(request);
       };
     };
-    const auto samples =
-        SampleInterleaved(sampler(candidate), {sampler(baseline)}, NoiseStoppingRule({}), clock,
-                          {.long_sample = absl::Milliseconds(1)});
-    REQUIRE(samples.ok());
-    const Outcome outcome = CompareSeries(samples->baselines[0], samples->candidate, {}).outcome;
-    counts.same += outcome == Outcome::kSame ? 1 : 0;
-    counts.faster += outcome == Outcome::kFaster ? 1 : 0;
-    counts.slower += outcome == Outcome::kSlower ? 1 : 0;
-    counts.ambiguous += outcome == Outcome::kAmbiguous ? 1 : 0;
-    counts.mean_turns += static_cast<double>(samples->candidate.turns.size()) / kRuns;
+    for (int session = 0; session < sessions_per_pair; ++session) {
+      const auto samples =
+          SampleInterleaved(sampler(candidate), {sampler(baseline)}, NoiseStoppingRule({}), clock,
+                            offsets, {.long_sample = absl::Milliseconds(1)});
+      REQUIRE(samples.ok());
+      const Series& other = samples->baselines[0];
+      const auto offset = offsets.Find(other.process(), samples->candidate.process());
+      const Outcome outcome = CompareSeries(other, samples->candidate, {.offset = offset}).outcome;
+      counts.same += outcome == Outcome::kSame ? 1 : 0;
+      counts.faster += outcome == Outcome::kFaster ? 1 : 0;
+      counts.slower += outcome == Outcome::kSlower ? 1 : 0;
+      counts.ambiguous += outcome == Outcome::kAmbiguous ? 1 : 0;
+      counts.mean_turns += static_cast<double>(samples->candidate.turns.size()) / kRuns;
+    }
     counts.mean_session += absl::ToDoubleSeconds(clock.Now() - start) / kRuns;
   }
   return counts;
@@ -152,6 +163,24 @@ TEST_CASE("The procedure tells equal programs from slower ones at every length",
   CHECK(slower10.slower == kRuns);
   CHECK(equal.faster + slower3.faster + slower5.faster + slower10.faster == 0);
   CHECK(equal.mean_session < (seconds == 100e-6 ? 0.3 : 1.5));
+}
+
+TEST_CASE("The procedure is as good and faster once it knows two processes", "[measure]") {
+  const auto seconds = GENERATE(3.5e-6, 5.6e-6);
+  constexpr int kSessions = 20;
+
+  const Counts first = Repeat(seconds, 1.00, kShortNoise);
+  const Counts equal = Repeat(seconds, 1.00, kShortNoise, kSessions);
+  const Counts slower5 = Repeat(seconds, 1.05, kShortNoise, kSessions);
+  const Counts slower10 = Repeat(seconds, 1.10, kShortNoise, kSessions);
+
+  CAPTURE(seconds, equal.same, equal.ambiguous, slower5.slower, slower10.slower);
+  CAPTURE(first.mean_session, equal.mean_session);
+  CHECK(equal.same >= 0.99 * kRuns);
+  CHECK(slower5.slower >= 0.95 * kRuns);
+  CHECK(slower10.slower == kRuns);
+  CHECK(equal.faster + slower5.faster + slower10.faster == 0);
+  CHECK(equal.mean_session < 0.7 * first.mean_session);
 }
 
 TEST_CASE("The procedure calls no short program faster for what two processes differ by",

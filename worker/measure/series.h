@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 namespace mtmc::worker {
@@ -22,6 +23,8 @@ struct SampleBlock {
   std::vector<double> yardstick_seconds;
   // Kernels that one execution starts, as far as it is known; at least 1.
   int launches = 1;
+  // Number of the process that took them (Reply).
+  int64_t process = 0;
   // Dropped because the clock was under its threshold.
   int throttled = 0;
   // Dropped because the clock was another than for the rest.
@@ -36,6 +39,9 @@ struct SampleBlock {
 // and parallel to the other sides' blocks. A block may be empty. Value type.
 struct Series {
   std::vector<SampleBlock> turns;
+
+  // That took the last turn; 0 before there is one.
+  int64_t process() const { return turns.empty() ? 0 : turns.back().process; }
 
   // Kept samples of all turns, in order.
   std::vector<double> Seconds() const;

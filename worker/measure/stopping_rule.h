@@ -14,8 +14,8 @@ struct Progress {
   int turns = 0;
   // Largest relative standard error of a side's median.
   double error_ratio = 0;
-  // Largest half width of the interval of a speedup; less where that is far from 1, more
-  // where the yardstick is timed; 0 where nothing is compared.
+  // Largest half width of the interval of a speedup, near 1 and for long programs: less
+  // where that or the floor is far from there; 0 where nothing is compared.
   double interval_ratio = 0;
   // Since sampling began, pauses included.
   absl::Duration elapsed;
@@ -55,7 +55,7 @@ class NoiseStoppingRule : public StoppingRule {
     int max_samples = 1500;
     // Relative standard error of the median to reach, a ratio.
     double max_error_ratio = 0.005;
-    // Half width of the interval to reach: under half of what counts as a difference
+    // Half width of the interval to reach near 1: under half of what counts as a difference
     // (ComparisonOptions::floor_ratio).
     double max_interval_ratio = 0.0075;
     // However noisy, stop after this. Chosen so that a job of 16 trials stays

@@ -121,6 +121,8 @@ class ReferenceClient::Process {
     }
   }
 
+  int64_t number() const { return process_.number(); }
+
   // Ends the process and tells how it ended, with the end of its log.
   std::string Bury() {
     process_.Kill();
@@ -225,6 +227,7 @@ Reply<v1::ReferenceResponse> ReferenceClient::Exchange(const v1::ReferenceReques
 
   auto [ending, answer] = process_->Exchange(std::move(line), deadline, options_.is_cancelled);
   reply.ending = ending;
+  reply.process = process_->number();
   std::string reason;
   if (ending == Ending::kAnswered) {
     auto response = ParseResponseLine(answer, sequence_);

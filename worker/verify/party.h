@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/time/time.h"
@@ -33,6 +34,8 @@ struct Reply {
   Response response;
   // Signal or exit code and the last lines the child printed, at most 64 KiB.
   std::string detail;
+  // Number of the process that answered, which no other has; 0 where it does not matter.
+  int64_t process = 0;
 
   bool is_answered() const { return ending == Ending::kAnswered; }
 };
