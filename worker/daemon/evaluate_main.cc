@@ -202,15 +202,18 @@ absl::StatusOr<int> EvaluateAll(const Flags& flags, const std::string& scratch,
   Leaders leaders;
   const absl::Time begin = absl::Now();
   const auto is_cancelled = [&] { return shutdown.token().stop_requested(); };
-  Prefetcher prefetcher(flags.omits_prefetch
-                            ? Prefetcher::Prepare()
-                            : [&](const v1::Lease& lease, const auto& is_called_off) {
-                                bench.Prepare(lease.evaluation(), is_called_off);
-                              });
+  Prefetcher::Options prefetch{.most = bench.most_prefetched()};
+  if (!flags.omits_prefetch) {
+    prefetch.prepare = [&](const v1::Lease& lease, const auto& is_called_off) {
+      bench.Prepare(lease.evaluation(), is_called_off);
+    };
+  }
+  Prefetcher prefetcher(prefetch);
   for (size_t i = 0; i < entries.size() && !is_cancelled(); ++i) {
     const absl::Time start = absl::Now();
     std::vector<v1::Lease> next;
-    for (size_t j = i + 1; j < std::min(requests.size(), i + 1 + Prefetcher::kMost); ++j) {
+    for (size_t j = i + 1;
+         j < std::min(requests.size(), i + 1 + static_cast<size_t>(prefetch.most)); ++j) {
       next.push_back(LeaseOf(j, requests[j]));
     }
     prefetcher.Adopt(std::to_string(i), next);

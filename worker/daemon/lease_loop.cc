@@ -38,14 +38,14 @@ absl::Time ToTime(const google::protobuf::Timestamp& time) {
 }  // namespace
 
 LeaseLoop::LeaseLoop(CoordinatorClient& client, base::Clock& clock, v1::Worker worker, Work work,
-                     CheckHealth check_health, Prefetcher::Prepare prepare)
+                     CheckHealth check_health, Prefetcher::Options prefetch)
     : client_(client),
       clock_(clock),
       worker_(std::move(worker)),
       work_(std::move(work)),
       check_health_(std::move(check_health)),
       instance_id_(base::MakeUuid4()),
-      prefetcher_(std::move(prepare)),
+      prefetcher_(std::move(prefetch)),
       worker_thread_([this](const std::stop_token& stop) { WorkUntilStopped(stop); }) {}
 
 LeaseLoop::~LeaseLoop() {

@@ -28,7 +28,7 @@ namespace mtmc::worker {
 //                          <----   result
 //   Synchronize(completed) until it is acknowledged
 //
-// Meanwhile the lease that is to follow is prepared on a third thread.
+// Meanwhile the leases that are to follow are prepared on other threads.
 //
 // A response that names no lease, or another one, calls the present work off.
 // A completed result is repeated until a call succeeds, over any outage; only a
@@ -45,11 +45,11 @@ class LeaseLoop {
   // is quarantined meanwhile and takes no lease.
   using CheckHealth = std::function<std::string()>;
 
-  // Borrows client and clock, which must outlive it. Without `prepare` no lease is
-  // asked for ahead.
+  // Borrows client and clock, which must outlive it. Where `prefetch` prepares nothing, no
+  // lease is asked for ahead.
   LeaseLoop(
       CoordinatorClient& client, base::Clock& clock, v1::Worker worker, Work work,
-      CheckHealth check_health = [] { return std::string(); }, Prefetcher::Prepare prepare = {});
+      CheckHealth check_health = [] { return std::string(); }, Prefetcher::Options prefetch = {});
   ~LeaseLoop();
 
   // Until `stop` is requested and the lease in hand is done, and reported if the

@@ -218,7 +218,7 @@ class AheadCoordinator : public CoordinatorClient {
   absl::StatusOr<v1::SynchronizeResponse> Synchronize(const v1::SynchronizeRequest& request,
                                                       absl::Duration) override {
     absl::MutexLock lock(&mu);
-    CHECK(request.most_prefetched() == Prefetcher::kMost);
+    CHECK(request.most_prefetched() == 3);
     held.insert(request.prefetched_lease_ids().begin(), request.prefetched_lease_ids().end());
     v1::SynchronizeResponse response;
     const absl::Time next = absl::Now() + absl::Milliseconds(20);
@@ -259,9 +259,11 @@ TEST_CASE("LeaseLoop prepares the next lease while it works on the present one",
         return Reason("done");
       },
       [] { return std::string(); },
-      [&](const v1::Lease& lease, const auto&) {
-        if (lease.id() == "b") prepared.Notify();
-      });
+      {.prepare =
+           [&](const v1::Lease& lease, const auto&) {
+             if (lease.id() == "b") prepared.Notify();
+           },
+       .most = 3});
 
   CHECK_THAT(loop.Run(coordinator.stop.get_token()), IsOk());
 

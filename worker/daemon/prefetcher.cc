@@ -13,7 +13,7 @@ constexpr absl::Duration kPollSlice = absl::Milliseconds(20);
 
 }  // namespace
 
-Prefetcher::Prefetcher(Prepare prepare) : prepare_(std::move(prepare)) {
+Prefetcher::Prefetcher(Options options) : options_(std::move(options)) {
   for (int i = 0; i < most(); ++i) {
     threads_.emplace_back([this](const std::stop_token& stop) { PrepareUntilStopped(stop); });
   }
@@ -83,7 +83,7 @@ void Prefetcher::PrepareUntilStopped(const std::stop_token& stop) {
       lease = next.lease;
       preparing_.insert(lease.id());
     }
-    prepare_(lease, [&] { return !IsWanted(lease.id()); });
+    options_.prepare(lease, [&] { return !IsWanted(lease.id()); });
     absl::MutexLock lock(&mu_);
     preparing_.erase(lease.id());
     changed_.SignalAll();

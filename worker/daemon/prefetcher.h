@@ -30,16 +30,19 @@ class Prefetcher {
   using Prepare =
       std::function<void(const v1::Lease& lease, const std::function<bool()>& is_cancelled)>;
 
-  // Leases that are held: a program may take twice as long to build as the one before it
-  // takes to judge.
-  static constexpr int kMost = 2;
+  struct Options {
+    // Empty: prepares nothing.
+    Prepare prepare;
+    // Leases that are held: a program may take several times as long to build as the one
+    // before it takes to judge, and more than there are builders only wait for each other.
+    int most = 2;
+  };
 
-  // An empty `prepare` prepares nothing.
-  explicit Prefetcher(Prepare prepare);
+  explicit Prefetcher(Options options);
   ~Prefetcher();
 
   // How many leases it takes.
-  int most() const { return prepare_ ? kMost : 0; }
+  int most() const { return options_.prepare ? options_.most : 0; }
 
   // What the coordinator wants: `current` is the lease in hand, empty for none,
   // and `next` those to follow, in their order. What is prepared and is none of them
@@ -63,7 +66,7 @@ class Prefetcher {
   Held* FindUnbegun() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsWanted(const std::string& id) const;
 
-  const Prepare prepare_;
+  const Options options_;
   mutable absl::Mutex mu_;
   absl::CondVar changed_;
   std::vector<Held> held_ ABSL_GUARDED_BY(mu_);

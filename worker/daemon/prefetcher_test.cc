@@ -28,10 +28,10 @@ v1::Lease Lease(const std::string& id) {
 TEST_CASE("Prefetcher has a lease prepared when its turn comes", "[worker]") {
   absl::Notification begun;
   Ids prepared;
-  Prefetcher prefetcher([&](const v1::Lease& lease, const auto&) {
+  Prefetcher prefetcher({.prepare = [&](const v1::Lease& lease, const auto&) {
     begun.Notify();
     prepared.push_back(lease.id());
-  });
+  }});
 
   const v1::Lease next = Lease("a");
   prefetcher.Adopt("", {next});
@@ -49,12 +49,12 @@ TEST_CASE("Prefetcher goes on preparing the lease in hand while it holds the nex
   absl::Notification may_end;
   absl::Notification second;
   bool was_cancelled = false;
-  Prefetcher prefetcher([&](const v1::Lease& lease, const auto& is_cancelled) {
+  Prefetcher prefetcher({.prepare = [&](const v1::Lease& lease, const auto& is_cancelled) {
     if (lease.id() == "b") return second.Notify();
     begun.Notify();
     may_end.WaitForNotification();
     was_cancelled = is_cancelled();
-  });
+  }});
   const v1::Lease a = Lease("a");
   const v1::Lease b = Lease("b");
   prefetcher.Adopt("", {a});
@@ -72,11 +72,11 @@ TEST_CASE("Prefetcher goes on preparing the lease in hand while it holds the nex
 TEST_CASE("Prefetcher calls off what is no longer wanted", "[worker]") {
   absl::Notification begun;
   absl::Notification ended;
-  Prefetcher prefetcher([&](const v1::Lease&, const auto& is_cancelled) {
+  Prefetcher prefetcher({.prepare = [&](const v1::Lease&, const auto& is_cancelled) {
     begun.Notify();
     while (!is_cancelled()) std::this_thread::yield();
     ended.Notify();
-  });
+  }});
   const v1::Lease next = Lease("a");
   prefetcher.Adopt("c", {next});
   begun.WaitForNotification();
@@ -87,36 +87,38 @@ TEST_CASE("Prefetcher calls off what is no longer wanted", "[worker]") {
   CHECK(prefetcher.held().empty());
 }
 
-TEST_CASE("Prefetcher prepares two leases at a time, each once", "[worker]") {
+TEST_CASE("Prefetcher prepares as many leases at a time as it takes, each once", "[worker]") {
   absl::Mutex mu;
   Ids begun;
   absl::Notification may_end;
-  Prefetcher prefetcher([&](const v1::Lease& lease, const auto&) {
-    {
-      absl::MutexLock lock(&mu);
-      begun.push_back(lease.id());
-    }
-    may_end.WaitForNotification();
-  });
+  Prefetcher prefetcher({.prepare =
+                             [&](const v1::Lease& lease, const auto&) {
+                               {
+                                 absl::MutexLock lock(&mu);
+                                 begun.push_back(lease.id());
+                               }
+                               may_end.WaitForNotification();
+                             },
+                         .most = 3});
 
-  prefetcher.Adopt("a", {Lease("b"), Lease("c"), Lease("d")});
-  CHECK(prefetcher.held() == Ids{"b", "c"});
+  prefetcher.Adopt("a", {Lease("b"), Lease("c"), Lease("d"), Lease("e")});
+  CHECK(prefetcher.held() == Ids{"b", "c", "d"});
   {
-    auto has_both = [&] { return begun.size() == 2; };
+    auto has_all = [&] { return begun.size() == 3; };
     absl::MutexLock lock(&mu);
-    CHECK(mu.AwaitWithTimeout(absl::Condition(&has_both), absl::Seconds(10)));
+    CHECK(mu.AwaitWithTimeout(absl::Condition(&has_all), absl::Seconds(10)));
   }
-  prefetcher.Adopt("b", {Lease("c")});
+  prefetcher.Adopt("b", {Lease("c"), Lease("d")});
   may_end.Notify();
-  for (const char* id : {"b", "c"}) prefetcher.Await(id, kNever);
+  for (const char* id : {"b", "c", "d"}) prefetcher.Await(id, kNever);
 
   std::sort(begun.begin(), begun.end());
-  CHECK(begun == Ids{"b", "c"});
-  CHECK(prefetcher.held() == Ids{"c"});
+  CHECK(begun == Ids{"b", "c", "d"});
+  CHECK(prefetcher.held() == Ids{"c", "d"});
 }
 
 TEST_CASE("Prefetcher does not wait for what it does not hold", "[worker]") {
-  Prefetcher prefetcher([](const v1::Lease&, const auto&) {});
+  Prefetcher prefetcher({.prepare = [](const v1::Lease&, const auto&) {}});
   prefetcher.Await("a", kNever);
 
   Prefetcher without({});
@@ -129,10 +131,10 @@ TEST_CASE("Prefetcher does not wait for what it does not hold", "[worker]") {
 
 TEST_CASE("Prefetcher ends while it prepares", "[worker]") {
   absl::Notification begun;
-  Prefetcher prefetcher([&](const v1::Lease&, const auto& is_cancelled) {
+  Prefetcher prefetcher({.prepare = [&](const v1::Lease&, const auto& is_cancelled) {
     begun.Notify();
     while (!is_cancelled()) std::this_thread::yield();
-  });
+  }});
 
   const v1::Lease next = Lease("a");
   prefetcher.Adopt("", {next});

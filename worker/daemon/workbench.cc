@@ -155,6 +155,8 @@ void Workbench::Prepare(const v1::EvaluationRequest& request,
   evaluator_->Prepare(request, builder);
 }
 
+int Workbench::most_prefetched() const { return std::max(2, NumBuilders(options_)); }
+
 std::vector<std::string> Workbench::InForce() const {
   std::vector<std::string> names = isolation_.InForce();
   names.insert(names.end(), opened_.sealed().begin(), opened_.sealed().end());

@@ -70,6 +70,10 @@ class Workbench {
   // else, on another thread. REQUIRES: Open() was OK.
   void Prepare(const v1::EvaluationRequest& request, const std::function<bool()>& is_cancelled);
 
+  // How many programs are worth building ahead: as many as there are builders, and two, of
+  // which one waits for the other, where there is one.
+  int most_prefetched() const;
+
   // The device as the runner reported it. REQUIRES: Open() was OK.
   const v1::RunnerResponse::Opened& opened() const { return opened_; }
 

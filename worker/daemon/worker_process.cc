@@ -73,9 +73,11 @@ int WorkerProcess::Run(base::ShutdownSignal& shutdown) {
       *coordinator_, clock_, worker,
       [this](const v1::Lease& lease, const auto& progress) { return Work(lease, progress); },
       [this] { return CheckHealth(); },
-      [this](const v1::Lease& lease, const auto& is_cancelled) {
-        bench_.Prepare(lease.evaluation(), is_cancelled);
-      });
+      {.prepare =
+           [this](const v1::Lease& lease, const auto& is_cancelled) {
+             bench_.Prepare(lease.evaluation(), is_cancelled);
+           },
+       .most = bench_.most_prefetched()});
   loop_ = &loop;
   const auto endpoints = daemon::Endpoints::Open(flags_.daemon, registry_, {});
   if (!endpoints.ok()) return daemon::Fail("cannot serve", endpoints.status());
