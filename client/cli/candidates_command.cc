@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "client/cli/checks_view.h"
 #include "client/cli/commands.h"
+#include "client/cli/evaluation_view.h"
 #include "client/cli/job_view.h"
 #include "client/cli/line_diff.h"
 #include "client/cli/output.h"
@@ -57,15 +57,6 @@ absl::StatusOr<ExitCode> List(const CandidatesOptions& options) {
   return kExitOk;
 }
 
-void PrintErrors(const v1::Evaluation& evaluation) {
-  for (const v1::OutputError& error : evaluation.errors()) {
-    std::cout << "  output " << error.output() << ": error "
-              << absl::StrFormat("%.3g of %.3g allowed", error.tolerance_needed(),
-                                 error.tolerance_allowed())
-              << " (" << error.workload() << ")\n";
-  }
-}
-
 void PrintDecision(const v1::Decision& decision) {
   if (decision.choices().empty()) return;
   std::cout << "\n"
@@ -96,8 +87,7 @@ absl::StatusOr<ExitCode> Show(const CandidatesOptions& options) {
     std::cout << "  " << Red(evaluation.failure().message()) << "\n"
               << evaluation.failure().diagnostics() << "\n";
   }
-  PrintErrors(evaluation);
-  PrintChecks(evaluation.checks(), std::cout);
+  PrintEvaluation(evaluation, std::cout);
   PrintDecision(candidate.decision());
   PrintProfile(evaluation.profile(), std::cout);
   if (candidate.program().sha256().empty()) return kExitOk;

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/cli/evaluation_view.h"
 #include "client/cli/job_view.h"
 #include "client/cli/output.h"
 #include "common/fleet/worker_demand.h"

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "client/cli/evaluation_view.h"
 #include "client/cli/output.h"
 
 namespace mtmc::client {
@@ -33,23 +34,6 @@ std::string Padded(const std::string& shown, const std::string& styled, size_t w
 }
 
 }  // namespace
-
-std::string BaselineName(v1::Baseline baseline) {
-  switch (baseline) {
-    case v1::BASELINE_EAGER:
-      return "eager";
-    case v1::BASELINE_EAGER_TF32:
-      return "eager TF32";
-    case v1::BASELINE_COMPILE:
-      return "torch.compile";
-    case v1::BASELINE_COMPILE_MAX_AUTOTUNE:
-      return "torch.compile max-autotune";
-    case v1::BASELINE_EAGER_AUTOCAST:
-      return "eager autocast";
-    default:
-      return "baseline";
-  }
-}
 
 std::string ShortName(const std::string& resource_name) {
   return resource_name.substr(resource_name.rfind('/') + 1);
@@ -207,18 +191,13 @@ void JobView::PrintSummary() {
     return;
   }
   const v1::Evaluation& best = lineage.back().evaluation();
-  Table table(
-      {"problem", "baseline", ">baseline time", ">ours", ">speedup", "99 % interval", "verdict"});
+  std::vector<std::string> headers = ComparisonHeaders();
+  headers.insert(headers.begin(), "problem");
+  Table table(std::move(headers));
   for (const auto& comparison : best.comparisons()) {
-    const std::string outcome = absl::AsciiStrToUpper(
-        absl::StripPrefix(v1::Comparison::Outcome_Name(comparison.outcome()), "OUTCOME_"));
-    table.AddRow({job_->problem().display_name(), BaselineName(comparison.baseline()),
-                  FormatSeconds(comparison.baseline_measurement().median_seconds()),
-                  FormatSeconds(best.measurement().median_seconds()),
-                  FormatSpeedup(comparison.speedup()),
-                  absl::StrCat(FormatSpeedup(comparison.speedup_low()), " to ",
-                               FormatSpeedup(comparison.speedup_high())),
-                  outcome == "FASTER" ? Green(outcome) : outcome});
+    std::vector<std::string> cells = ComparisonCells(comparison, best.measurement());
+    cells.insert(cells.begin(), job_->problem().display_name());
+    table.AddRow(std::move(cells));
   }
   table.Print(out_);
   if (!best.profile().summary().empty()) out_ << "\n" << best.profile().summary() << "\n";

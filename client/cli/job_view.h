@@ -69,9 +69,6 @@ class JobView {
 // One word for what became of a candidate, such as `faster` or `wrong`.
 std::string OutcomeOf(const v1::Candidate& candidate);
 
-// What people call a baseline, such as `torch.compile`.
-std::string BaselineName(v1::Baseline baseline);
-
 // Last segment of a resource name.
 std::string ShortName(const std::string& resource_name);
 

@@ -56,7 +56,12 @@ bool IsCorrect(const v1::Candidate& candidate) {
 
 std::optional<double> Speedup(const v1::Candidate& candidate) {
   if (!IsCorrect(candidate) || candidate.evaluation().comparisons().empty()) return std::nullopt;
-  return candidate.evaluation().comparisons(0).speedup();
+  const v1::Evaluation& evaluation = candidate.evaluation();
+  const v1::Comparison& first = evaluation.comparisons(0);
+  const bool is_in_doubt =
+      evaluation.has_confirmed() && first.outcome() == v1::Comparison::OUTCOME_AMBIGUOUS;
+  return is_in_doubt ? std::min(first.speedup(), evaluation.confirmed().speedup())
+                     : first.speedup();
 }
 
 Outcome Compare(const v1::Candidate& parent, const v1::Candidate& child) {

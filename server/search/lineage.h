@@ -19,7 +19,8 @@ const char* ToText(Outcome outcome);
 // Whether the candidate is evaluated, verified and timed.
 bool IsCorrect(const v1::Candidate& candidate);
 
-// Speedup over the first baseline; absent unless the candidate is correct.
+// Speedup over the first baseline, the lower one where two sessions disagree; absent unless
+// the candidate is correct.
 std::optional<double> Speedup(const v1::Candidate& candidate);
 
 // How `child` did against `parent`. Faster and slower begin at 2 % or at the

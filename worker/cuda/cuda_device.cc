@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <random>
 #include <utility>
@@ -147,23 +148,26 @@ Outcome<std::unique_ptr<Buffer>> CudaDevice::Wrap(void* address, int64_t bytes) 
 }
 
 MaybeFailure CudaDevice::Scan(std::span<BufferScan> scans) {
+  // Parallel to what is to be done with their answers.
   std::vector<CudaScan::Question> questions;
-  for (const BufferScan& scan : scans) {
+  std::vector<std::function<void(uint64_t)>> takers;
+  for (BufferScan& scan : scans) {
     const auto& buffer = static_cast<const CudaBuffer&>(*scan.buffer);
+    scan.has_redzones = true;
     const auto redzones =
         scan.redzone_value ? buffer.AboutRedzones(*scan.redzone_value) : std::nullopt;
-    if (redzones) questions.push_back(*redzones);
-    if (scan.with_checksum) questions.push_back(buffer.AboutTensor());
+    if (redzones) {
+      questions.push_back(*redzones);
+      takers.push_back([&scan](uint64_t others) { scan.has_redzones = others == 0; });
+    }
+    if (scan.with_checksum) {
+      questions.push_back(buffer.AboutTensor());
+      takers.push_back([&scan](uint64_t checksum) { scan.checksum = checksum; });
+    }
   }
   const auto answers = scan_->Ask(questions);
   if (!answers.ok()) return answers.failure();
-  auto answer = answers->begin();
-  for (BufferScan& scan : scans) {
-    const auto& buffer = static_cast<const CudaBuffer&>(*scan.buffer);
-    const bool has_redzones = scan.redzone_value && buffer.AboutRedzones(*scan.redzone_value);
-    scan.has_redzones = !has_redzones || *answer++ == 0;
-    if (scan.with_checksum) scan.checksum = *answer++;
-  }
+  for (size_t i = 0; i < takers.size(); ++i) takers[i]((*answers)[i]);
   return std::nullopt;
 }
 

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/search/lineage.h"
+
+#include <catch2/catch.hpp>
+
+namespace mtmc::search {
+namespace {
+
+// A correct candidate whose first session found `speedup`.
+v1::Candidate Measured(int trial, double speedup) {
+  v1::Candidate candidate;
+  candidate.set_trial(trial);
+  candidate.set_state(v1::Candidate::STATE_EVALUATED);
+  v1::Evaluation& evaluation = *candidate.mutable_evaluation();
+  evaluation.set_verdict(v1::Evaluation::VERDICT_CORRECT);
+  evaluation.mutable_measurement()->set_median_seconds(1 / speedup);
+  v1::Comparison& comparison = *evaluation.add_comparisons();
+  comparison.set_speedup(speedup);
+  comparison.set_outcome(v1::Comparison::OUTCOME_FASTER);
+  return candidate;
+}
+
+// As Measured, with a second session that found `second`; they agree or not.
+v1::Candidate Confirmed(int trial, double speedup, double second, bool do_agree) {
+  v1::Candidate candidate = Measured(trial, speedup);
+  v1::Evaluation& evaluation = *candidate.mutable_evaluation();
+  evaluation.mutable_confirmed()->set_speedup(second);
+  if (!do_agree) evaluation.mutable_comparisons(0)->set_outcome(v1::Comparison::OUTCOME_AMBIGUOUS);
+  return candidate;
+}
+
+TEST_CASE("Speedup is that of the first session where the second one agrees", "[search]") {
+  CHECK(*Speedup(Measured(1, 2.0)) == 2.0);
+  CHECK(*Speedup(Confirmed(1, 2.0, 1.99, /*do_agree=*/true)) == 2.0);
+}
+
+TEST_CASE("Speedup is the lower one where two sessions disagree", "[search]") {
+  CHECK(*Speedup(Confirmed(1, 2.0, 1.0, /*do_agree=*/false)) == 1.0);
+  CHECK(*Speedup(Confirmed(1, 1.5, 2.0, /*do_agree=*/false)) == 1.5);
+}
+
+TEST_CASE("Speedup is absent of a candidate that is not correct", "[search]") {
+  v1::Candidate candidate = Measured(1, 2.0);
+  candidate.mutable_evaluation()->set_verdict(v1::Evaluation::VERDICT_WRONG);
+
+  CHECK_FALSE(Speedup(candidate));
+}
+
+TEST_CASE("No candidate is the best by a session that the second one refuted", "[search]") {
+  Lineage lineage;
+  lineage.Put(Measured(0, 1.0));
+  lineage.Put(Measured(1, 1.4));
+  lineage.Put(Confirmed(2, 3.5, 1.1, /*do_agree=*/false));
+
+  CHECK(lineage.Best() == 1);
+}
+
+}  // namespace
+}  // namespace mtmc::search
