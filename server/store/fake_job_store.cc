@@ -82,8 +82,7 @@ absl::Status FakeJobStore::Commit(const Write& write) {
   if (write.evaluation) {
     const auto [present, is_new] =
         evaluations_.emplace(write.evaluation->fingerprint, *write.evaluation);
-    if (!is_new && present->second.evaluation.skipped_confirmation() &&
-        !write.evaluation->evaluation.skipped_confirmation()) {
+    if (!is_new && write.evaluation->Supersedes(present->second.evaluation)) {
       present->second = *write.evaluation;
     }
   }

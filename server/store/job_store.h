@@ -16,12 +16,17 @@
 
 namespace mtmc::store {
 
-// The first evaluation that finished with a fingerprint, and the candidate it
-// was made for.
+// The first evaluation that finished with a fingerprint, or the first with its second
+// session, and the candidate it was made for.
 struct EvaluationRecord {
   std::string fingerprint;
   std::string candidate;
   v1::Evaluation evaluation;
+
+  // Whether it takes the place of `earlier` with the same fingerprint.
+  bool Supersedes(const v1::Evaluation& earlier) const {
+    return earlier.skipped_confirmation() && !evaluation.skipped_confirmation();
+  }
 };
 
 // What is known of one problem on one kind of device.
@@ -73,7 +78,7 @@ struct Write {
   std::vector<v1::Candidate> candidates;
   // Appended in order; the store sets `sequence`.
   std::vector<v1::JobEvent> events;
-  // Inserted unless the key exists: the first result stays.
+  // Inserted unless the key exists: the first result stays, unless it is superseded.
   std::optional<EvaluationRecord> evaluation;
   std::optional<InspectionRecord> inspection;
   // Inserted or replaced, by id.

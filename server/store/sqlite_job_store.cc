@@ -153,21 +153,18 @@ void AppendEvents(soci::session& sql, const Write& write) {
       use(write.job_name);
 }
 
-// Makes room for an evaluation that says more than one without its second session.
-void DropUnconfirmed(soci::session& sql, const std::string& fingerprint) {
+void DropSuperseded(soci::session& sql, const EvaluationRecord& later) {
   std::string body;
-  sql << "SELECT body FROM evaluations WHERE fingerprint = :f", use(fingerprint), into(body);
+  sql << "SELECT body FROM evaluations WHERE fingerprint = :f", use(later.fingerprint), into(body);
   if (!sql.got_data()) return;
-  const auto present = Decode<v1::Evaluation>(body);
-  if (!present.ok() || !present->skipped_confirmation()) return;
-  sql << "DELETE FROM evaluations WHERE fingerprint = :f", use(fingerprint);
+  const auto earlier = Decode<v1::Evaluation>(body);
+  if (!earlier.ok() || !later.Supersedes(*earlier)) return;
+  sql << "DELETE FROM evaluations WHERE fingerprint = :f", use(later.fingerprint);
 }
 
 void WriteResults(soci::session& sql, const Write& write) {
   if (write.evaluation) {
-    if (!write.evaluation->evaluation.skipped_confirmation()) {
-      DropUnconfirmed(sql, write.evaluation->fingerprint);
-    }
+    DropSuperseded(sql, *write.evaluation);
     const std::string body = Encode(write.evaluation->evaluation);
     sql << "INSERT INTO evaluations (fingerprint, candidate, body) VALUES (:f, :c, :b)"
            " ON CONFLICT (fingerprint) DO NOTHING",

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "common/rpc/error.h"
+#include "server/coordinator/coordinator_fixture.h"
+
+namespace mtmc::coordinator {
+namespace {
+
+TEST_CASE("Coordinator goes on with the rules when the policy does not answer well",
+          "[coordinator]") {
+  World world;
+  v1::ChooseActionResponse rubbish;
+  rubbish.set_chosen(77);
+  const std::vector<absl::StatusOr<v1::ChooseActionResponse>> answers = {
+      absl::UnavailableError("down"), absl::DeadlineExceededError("slow"), rubbish};
+  const auto answer = GENERATE_REF(from_range(answers));
+  world.policy.answer = [answer](const v1::ChooseActionRequest&) { return answer; };
+  world.StartWithWorker();
+
+  world.Create(world.Request());
+  world.AwaitEnd();
+
+  CHECK(world.HasNotice("the rules decide"));
+  CHECK(world.Candidates()[1].decision().is_fallback());
+  CHECK(world.Candidates()[1].decision().policy() == "rules");
+  CHECK(world.registry.Render().find("mtmc_policy_fallback_total") != std::string::npos);
+}
+
+TEST_CASE("Coordinator fails a job whose coder is not there", "[coordinator]") {
+  World world;
+  world.coder.Break(rpc::MakeError(absl::StatusCode::kNotFound, "CODER_NOT_FOUND", "no coder llm"));
+  world.StartWithWorker();
+
+  world.Create(world.Request());
+  const v1::Job job = world.AwaitEnd();
+
+  CHECK(job.state() == v1::Job::STATE_FAILED);
+  CHECK(job.failure().reason() == "CODER_NOT_FOUND");
+}
+
+TEST_CASE("Coordinator rejects a candidate without a program and goes on", "[coordinator]") {
+  World world;
+  world.StartWithWorker();
+  v1::CreateJobRequest request = world.Request("greedy");
+  request.mutable_job()->mutable_budget()->set_max_trials(40);
+
+  world.Create(request);
+  world.AwaitEnd();
+
+  bool has_rejected = false;
+  for (const v1::Candidate& candidate : world.Candidates()) {
+    if (candidate.state() != v1::Candidate::STATE_REJECTED) continue;
+    has_rejected = true;
+    CHECK(candidate.coder_failure() == "UNSUPPORTED: cannot reorder");
+    CHECK(candidate.reward() < 0);
+  }
+  CHECK(has_rejected);
+}
+
+TEST_CASE("Coordinator fails a job whose problem cannot be served", "[coordinator]") {
+  World world;
+  world.worker.work = [](const v1::Lease&) {
+    v1::LeaseResult result;
+    result.mutable_problem_failure()->set_reason("PROBLEM_NOT_TRACEABLE");
+    result.mutable_problem_failure()->set_line(12);
+    return result;
+  };
+  world.StartWithWorker();
+
+  world.Create(world.Request());
+  const v1::Job job = world.AwaitEnd();
+
+  CHECK(job.state() == v1::Job::STATE_FAILED);
+  CHECK(job.failure().reason() == "PROBLEM_NOT_TRACEABLE");
+  CHECK(job.failure().line() == 12);
+}
+
+TEST_CASE("Coordinator fails a job without a correct candidate", "[coordinator]") {
+  World world;
+  const auto measure = world.worker.work;
+  world.worker.work = [measure](const v1::Lease& lease) {
+    v1::LeaseResult result = measure(lease);
+    if (!result.has_evaluation()) return result;
+    result.mutable_evaluation()->mutable_failure()->set_kind(v1::Failure::KIND_COMPILE);
+    return result;
+  };
+  world.StartWithWorker();
+
+  world.Create(world.Request());
+  const v1::Job job = world.AwaitEnd();
+
+  CHECK(job.state() == v1::Job::STATE_FAILED);
+  CHECK(job.failure().reason() == "NO_CORRECT_CANDIDATE");
+}
+
+}  // namespace
+}  // namespace mtmc::coordinator
