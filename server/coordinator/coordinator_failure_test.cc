@@ -16,7 +16,7 @@ TEST_CASE("Coordinator goes on with the rules when the policy does not answer we
   rubbish.set_chosen(77);
   const std::vector<absl::StatusOr<v1::ChooseActionResponse>> answers = {
       absl::UnavailableError("down"), absl::DeadlineExceededError("slow"), rubbish};
-  const auto answer = GENERATE_REF(from_range(answers));
+  auto answer = GENERATE_REF(from_range(answers));
   world.policy.answer = [answer](const v1::ChooseActionRequest&) { return answer; };
   world.StartWithWorker();
 

@@ -105,20 +105,17 @@ class Side {
   bool is_short_ = false;
 };
 
-// Whether, when and with what success the sides of a session time the yardstick. The first
-// side is the candidate.
+// In which turns the sides of a session time the yardstick, and what comes of it. The first
+// side is the candidate; all have taken a turn.
 class YardstickPlan {
  public:
-  YardstickPlan(const std::vector<Side>& sides, ProcessOffsets& offsets)
-      : sides_(sides),
-        offsets_(offsets),
-        is_timed_(sides.size() > 1 && std::any_of(sides.begin(), sides.end(), [](const Side& side) {
-                    return side.is_short();
-                  })) {
+  // `is_wanted` as long as all have one.
+  YardstickPlan(const std::vector<Side>& sides, ProcessOffsets& offsets, bool is_wanted)
+      : sides_(sides), offsets_(offsets), is_timed_(is_wanted) {
     for (const Side& side : sides) processes_.push_back(side.last_turn().process);
   }
 
-  // Whether it is at all.
+  // Whether it is in any turn.
   bool is_timed() const { return is_timed_; }
 
   bool IsTimedIn(int turn) const {
@@ -200,9 +197,11 @@ absl::StatusOr<InterleavedSamples> SampleInterleaved(
   }
   const absl::Time start = clock.Now();
   for (Side& side : sides) MTMC_RETURN_IF_ERROR(side.Prepare(turns));
-  YardstickPlan yardstick(sides, offsets);
+  const bool is_short =
+      std::any_of(sides.begin(), sides.end(), [](const Side& side) { return side.is_short(); });
+  YardstickPlan yardstick(sides, offsets, is_short && sides.size() > 1);
   // One sample of a short kernel says too little to count.
-  if (std::any_of(sides.begin(), sides.end(), [](const Side& side) { return side.is_short(); })) {
+  if (is_short) {
     for (Side& side : sides) side.DropTurns();
   }
   for (int turn = 0;; ++turn) {
