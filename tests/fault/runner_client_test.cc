@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <fstream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -140,12 +141,17 @@ TEST_CASE("Two processes change roles, and none is started for it", "[fault]") {
   const auto children = ChildrenOf(getpid());
   REQUIRE(children.size() == 2);
 
+  std::set<int64_t> numbers;
   for (int i = 0; i < 3; ++i) {
     CHECK(ward.Call(Program()) == Ending::kAnswered);
+    const int64_t number = ward.last.process;
     ward.client->Alternate();
     CHECK(ward.Call(Program()) == Ending::kAnswered);
     CHECK(ward.client->has_spare());
+    CHECK(ward.last.process != number);
+    numbers.insert({number, ward.last.process});
   }
+  CHECK(numbers.size() == 2);
 
   CHECK(ChildrenOf(getpid()) == children);
   // Both have worked, and either takes over when the other dies.
