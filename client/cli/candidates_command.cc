@@ -83,10 +83,6 @@ absl::StatusOr<ExitCode> Show(const CandidatesOptions& options) {
             << "  " << ActionText(candidate) << "\n"
             << "  " << OutcomeOf(candidate) << "  " << TimeText(candidate) << "  "
             << SpeedupText(candidate) << "\n";
-  if (evaluation.has_failure()) {
-    std::cout << "  " << Red(evaluation.failure().message()) << "\n"
-              << evaluation.failure().diagnostics() << "\n";
-  }
   PrintEvaluation(evaluation, std::cout);
   PrintDecision(candidate.decision());
   PrintProfile(evaluation.profile(), std::cout);

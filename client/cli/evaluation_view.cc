@@ -37,8 +37,9 @@ void PrintPrecision(const v1::Evaluation& evaluation, std::ostream& out) {
 
 void PrintChecks(const v1::VerificationSummary& checks, std::ostream& out) {
   if (!checks.workloads().empty()) {
-    out << absl::StrFormat("  compared on %d workloads; the oracle is %s\n",
-                           checks.workloads_size(), checks.oracle());
+    out << absl::StrFormat("  compared on %d workload%s; the oracle is %s\n",
+                           checks.workloads_size(), checks.workloads_size() == 1 ? "" : "s",
+                           checks.oracle());
   }
   if (checks.timed_executions() > 0) {
     out << absl::StrFormat("  %d executions timed, %d of them checked, %d on inputs never seen\n",
@@ -117,6 +118,13 @@ std::vector<std::string> ComparisonCells(const v1::Comparison& comparison,
 }
 
 void PrintEvaluation(const v1::Evaluation& evaluation, std::ostream& out) {
+  if (evaluation.is_cached()) out << "  answered from an earlier evaluation of the same program\n";
+  if (evaluation.has_failure()) {
+    out << "  " << Red(evaluation.failure().message()) << "\n";
+    if (!evaluation.failure().diagnostics().empty()) {
+      out << evaluation.failure().diagnostics() << "\n";
+    }
+  }
   PrintPrecision(evaluation, out);
   PrintChecks(evaluation.checks(), out);
   PrintIsolation(evaluation, out);

@@ -12,7 +12,7 @@ namespace mtmc::client {
 // `eager`, `eager TF32`, ...
 std::string BaselineName(v1::Baseline baseline);
 
-// Tells what an evaluation found, apart from its failure and its profile: which precision
+// Tells what an evaluation found, apart from its profile: why it failed, which precision
 // classes hold, on what they were judged, how many of the timed executions were checked, in
 // what isolation, and how the times compare. Nothing of what is not there.
 void PrintEvaluation(const v1::Evaluation& evaluation, std::ostream& out);

@@ -36,6 +36,21 @@ TEST_CASE("An evaluation that has not come far has nothing to tell", "[cli]") {
   CHECK(Drawn({}).empty());
 }
 
+TEST_CASE("A failure is told with all that was said of it", "[cli]") {
+  v1::Evaluation evaluation;
+  evaluation.mutable_failure()->set_message("the compiler refused the source");
+  evaluation.mutable_failure()->set_diagnostics("line 3: error");
+
+  CHECK(Drawn(evaluation) == "  the compiler refused the source\nline 3: error\n");
+}
+
+TEST_CASE("An answer from the cache is said to be one", "[cli]") {
+  v1::Evaluation evaluation;
+  evaluation.set_is_cached(true);
+
+  CHECK_THAT(Drawn(evaluation), Contains("an earlier evaluation of the same program"));
+}
+
 TEST_CASE("The precision classes that hold are told apart from KernelBench's comparison", "[cli]") {
   v1::Evaluation evaluation;
   evaluation.set_verdict(v1::Evaluation::VERDICT_CORRECT);

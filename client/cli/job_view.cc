@@ -11,11 +11,14 @@
 #include "absl/strings/strip.h"
 #include "client/cli/evaluation_view.h"
 #include "client/cli/output.h"
+#include "client/cli/profile_view.h"
 
 namespace mtmc::client {
 namespace {
 
 constexpr int kActionWidth = 58;
+// Judges one program that the user wrote.
+constexpr char kEvaluateStrategy[] = "evaluate";
 constexpr std::array<const char*, 4> kSpinner = {"|", "/", "-", "\\"};
 
 std::string Shortened(const std::string& text, size_t width) {
@@ -179,6 +182,14 @@ void JobView::PrintSummary() {
   EraseLiveLine();
   if (!job_) return;
   out_ << "\n";
+  const bool is_judged = job_->search().strategy() == kEvaluateStrategy &&
+                         candidates_.size() == 1 && candidates_.begin()->second.has_evaluation();
+  if (is_judged) {
+    const v1::Evaluation& evaluation = candidates_.begin()->second.evaluation();
+    PrintEvaluation(evaluation, out_);
+    PrintProfile(evaluation.profile(), out_);
+    return;
+  }
   if (job_->has_failure()) {
     out_ << Red(absl::StrCat("failed: ", job_->failure().message()));
     if (job_->failure().line() > 0) out_ << " (line " << job_->failure().line() << ")";

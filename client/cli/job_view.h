@@ -33,7 +33,8 @@ class JobView {
   // Redraws the live line; call a few times a second.
   void Tick();
 
-  // The verdict table and the actions that led to the best candidate.
+  // The verdict table and the actions that led to the best candidate; all that was found of
+  // a program that the user wrote.
   void PrintSummary();
 
   // Sequence of the last event seen.

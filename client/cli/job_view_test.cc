@@ -76,6 +76,25 @@ TEST_CASE("JobView tells why a job failed", "[cli]") {
   CHECK(out.str().find("the file has no class Model [NO_MODEL]") != std::string::npos);
 }
 
+TEST_CASE("JobView tells all that was found of a program that the user wrote", "[cli]") {
+  std::ostringstream out;
+  JobView view(out, /*is_live=*/false);
+  v1::JobEvent candidate = Finished(1, "j/c0", "", "");
+  v1::Failure& failure = *candidate.mutable_candidate()->mutable_evaluation()->mutable_failure();
+  failure.set_message("the compiler refused the source");
+  failure.set_diagnostics("line 3: error");
+  v1::JobEvent ended = Ended(2, "");
+  ended.mutable_job()->set_state(v1::Job::STATE_FAILED);
+  ended.mutable_job()->mutable_search()->set_strategy("evaluate");
+  ended.mutable_job()->mutable_failure()->set_message("no candidate is correct");
+
+  view.Observe(candidate);
+  view.Observe(ended);
+  view.PrintSummary();
+
+  CHECK(out.str().find("the compiler refused the source\nline 3: error") != std::string::npos);
+}
+
 TEST_CASE("OutcomeOf names a failure by its kind", "[cli]") {
   v1::Candidate candidate;
   candidate.set_state(v1::Candidate::STATE_EVALUATED);
