@@ -18,7 +18,6 @@ namespace mtmc::worker {
 namespace {
 
 using Ending = Reply<v1::RunnerResponse>::Ending;
-using fault::Fault;
 
 v1::RunnerRequest Program(const std::string& fault = "") {
   v1::RunnerRequest request;
