@@ -114,7 +114,7 @@ absl::StatusOr<SessionRow> CompareBench::RunSession(const CompareCase& one) {
   DropShiftedTurns(samples.candidate);
   DropShiftedTurns(samples.baselines[0]);
   const std::vector<double> seconds = samples.candidate.Seconds();
-  const auto offset = offsets_.Find(samples.baselines[0].process(), samples.candidate.process());
+  const auto offset = offsets_.Find(samples.baselines[0], samples.candidate);
   row.result = CompareSeries(samples.baselines[0], samples.candidate, {.offset = offset});
   row.candidate_seconds = Median(seconds);
   row.noise_ratio = NoiseRatio(seconds);

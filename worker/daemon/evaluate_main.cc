@@ -208,12 +208,12 @@ absl::StatusOr<int> EvaluateAll(const Flags& flags, const std::string& scratch,
       bench.Prepare(lease.evaluation(), is_called_off);
     };
   }
-  Prefetcher prefetcher(prefetch);
+  Prefetcher prefetcher(std::move(prefetch));
   for (size_t i = 0; i < entries.size() && !is_cancelled(); ++i) {
     const absl::Time start = absl::Now();
     std::vector<v1::Lease> next;
     for (size_t j = i + 1;
-         j < std::min(requests.size(), i + 1 + static_cast<size_t>(prefetch.most)); ++j) {
+         j < std::min(requests.size(), i + 1 + static_cast<size_t>(prefetcher.most())); ++j) {
       next.push_back(LeaseOf(j, requests[j]));
     }
     prefetcher.Adopt(std::to_string(i), next);

@@ -112,9 +112,8 @@ v1::Comparison::Outcome ToProto(ComparisonResult::Outcome outcome) {
 v1::Comparison ToComparison(v1::Baseline baseline, const Series& baseline_series,
                             const Series& candidate, const ProcessOffsets& offsets, bool is_cold,
                             StoppingRule::Reason stopped_by) {
-  const ComparisonResult result =
-      CompareSeries(baseline_series, candidate,
-                    {.offset = offsets.Find(baseline_series.process(), candidate.process())});
+  const ComparisonResult result = CompareSeries(
+      baseline_series, candidate, {.offset = offsets.Find(baseline_series, candidate)});
   v1::Comparison comparison;
   comparison.set_baseline(baseline);
   comparison.set_outcome(ToProto(result.outcome));

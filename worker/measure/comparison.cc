@@ -37,8 +37,8 @@ double Corrected(double seconds, double offset) {
 std::vector<double> LogRatios(const std::vector<TurnPair>& pairs, double offset) {
   std::vector<double> ratios;
   ratios.reserve(pairs.size());
+  const double half = offset / 2;
   for (const auto [baseline, candidate] : pairs) {
-    const double half = offset / 2;
     ratios.push_back(std::log(Corrected(MidMean(baseline->seconds), -half * baseline->launches) /
                               Corrected(MidMean(candidate->seconds), half * candidate->launches)));
   }
@@ -49,20 +49,14 @@ double SecondsOfLaunch(const Series& side) {
   return Median(side.Seconds()) / side.turns.front().launches;
 }
 
-// Half of an interval of the logarithm, widened by what `offset` may be wrong by.
-double HalfInterval(const Interval& interval, const Series& baseline, const Series& candidate,
-                    const std::optional<ProcessOffset>& offset) {
-  const double half = (interval.high - interval.low) / 2;
-  if (!offset) return half;
-  const double sensitivity = (1 / SecondsOfLaunch(baseline) + 1 / SecondsOfLaunch(candidate)) / 2;
-  return std::hypot(half, sensitivity * offset->error_seconds);
-}
-
 // Leaves the outcome open.
 ComparisonResult Estimate(const Series& baseline, const Series& candidate,
                           const ComparisonOptions& options) {
-  const double of_launch = std::min(SecondsOfLaunch(baseline), SecondsOfLaunch(candidate));
-  auto floor = [&](double seconds) { return std::max(options.floor_ratio, seconds / of_launch); };
+  const double baseline_launch = SecondsOfLaunch(baseline);
+  const double candidate_launch = SecondsOfLaunch(candidate);
+  auto floor = [&](double seconds) {
+    return std::max(options.floor_ratio, seconds / std::min(baseline_launch, candidate_launch));
+  };
   const std::vector<TurnPair> pairs = PairsOf(baseline, candidate);
   if (pairs.size() < kMinTurns) {
     const std::vector<double> top = baseline.Seconds();
@@ -71,14 +65,16 @@ ComparisonResult Estimate(const Series& baseline, const Series& candidate,
             .interval = MedianRatioInterval(top, bottom, kConfidence, options.seed),
             .floor_ratio = floor(options.uncorrected_floor_seconds)};
   }
-  const double offset = options.offset ? options.offset->seconds : 0;
-  const TrimmedMean mean = TrimmedMeanOf(LogRatios(pairs, offset));
-  const double half = HalfInterval(mean.interval, baseline, candidate, options.offset);
+  const ProcessOffset offset = options.offset.value_or(ProcessOffset());
+  const TrimmedMean mean = TrimmedMeanOf(LogRatios(pairs, offset.seconds));
+  // What the offset may be wrong by, as a part of a launch.
+  const double doubt = offset.error_seconds * (1 / baseline_launch + 1 / candidate_launch) / 2;
+  const double half = std::hypot((mean.interval.high - mean.interval.low) / 2, doubt);
   return {.speedup = std::exp(mean.mean),
           .interval = {.low = std::exp(mean.mean - half), .high = std::exp(mean.mean + half)},
           .floor_ratio =
               floor(options.offset ? options.floor_seconds : options.uncorrected_floor_seconds),
-          .offset_seconds = offset};
+          .offset_seconds = offset.seconds};
 }
 
 }  // namespace

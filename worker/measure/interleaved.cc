@@ -149,7 +149,7 @@ class YardstickPlan {
 // where it must be more exact.
 double IntervalRatio(const Series& baseline, const Series& candidate, const ProcessOffsets& offsets,
                      bool is_corrected) {
-  const ComparisonOptions options{.offset = offsets.Find(baseline.process(), candidate.process())};
+  const ComparisonOptions options{.offset = offsets.Find(baseline, candidate)};
   const ComparisonResult result = CompareSeries(baseline, candidate, options);
   const double width = std::log(result.interval.high / result.interval.low) / 2;
   // Under half of the floor, wherever that is.

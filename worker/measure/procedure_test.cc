@@ -133,7 +133,7 @@ Counts Repeat(double seconds, double slowdown, const Noise& noise, int sessions_
                             offsets, {.long_sample = absl::Milliseconds(1)});
       REQUIRE(samples.ok());
       const Series& other = samples->baselines[0];
-      const auto offset = offsets.Find(other.process(), samples->candidate.process());
+      const auto offset = offsets.Find(other, samples->candidate);
       const Outcome outcome = CompareSeries(other, samples->candidate, {.offset = offset}).outcome;
       counts.same += outcome == Outcome::kSame ? 1 : 0;
       counts.faster += outcome == Outcome::kFaster ? 1 : 0;

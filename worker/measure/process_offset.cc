@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "worker/measure/statistics.h"
 
@@ -37,17 +36,16 @@ void ProcessOffsets::Add(const SampleBlock& baseline, const SampleBlock& candida
   const bool is_candidate_younger = baseline.process <= candidate.process;
   const SampleBlock& younger = is_candidate_younger ? candidate : baseline;
   const SampleBlock& older = is_candidate_younger ? baseline : candidate;
-  std::deque<double>& turns = differences_[PairOf(baseline.process, candidate.process)];
+  std::vector<double>& turns = differences_[PairOf(baseline.process, candidate.process)];
   turns.push_back(MidMean(younger.yardstick_seconds) - MidMean(older.yardstick_seconds));
-  if (turns.size() > kMostTurns) turns.pop_front();
+  if (turns.size() > kMostTurns) turns.erase(turns.begin());
   if (differences_.size() > kMostPairs) differences_.erase(differences_.begin());
 }
 
 std::optional<ProcessOffset> ProcessOffsets::Find(int64_t baseline, int64_t candidate) const {
   const auto found = differences_.find(PairOf(baseline, candidate));
   if (found == differences_.end() || found->second.size() < kMinTurns) return std::nullopt;
-  const TrimmedMean mean =
-      TrimmedMeanOf(std::vector<double>(found->second.begin(), found->second.end()));
+  const TrimmedMean mean = TrimmedMeanOf(found->second);
   if (std::abs(mean.mean) > kMostSeconds) return std::nullopt;
   return ProcessOffset{.seconds = baseline <= candidate ? mean.mean : -mean.mean,
                        .error_seconds = (mean.interval.high - mean.interval.low) / 2};

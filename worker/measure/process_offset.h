@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "worker/measure/series.h"
 
@@ -35,6 +35,11 @@ class ProcessOffsets {
   // where it is larger than one of processes ever is.
   std::optional<ProcessOffset> Find(int64_t baseline, int64_t candidate) const;
 
+  // Of the two that took the samples.
+  std::optional<ProcessOffset> Find(const Series& baseline, const Series& candidate) const {
+    return Find(baseline.process(), candidate.process());
+  }
+
   // Whether more turns would make it little more exact, or there have been as many as count.
   bool IsKnown(int64_t baseline, int64_t candidate) const;
 
@@ -47,7 +52,7 @@ class ProcessOffsets {
 
   // By how much longer the yardstick took in the younger process, turn by turn. The pair of
   // the oldest process comes first, and goes first.
-  std::map<Pair, std::deque<double>> differences_;
+  std::map<Pair, std::vector<double>> differences_;
 };
 
 }  // namespace mtmc::worker
