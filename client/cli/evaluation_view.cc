@@ -5,21 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "client/cli/output.h"
+#include "common/base/enum_word.h"
 
 namespace mtmc::client {
 namespace {
-
-// `STRICT` for PRECISION_STRICT.
-std::string WithoutPrefix(const std::string& name, const char* prefix) {
-  return std::string(absl::StripPrefix(name, prefix));
-}
-
-std::string PrecisionName(int precision) {
-  const auto value = static_cast<v1::Precision>(precision);
-  return absl::AsciiStrToLower(WithoutPrefix(v1::Precision_Name(value), "PRECISION_"));
-}
 
 void PrintPrecision(const v1::Evaluation& evaluation, std::ostream& out) {
   for (const v1::OutputError& error : evaluation.errors()) {
@@ -29,7 +19,10 @@ void PrintPrecision(const v1::Evaluation& evaluation, std::ostream& out) {
   }
   if (evaluation.verdict() != v1::Evaluation::VERDICT_CORRECT) return;
   std::vector<std::string> names;
-  for (const int precision : evaluation.satisfied()) names.push_back(PrecisionName(precision));
+  for (const int precision : evaluation.satisfied()) {
+    names.push_back(
+        base::EnumWord(v1::Precision_Name(static_cast<v1::Precision>(precision)), "PRECISION_"));
+  }
   out << absl::StrFormat("  precise enough for %s; KernelBench's own comparison %s\n",
                          absl::StrJoin(names, ", "),
                          evaluation.kernelbench_allclose() ? "holds" : "does not hold");
@@ -56,10 +49,10 @@ void PrintChecks(const v1::VerificationSummary& checks, std::ostream& out) {
 
 void PrintIsolation(const v1::Evaluation& evaluation, std::ostream& out) {
   if (evaluation.isolation_level() == v1::ISOLATION_UNSPECIFIED) return;
-  const std::string level = v1::Isolation_Name(evaluation.isolation_level());
-  out << absl::StrFormat("  isolation: %s (%d mechanisms)\n",
-                         absl::AsciiStrToLower(WithoutPrefix(level, "ISOLATION_")),
-                         evaluation.isolation_size());
+  out << absl::StrFormat(
+      "  isolation: %s (%d mechanisms)\n",
+      base::EnumWord(v1::Isolation_Name(evaluation.isolation_level()), "ISOLATION_"),
+      evaluation.isolation_size());
 }
 
 void PrintComparisons(const v1::Evaluation& evaluation, std::ostream& out) {
@@ -106,8 +99,8 @@ std::vector<std::string> ComparisonHeaders() {
 
 std::vector<std::string> ComparisonCells(const v1::Comparison& comparison,
                                          const v1::Measurement& measurement) {
-  const std::string outcome =
-      WithoutPrefix(v1::Comparison::Outcome_Name(comparison.outcome()), "OUTCOME_");
+  const std::string outcome = absl::AsciiStrToUpper(
+      base::EnumWord(v1::Comparison::Outcome_Name(comparison.outcome()), "OUTCOME_"));
   return {BaselineName(comparison.baseline()),
           FormatSeconds(comparison.baseline_measurement().median_seconds()),
           FormatSeconds(measurement.median_seconds()),

@@ -5,13 +5,12 @@
 #include <array>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/strip.h"
 #include "client/cli/evaluation_view.h"
 #include "client/cli/output.h"
 #include "client/cli/profile_view.h"
+#include "common/base/enum_word.h"
 
 namespace mtmc::client {
 namespace {
@@ -46,14 +45,13 @@ std::string OutcomeOf(const v1::Candidate& candidate) {
   if (candidate.state() == v1::Candidate::STATE_REJECTED) return "no program";
   const v1::Evaluation& evaluation = candidate.evaluation();
   if (evaluation.has_failure()) {
-    std::string kind = absl::AsciiStrToLower(v1::Failure::Kind_Name(evaluation.failure().kind()));
-    kind = std::string(absl::StripPrefix(kind, "kind_"));
+    std::string kind = base::EnumWord(v1::Failure::Kind_Name(evaluation.failure().kind()), "KIND_");
     std::replace(kind.begin(), kind.end(), '_', ' ');
     return kind;
   }
   if (evaluation.comparisons().empty()) return "pending";
-  const std::string name = v1::Comparison::Outcome_Name(evaluation.comparisons(0).outcome());
-  return absl::AsciiStrToLower(absl::StripPrefix(name, "OUTCOME_"));
+  return base::EnumWord(v1::Comparison::Outcome_Name(evaluation.comparisons(0).outcome()),
+                        "OUTCOME_");
 }
 
 JobView::JobView(std::ostream& out, bool is_live) : out_(out), is_live_(is_live) {}

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "client/cli/commands.h"
 #include "client/cli/job_details.h"
 #include "client/cli/job_request.h"
@@ -11,13 +9,14 @@
 #include "client/cli/output.h"
 #include "client/cli/watch.h"
 #include "client/cli/winner.h"
+#include "common/base/enum_word.h"
 #include "common/base/status_macros.h"
 
 namespace mtmc::client {
 namespace {
 
 std::string StateText(v1::Job::State state) {
-  return absl::AsciiStrToLower(absl::StripPrefix(v1::Job::State_Name(state), "STATE_"));
+  return base::EnumWord(v1::Job::State_Name(state), "STATE_");
 }
 
 void PrintJobs(const std::vector<v1::Job>& jobs) {

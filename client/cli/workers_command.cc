@@ -2,13 +2,12 @@
 #include <iostream>
 #include <string>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "client/cli/commands.h"
 #include "client/cli/job_view.h"
 #include "client/cli/output.h"
+#include "common/base/enum_word.h"
 #include "common/base/status_macros.h"
 
 namespace mtmc::client {
@@ -31,10 +30,9 @@ absl::StatusOr<ExitCode> List(const WorkersOptions& options) {
   }
   Table table({"worker", "state", "device", "host", "version", "works for"});
   for (const v1::Worker& worker : workers) {
-    table.AddRow(
-        {ShortName(worker.name()),
-         absl::AsciiStrToLower(absl::StripPrefix(v1::Worker::State_Name(worker.state()), "STATE_")),
-         worker.device().product(), worker.host(), worker.version(), WorkOf(worker)});
+    table.AddRow({ShortName(worker.name()),
+                  base::EnumWord(v1::Worker::State_Name(worker.state()), "STATE_"),
+                  worker.device().product(), worker.host(), worker.version(), WorkOf(worker)});
   }
   table.Print(std::cout);
   return kExitOk;

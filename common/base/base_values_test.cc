@@ -12,6 +12,7 @@
 #include "absl/strings/cord.h"
 #include "common/base/annotate.h"
 #include "common/base/digest.h"
+#include "common/base/enum_word.h"
 #include "common/base/file.h"
 #include "common/base/id.h"
 #include "common/base/temp_dir.h"
@@ -22,6 +23,12 @@ namespace {
 
 using testing::IsOk;
 using testing::StatusIs;
+
+TEST_CASE("EnumWord is the enumerator without its prefix", "[base]") {
+  CHECK(EnumWord("KIND_WRONG_RESULT", "KIND_") == "wrong_result");
+  CHECK(EnumWord("OTHER", "KIND_") == "other");
+  CHECK(EnumWord("", "KIND_").empty());
+}
 
 TEST_CASE("Sha256 agrees with the published test vector", "[base]") {
   const Digest digest = Sha256("abc");

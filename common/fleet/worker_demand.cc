@@ -5,9 +5,9 @@
 #include <array>
 #include <set>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/enum_word.h"
 #include "common/fleet/device_class.h"
 
 namespace mtmc::fleet {
@@ -25,11 +25,6 @@ struct Criterion {
   const char* advice;
 };
 
-// The word that a user types for an enumerator: `ISOLATION_CONFINED` is `confined`.
-std::string Word(const std::string& enumerator) {
-  return absl::AsciiStrToLower(enumerator.substr(enumerator.find('_') + 1));
-}
-
 std::string ShortName(const std::string& worker) { return worker.substr(worker.rfind('/') + 1); }
 
 std::string DeviceText(const v1::DeviceFacts& device) {
@@ -40,7 +35,8 @@ std::string DeviceText(const v1::DeviceFacts& device) {
 std::string DialectsText(const v1::Worker& worker) {
   std::vector<std::string> words;
   for (const int dialect : worker.device().dialects()) {
-    words.push_back(Word(v1::Dialect_Name(static_cast<v1::Dialect>(dialect))));
+    words.push_back(
+        base::EnumWord(v1::Dialect_Name(static_cast<v1::Dialect>(dialect)), "DIALECT_"));
   }
   return words.empty() ? "none" : absl::StrJoin(words, " and ");
 }
@@ -72,19 +68,23 @@ constexpr std::array<Criterion, 5> kCriteria = {{
               HasDialect(worker.device(), v1::DIALECT_OPENCL);
      },
      [](const WorkerDemand& demand) {
-       return absl::StrCat("with the dialect ", demand.dialect == v1::DIALECT_UNSPECIFIED
-                                                    ? "cuda or opencl"
-                                                    : Word(v1::Dialect_Name(demand.dialect)));
+       return absl::StrCat("with the dialect ",
+                           demand.dialect == v1::DIALECT_UNSPECIFIED
+                               ? "cuda or opencl"
+                               : base::EnumWord(v1::Dialect_Name(demand.dialect), "DIALECT_"));
      },
      "have", DialectsText, "mtmc doctor"},
     {[](const v1::Worker& worker, const WorkerDemand& demand) {
        return worker.isolation_level() >= demand.min_isolation;
      },
      [](const WorkerDemand& demand) {
-       return absl::StrCat("with isolation ", Word(v1::Isolation_Name(demand.min_isolation)));
+       return absl::StrCat("with isolation ",
+                           base::EnumWord(v1::Isolation_Name(demand.min_isolation), "ISOLATION_"));
      },
      "have",
-     [](const v1::Worker& worker) { return Word(v1::Isolation_Name(worker.isolation_level())); },
+     [](const v1::Worker& worker) {
+       return base::EnumWord(v1::Isolation_Name(worker.isolation_level()), "ISOLATION_");
+     },
      "mtmc doctor"},
     {[](const v1::Worker& worker, const WorkerDemand& demand) {
        return !demand.device || IsSameClass(worker.device(), *demand.device);
@@ -106,9 +106,10 @@ std::string StatesText(const std::vector<v1::Worker>& workers) {
   std::vector<std::string> states;
   states.reserve(workers.size());
   for (const v1::Worker& worker : workers) {
-    states.push_back(
-        absl::StrCat(ShortName(worker.name()), " is ", Word(v1::Worker::State_Name(worker.state())),
-                     worker.quarantine_reason().empty() ? "" : ": ", worker.quarantine_reason()));
+    states.push_back(absl::StrCat(ShortName(worker.name()), " is ",
+                                  base::EnumWord(v1::Worker::State_Name(worker.state()), "STATE_"),
+                                  worker.quarantine_reason().empty() ? "" : ": ",
+                                  worker.quarantine_reason()));
   }
   return absl::StrCat("no worker that fits takes work; ", absl::StrJoin(states, ", "),
                       "; see mtmc workers list");

@@ -5,10 +5,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "common/base/enum_word.h"
 #include "common/metrics/metrics.h"
 #include "common/rpc/deadline.h"
 #include "common/rpc/status.h"
@@ -20,7 +19,7 @@ namespace {
 
 // `TYPE_FIX_BUILD` to `fix_build`.
 std::string ActionLabel(const v1::Action& action) {
-  return absl::AsciiStrToLower(absl::StripPrefix(v1::Action::Type_Name(action.type()), "TYPE_"));
+  return base::EnumWord(v1::Action::Type_Name(action.type()), "TYPE_");
 }
 
 // Gives a policy's bare status the reason that clients act on.

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "absl/strings/ascii.h"
+#include "common/base/enum_word.h"
 #include "google/protobuf/util/time_util.h"
 
 namespace mtmc::coordinator {
@@ -14,11 +14,6 @@ const std::vector<double>& QueueBuckets() {
   static const auto* const kBuckets =
       new std::vector<double>{0.01, 0.025, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600};
   return *kBuckets;
-}
-
-// `KIND_WRONG_RESULT` to `wrong_result`.
-std::string Word(const std::string& enumerator, const std::string& prefix) {
-  return absl::AsciiStrToLower(enumerator.substr(prefix.size()));
 }
 
 }  // namespace
@@ -41,8 +36,9 @@ CoordinatorMetrics::CoordinatorMetrics(metrics::Registry& registry)
 
 void CoordinatorMetrics::CountDecision(const std::string& policy, v1::Action::Type type) {
   registry_
-      .MakeCounter("mtmc_policy_decisions_total", "Recorded decisions.",
-                   {{"policy", policy}, {"action", Word(v1::Action::Type_Name(type), "TYPE_")}})
+      .MakeCounter(
+          "mtmc_policy_decisions_total", "Recorded decisions.",
+          {{"policy", policy}, {"action", base::EnumWord(v1::Action::Type_Name(type), "TYPE_")}})
       .Increment();
 }
 
@@ -65,10 +61,12 @@ void CoordinatorMetrics::CountEvaluation(const v1::Evaluation& evaluation) {
   const bool is_failed = evaluation.has_failure();
   const auto stage = is_failed ? evaluation.failure().stage() : v1::STAGE_MEASURE;
   const std::string outcome =
-      is_failed ? Word(v1::Failure::Kind_Name(evaluation.failure().kind()), "KIND_") : "measured";
+      is_failed ? base::EnumWord(v1::Failure::Kind_Name(evaluation.failure().kind()), "KIND_")
+                : "measured";
   registry_
-      .MakeCounter("mtmc_evaluations_total", "Finished evaluations.",
-                   {{"stage", Word(v1::Stage_Name(stage), "STAGE_")}, {"outcome", outcome}})
+      .MakeCounter(
+          "mtmc_evaluations_total", "Finished evaluations.",
+          {{"stage", base::EnumWord(v1::Stage_Name(stage), "STAGE_")}, {"outcome", outcome}})
       .Increment();
   if (evaluation.failure().kind() == v1::Failure::KIND_CHEAT) {
     registry_
@@ -82,7 +80,7 @@ void CoordinatorMetrics::CountEvaluation(const v1::Evaluation& evaluation) {
     registry_
         .MakeHistogram("mtmc_evaluation_phase_seconds", "Time of one stage on the worker.",
                        metrics::SecondsBuckets(),
-                       {{"phase", Word(v1::Stage_Name(span.stage()), "STAGE_")}})
+                       {{"phase", base::EnumWord(v1::Stage_Name(span.stage()), "STAGE_")}})
         .Observe(static_cast<double>(nanos) * 1e-9);
   }
 }
@@ -90,7 +88,7 @@ void CoordinatorMetrics::CountEvaluation(const v1::Evaluation& evaluation) {
 void CoordinatorMetrics::CountEnd(v1::Job::State state) {
   registry_
       .MakeCounter("mtmc_jobs_finished_total", "Jobs that have ended.",
-                   {{"outcome", Word(v1::Job::State_Name(state), "STATE_")}})
+                   {{"outcome", base::EnumWord(v1::Job::State_Name(state), "STATE_")}})
       .Increment();
 }
 

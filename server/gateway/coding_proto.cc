@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/enum_word.h"
 #include "common/profile/profile_text.h"
 #include "common/rpc/error.h"
 #include "kernel/graph/graph_proto.h"
@@ -40,11 +41,6 @@ absl::StatusOr<kernel::Dialect> DialectOf(v1::Dialect dialect) {
 }
 
 // `PRECISION_TF32` to `tf32`.
-std::string LowerName(const std::string& name, std::string_view prefix) {
-  const bool has_prefix = name.compare(0, prefix.size(), prefix) == 0;
-  return absl::AsciiStrToLower(has_prefix ? name.substr(prefix.size()) : name);
-}
-
 std::string DescribeDevice(const v1::DeviceFacts& facts) {
   std::string text = absl::StrCat("Device: ", facts.product(), "\n");
   const auto add = [&text](const char* name, int64_t value, const char* unit) {
@@ -114,13 +110,13 @@ std::string VerdictText(const v1::Evaluation& evaluation) {
   std::string text;
   if (evaluation.verdict() != v1::Evaluation::VERDICT_UNSPECIFIED) {
     absl::StrAppend(&text, "verdict: ",
-                    LowerName(v1::Evaluation::Verdict_Name(evaluation.verdict()), "VERDICT_"),
+                    base::EnumWord(v1::Evaluation::Verdict_Name(evaluation.verdict()), "VERDICT_"),
                     "\n");
   }
   if (evaluation.has_failure()) {
     const v1::Failure& failure = evaluation.failure();
-    absl::StrAppend(&text, "failed in ", LowerName(v1::Stage_Name(failure.stage()), "STAGE_"), ": ",
-                    failure.message(), "\n", failure.diagnostics());
+    absl::StrAppend(&text, "failed in ", base::EnumWord(v1::Stage_Name(failure.stage()), "STAGE_"),
+                    ": ", failure.message(), "\n", failure.diagnostics());
     if (text.back() != '\n') text += '\n';
   }
   for (const v1::OutputError& error : evaluation.errors()) {
@@ -141,7 +137,7 @@ std::string MeasuredText(const v1::Evaluation& evaluation) {
   }
   for (const v1::Comparison& comparison : evaluation.comparisons()) {
     absl::StrAppend(&text, "against ",
-                    LowerName(v1::Baseline_Name(comparison.baseline()), "BASELINE_"), ": ",
+                    base::EnumWord(v1::Baseline_Name(comparison.baseline()), "BASELINE_"), ": ",
                     absl::StrFormat("%.2fx", comparison.speedup()), "\n");
   }
   for (const auto& [name, value] : evaluation.tuned()) {
@@ -167,7 +163,7 @@ absl::StatusOr<CodingTask> FromProto(const v1::CodingContext& proto) {
       .device = DeviceOf(proto.device(), *dialect),
       .allow_library = proto.allow_library(),
       .allow_tf32 = precision == v1::PRECISION_TF32 || precision == v1::PRECISION_HALF,
-      .precision = LowerName(v1::Precision_Name(precision), "PRECISION_"),
+      .precision = base::EnumWord(v1::Precision_Name(precision), "PRECISION_"),
       .model = proto.model(),
       .seed = proto.seed(),
       .max_tokens = proto.max_tokens()};
@@ -178,7 +174,7 @@ absl::StatusOr<CodingAction> FromProto(const v1::Action& proto) {
     return rpc::MakeError(absl::StatusCode::kInvalidArgument, "ACTION_INVALID",
                           "the action's type is not set");
   }
-  return CodingAction{.type = LowerName(v1::Action::Type_Name(proto.type()), kTypePrefix),
+  return CodingAction{.type = base::EnumWord(v1::Action::Type_Name(proto.type()), kTypePrefix),
                       .kernels = {proto.region().kernels().begin(), proto.region().kernels().end()},
                       .nodes = {proto.region().nodes().begin(), proto.region().nodes().end()},
                       .first_line = proto.region().first_line(),

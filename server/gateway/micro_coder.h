@@ -18,7 +18,7 @@ namespace mtmc::gateway {
 struct DeviceModel {
   kernel::Dialect dialect = kernel::Dialect::kOpenCl;
   int64_t max_threads_per_block = 1024;
-  int64_t shared_bytes_per_block = 48 * 1024;
+  int64_t shared_bytes_per_block = int64_t{48} * 1024;
   int64_t compute_units = 1;
   // Threads in lockstep; 1 on a CPU device.
   int64_t warp_size = 1;

@@ -1,26 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/daemon/stage_label.h"
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/strip.h"
+#include "common/base/enum_word.h"
 
 namespace mtmc::worker {
-namespace {
-
-std::string Label(absl::string_view enumerator, absl::string_view prefix) {
-  return absl::AsciiStrToLower(absl::StripPrefix(enumerator, prefix));
-}
-
-}  // namespace
-
-std::string StageLabel(v1::Stage stage) { return Label(v1::Stage_Name(stage), "STAGE_"); }
+std::string StageLabel(v1::Stage stage) { return base::EnumWord(v1::Stage_Name(stage), "STAGE_"); }
 
 std::string OutcomeLabel(const v1::LeaseResult& result) {
   if (result.has_worker_failure()) return "worker_failed";
   if (result.has_problem_failure()) return "problem_failed";
   if (result.has_inspection()) return "inspected";
   if (!result.evaluation().has_failure()) return "correct";
-  return Label(v1::Failure::Kind_Name(result.evaluation().failure().kind()), "KIND_");
+  return base::EnumWord(v1::Failure::Kind_Name(result.evaluation().failure().kind()), "KIND_");
 }
 
 double SecondsOf(const v1::StageSpan& span) {
