@@ -2,7 +2,6 @@
 #include "worker/verify/verifier.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,10 +17,6 @@ namespace mtmc::worker {
 namespace {
 
 using ReferenceReply = Reply<v1::ReferenceResponse>;
-
-// Bytes that make a NaN, a huge and a small value of every floating type, and
-// different integers: an element that was not written cannot look right twice.
-constexpr std::array<int, 3> kPoison = {0xFF, 0x7B, 0x01};
 
 // Number under which the runner keeps inputs that the program has not seen.
 constexpr int64_t kFreshId = 1000;
@@ -66,10 +61,38 @@ Verifier::~Verifier() = default;
 
 Verification Verifier::Verify(const Options& options) {
   trouble_.reset();
-  kept_.clear();
-  kept_subjects_.clear();
+  ForgetKept();
   DropFresh();
   return Round(*this, options).Run(MakeWorkloads(options.hidden_seeds, options.has_distributions));
+}
+
+Verification Verifier::VerifyWinner(const Options& options) {
+  trouble_.reset();
+  ForgetKept();
+  return Round(*this, options).Run(MakeWinnerWorkloads());
+}
+
+Verification Verifier::VerifyKept(absl::Duration timeout) {
+  trouble_.reset();
+  const absl::Time deadline = absl::Now() + timeout;
+  Verification all;
+  for (size_t i = 0; i < kept_.size(); ++i) {
+    v1::RunnerRequest request;
+    request.mutable_execute()->set_kept(kept_[i].id);
+    const auto reply = runner_.Call(request, deadline - absl::Now());
+    if (auto failure = FailureOf(reply, v1::STAGE_MEASURE)) return Failed(*std::move(failure));
+    const Subject& subject = kept_subjects_[i];
+    all = Judge(subject,
+                reference_.Call(MakeCompare(subject.prepared, reply.response, /*is_repeat=*/false),
+                                deadline - absl::Now()));
+    if (trouble_ || all.failure) return all;
+  }
+  return all;
+}
+
+void Verifier::ForgetKept() {
+  kept_.clear();
+  kept_subjects_.clear();
 }
 
 std::unique_ptr<Verifier::Subject> Verifier::MakeSubject(const v1::Workload& workload,
@@ -90,8 +113,7 @@ std::unique_ptr<Verifier::Subject> Verifier::MakeSubject(const v1::Workload& wor
 
 Verification Verifier::VerifyAgain(absl::Duration timeout) {
   trouble_.reset();
-  kept_.clear();
-  kept_subjects_.clear();
+  ForgetKept();
   const absl::Time deadline = absl::Now() + timeout;
   const auto reply = runner_.Call(MakeExecute(*current_), timeout);
   if (auto failure = FailureOf(reply, v1::STAGE_VERIFY)) return Failed(*std::move(failure));
@@ -101,8 +123,7 @@ Verification Verifier::VerifyAgain(absl::Duration timeout) {
 }
 
 std::variant<double, v1::Failure> Verifier::ExecuteAgain(absl::Duration timeout) {
-  kept_.clear();
-  kept_subjects_.clear();
+  ForgetKept();
   const auto reply = runner_.Call(MakeExecute(*current_), timeout);
   if (auto failure = FailureOf(reply, v1::STAGE_VERIFY)) return *std::move(failure);
   return reply.response.outputs().seconds();
@@ -110,9 +131,7 @@ std::variant<double, v1::Failure> Verifier::ExecuteAgain(absl::Duration timeout)
 
 v1::RunnerRequest Verifier::MakeExecute(const Subject& subject) {
   v1::RunnerRequest request;
-  auto& execute = *request.mutable_execute();
-  *execute.mutable_inputs() = subject.inputs;
-  execute.set_poison(kPoison[static_cast<size_t>(poison_++) % kPoison.size()]);
+  *request.mutable_execute()->mutable_inputs() = subject.inputs;
   return request;
 }
 
@@ -200,6 +219,7 @@ Verification Verifier::Judge(const Subject& subject, const ReferenceReply& reply
   for (const int precision : compared.satisfied()) {
     result.satisfied.push_back(static_cast<v1::Precision>(precision));
   }
+  result.checks.set_nonfinite(compared.remark());
   result.kernelbench_allclose = compared.kernelbench_allclose() || !IsUnchanged(subject.workload);
   if (!compared.is_correct() || compared.is_unrepeatable()) {
     result.verdict = v1::Evaluation::VERDICT_WRONG;

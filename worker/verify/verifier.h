@@ -35,19 +35,21 @@ struct FreshInputs {
 
 // Compares the program that the runner has loaded with the oracle of the
 // reference, on the public workload and on hidden ones: fresh inputs of several
-// distributions at fresh addresses, outputs and scratch poisoned with another
-// byte each time. The expected outputs stay in the reference process; the runner
-// never sees them.
+// distributions and other parameters at fresh addresses, outputs and scratch
+// poisoned with other random words each time. The expected outputs stay in the
+// reference process; the runner never sees them.
 //
 //   runner.Load(program)  ->  Verifier(runner, reference).Verify({...})
 //
-// Leaves both sides on the public workload (number 0), so that timing can follow.
+// Leaves both sides on a hidden seed, so that timing can follow: the public inputs, which
+// anybody may know, are never timed.
 // Thread-compatible. Blocks up to `timeout`.
 class Verifier {
  public:
   struct Options {
-    // Seeds besides the public one.
-    int hidden_seeds = 2;
+    // Seeds besides the public one, at least 1. Of three, whoever has executed on one cannot
+    // foresee the next.
+    int hidden_seeds = 3;
     // For all workloads together.
     absl::Duration timeout = absl::Seconds(60);
     // Every distribution, too, each with a seed of its own.
@@ -64,9 +66,17 @@ class Verifier {
   Verifier(RunnerParty& runner, ReferenceParty& reference);
   ~Verifier();
 
-  // All workloads, the public one last. The program runs twice on the public one
-  // and on two hidden seeds, the second time under load: races show.
+  // The workloads that every program is verified on. It runs twice on hidden seeds, the second
+  // time under load: races show. The runner keeps their inputs.
   Verification Verify(const Options& options);
+
+  // The workloads that a program is verified on besides if it may become the best. Its checks
+  // are those of these workloads alone. Kept inputs are forgotten.
+  Verification VerifyWinner(const Options& options);
+
+  // Executes on every kept set of inputs again, those on which it was timed, and compares each
+  // with the oracle.
+  Verification VerifyKept(absl::Duration timeout);
 
   // Executes on the inputs prepared last and compares, without drawing new ones: for the
   // variants of a sweep.
@@ -105,6 +115,8 @@ class Verifier {
   struct Subject;
   class Round;
 
+  void ForgetKept();
+
   // What the reference process has prepared; null when it dropped the workload or on
   // trouble().
   std::unique_ptr<Subject> MakeSubject(const v1::Workload& workload,
@@ -128,8 +140,6 @@ class Verifier {
   std::vector<KeptInputs> kept_;
   // What Verify has prepared for PrepareFresh.
   std::optional<FreshInputs> fresh_;
-  // Alternates, so that a value left from an earlier run is not taken for a result.
-  int poison_ = 0;
   std::optional<ReferenceTrouble> trouble_;
 };
 

@@ -13,7 +13,7 @@
 namespace mtmc::worker {
 namespace {
 
-// Sets of inputs that the runner keeps for timing, the public one included.
+// Sets of inputs that the runner keeps for timing.
 constexpr int kKeptSets = 3;
 
 }  // namespace
@@ -72,8 +72,7 @@ ReferenceQueue::Answer Verifier::Round::Prepare(const v1::Workload& workload, bo
 
 auto Verifier::Round::Execute() -> MaybeEnd {
   const v1::Workload& workload = verifier_.current_->workload;
-  // Of three kept sets, the next one cannot be foreseen from the last.
-  const bool is_repeated = IsUnchanged(workload) && workload.seed_index() < kKeptSets;
+  const bool is_repeated = IsHiddenSeed(workload) && workload.seed_index() <= kKeptSets;
   v1::RunnerRequest request = verifier_.MakeExecute(*verifier_.current_);
   if (is_repeated) {
     const auto next = static_cast<int64_t>(verifier_.kept_.size()) + 1;
@@ -139,11 +138,13 @@ auto Verifier::Round::Settle(Comparison& comparison) -> MaybeEnd {
         absl::StrCat("two runs on the same inputs disagree: ", one.failure->message()))));
   }
   *checks_.add_workloads() = comparison.subject.workload;
+  if (!one.checks.nonfinite().empty()) checks_.set_nonfinite(one.checks.nonfinite());
   checks_.set_oracle(WeakerOracle(checks_.oracle(), comparison.subject.oracle));
   if (one.failure) return WithChecks(std::move(one));
   if (!all_) {
     all_ = std::move(one);
-  } else {
+  } else if (comparison.subject.workload.distribution() != v1::DISTRIBUTION_NONFINITE) {
+    // What is not finite says nothing about precision.
     MergeInto(*all_, one);
   }
   return std::nullopt;

@@ -54,8 +54,8 @@ TEST_CASE("Verifier prepares fresh inputs while the program is verified", "[veri
 
 TEST_CASE("Verifier forgets fresh inputs that nobody takes", "[verify]") {
   FakeRunner runner(KeepingAndStaying);
-  bool is_public_correct = true;
-  FakeReference reference(Comparing([&](int seed) { return seed != 0 || is_public_correct; }));
+  bool is_hidden_correct = true;
+  FakeReference reference(Comparing([&](int seed) { return seed == 0 || is_hidden_correct; }));
   Verifier verifier(runner, reference);
 
   SECTION("of an evaluation that ends before") {
@@ -63,7 +63,7 @@ TEST_CASE("Verifier forgets fresh inputs that nobody takes", "[verify]") {
     verifier.DropFresh();
   }
   SECTION("of a program that is wrong") {
-    is_public_correct = false;
+    is_hidden_correct = false;
     REQUIRE(verifier.Verify(kWithFresh).failure);
     verifier.DropFresh();
   }
@@ -121,8 +121,8 @@ TEST_CASE("Verifier executes the next workload while outputs that stay are compa
   FakeRunner runner(Staying(diary));
   bool is_late = false;
   FakeReference reference([&](const v1::ReferenceRequest& request) {
-    // The second of three workloads has handle 11 and is executed before this answer.
-    if (request.compare().prepared() == 12) is_late = !diary.Await("execute 2");
+    // The second of three workloads is executed again before this answer about it.
+    if (request.compare().prepared() == 12) is_late = !diary.Await("execute 3");
     return Comparing(kAlways)(request);
   });
 
@@ -153,9 +153,9 @@ TEST_CASE("Verifier compares outputs before they are gone", "[verify]") {
 
   Verifier(runner, reference).Verify({.hidden_seeds = 5, .has_distributions = false});
 
-  // Seed 5 is the first execution; each stays for none or for one more.
-  for (int seed = 5; seed > 2; --seed) {
-    const int execution = 6 - seed + (stay ? 2 : 1);
+  // Seed 5 is the second execution; each stays for none or for one more.
+  for (int seed = 5; seed > 3; --seed) {
+    const int execution = 7 - seed + (stay ? 2 : 1);
     CHECK(diary.Find(absl::StrCat("compare ", 10 + seed)) <
           diary.Find(absl::StrCat("execute ", execution)));
   }

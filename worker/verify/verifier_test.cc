@@ -14,7 +14,7 @@
 namespace mtmc::worker {
 namespace {
 
-TEST_CASE("Verifier leaves both sides on the public workload", "[verify]") {
+TEST_CASE("Verifier leaves both sides on a hidden seed", "[verify]") {
   FakeRunner runner(Outputs);
   FakeReference reference(Comparing(kAlways));
 
@@ -23,15 +23,17 @@ TEST_CASE("Verifier leaves both sides on the public workload", "[verify]") {
   CHECK(result.verdict == v1::Evaluation::VERDICT_CORRECT);
   CHECK(result.checks.oracle() == "fp64");
   const auto prepares = Prepares(reference);
-  CHECK(prepares.front()->prepare().workload() == 2);
-  CHECK(prepares.back()->prepare().workload() == 0);
+  CHECK(prepares.front()->prepare().workload() == 0);
+  CHECK(prepares.back()->prepare().workload() == 1);
 }
 
 TEST_CASE("Verifier draws every distribution from a seed of its own", "[verify]") {
   FakeRunner runner(Outputs);
   FakeReference reference(Comparing(kAlways));
 
-  const Verification result = Verifier(runner, reference).Verify({.hidden_seeds = 2});
+  Verifier verifier(runner, reference);
+  Verification result = verifier.Verify({.hidden_seeds = 2});
+  result.checks.MergeFrom(verifier.VerifyWinner({}).checks);
 
   std::set<int> seeds;
   std::set<int> distributions;
@@ -39,8 +41,55 @@ TEST_CASE("Verifier draws every distribution from a seed of its own", "[verify]"
     seeds.insert(workload.seed_index());
     distributions.insert(workload.distribution());
   }
-  CHECK(seeds.size() == 9);
   CHECK(distributions.size() == v1::Distribution_ARRAYSIZE);
+  // The public one and two hidden seeds besides.
+  CHECK(seeds.size() == distributions.size() - 1 + 3);
+}
+
+TEST_CASE("Verifier has the inputs of hidden seeds kept, and never the public ones", "[verify]") {
+  FakeRunner runner(Keeping([](const auto&) { return 77; }));
+  FakeReference reference(Comparing(kAlways));
+  Verifier verifier(runner, reference);
+
+  SECTION("for the first session") { verifier.Verify({}); }
+  SECTION("for the second") { verifier.VerifyWinner({}); }
+
+  REQUIRE(verifier.kept().size() >= 2);
+  for (const KeptInputs& inputs : verifier.kept()) {
+    verifier.CheckKept(inputs.id, absl::Seconds(1));
+    CHECK(reference.requests.back().compare().prepared() > 10);
+    CHECK(reference.requests.back().compare().prepared() < 20);
+  }
+}
+
+TEST_CASE("Verifier finds a timed set on which the program became wrong", "[verify]") {
+  FakeRunner runner(Keeping([](const auto&) { return 77; }));
+  int wrong = -1;
+  FakeReference reference(Comparing([&](int workload) { return workload != wrong; }));
+  Verifier verifier(runner, reference);
+  verifier.Verify({.hidden_seeds = 3});
+
+  CHECK(verifier.VerifyKept(absl::Seconds(1)).verdict == v1::Evaluation::VERDICT_CORRECT);
+  wrong = 2;
+  CHECK(verifier.VerifyKept(absl::Seconds(1)).failure);
+}
+
+TEST_CASE("Verifier reports what is made of NaN and lets it judge no precision", "[verify]") {
+  FakeRunner runner(Outputs);
+  FakeReference reference([](const v1::ReferenceRequest& request) {
+    ReferenceReply reply = Comparing(kAlways)(request);
+    if (request.compare().prepared() == 110 + v1::DISTRIBUTION_NONFINITE) {
+      reply.response.mutable_compared()->clear_satisfied();
+      reply.response.mutable_compared()->set_remark("output y is finite where it has NaN");
+    }
+    return reply;
+  });
+
+  const Verification result = Verifier(runner, reference).VerifyWinner({});
+
+  CHECK(result.verdict == v1::Evaluation::VERDICT_CORRECT);
+  CHECK(result.checks.nonfinite() == "output y is finite where it has NaN");
+  CHECK(result.satisfied == std::vector<v1::Precision>{v1::PRECISION_TF32});
 }
 
 TEST_CASE("Verifier goes on without a distribution that the reference drops", "[verify]") {
@@ -57,7 +106,7 @@ TEST_CASE("Verifier goes on without a distribution that the reference drops", "[
   const Verification result = Verifier(runner, reference).Verify({.hidden_seeds = 1});
 
   CHECK(result.verdict == v1::Evaluation::VERDICT_CORRECT);
-  CHECK(result.checks.workloads_size() == 7);
+  CHECK(result.checks.workloads_size() == 8);
   REQUIRE(result.checks.dropped_size() == 1);
   CHECK(result.checks.dropped(0) == v1::DISTRIBUTION_OFFSET);
 }
@@ -98,17 +147,6 @@ TEST_CASE("Verifier fails a program that is wrong on one hidden workload", "[ver
   CHECK(result.failure->kind() == v1::Failure::KIND_WRONG_RESULT);
 }
 
-TEST_CASE("Verifier poisons with another byte at each execution", "[verify]") {
-  FakeRunner runner(Outputs);
-  FakeReference reference(Comparing(kAlways));
-
-  Verifier(runner, reference).Verify({.hidden_seeds = 1});
-
-  for (size_t i = 1; i < runner.requests.size(); ++i) {
-    CHECK(runner.requests[i - 1].execute().poison() != runner.requests[i].execute().poison());
-  }
-}
-
 TEST_CASE("Verifier knows the digests of the inputs that the runner keeps", "[verify]") {
   FakeRunner runner(Keeping([](const auto&) { return 77; }));
   FakeReference reference(Comparing(kAlways));
@@ -116,7 +154,7 @@ TEST_CASE("Verifier knows the digests of the inputs that the runner keeps", "[ve
 
   verifier.Verify({.hidden_seeds = 2});
 
-  REQUIRE(verifier.kept().size() == 3);
+  REQUIRE(verifier.kept().size() == 2);
   CHECK(verifier.kept()[0].id != verifier.kept()[1].id);
   CHECK(verifier.kept()[1].digest == 77);
   CHECK(verifier.kept()[1].is_reproducible);
@@ -125,7 +163,7 @@ TEST_CASE("Verifier knows the digests of the inputs that the runner keeps", "[ve
 }
 
 TEST_CASE("Verifier compares runs whose bytes differ with each other", "[verify]") {
-  FakeRunner runner(Keeping([](const auto& request) { return request.execute().poison(); }));
+  FakeRunner runner(Keeping([digest = 0](const auto&) mutable { return ++digest; }));
   bool is_unrepeatable = false;
   FakeReference reference([&](const v1::ReferenceRequest& request) {
     ReferenceReply reply = Comparing(kAlways)(request);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/verify/workloads.h"
 
+#include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "absl/strings/ascii.h"
@@ -8,22 +10,62 @@
 
 namespace mtmc::worker {
 
+namespace {
+
+constexpr int kFirstDistributionSeed = 100;
+
+// Hidden seeds of a second session.
+constexpr int kTimedAgain = 2;
+
+// In which most mistakes show. The others are asked of those that may become the best: which
+// these are nobody knows before they were timed.
+constexpr std::array kUsual = {
+    v1::DISTRIBUTION_NEGATED,  v1::DISTRIBUTION_OFFSET,   v1::DISTRIBUTION_HEAVY_TAILED,
+    v1::DISTRIBUTION_RAMPS,    v1::DISTRIBUTION_REDRAWN,  v1::DISTRIBUTION_EXTREMES,
+    v1::DISTRIBUTION_SPECIAL_ROWS};
+
+v1::Workload WorkloadOf(v1::Distribution distribution) {
+  v1::Workload workload;
+  workload.set_seed_index(kFirstDistributionSeed + distribution);
+  workload.set_distribution(distribution);
+  return workload;
+}
+
+v1::Workload HiddenSeed(int number) {
+  v1::Workload workload;
+  workload.set_seed_index(number);
+  return workload;
+}
+
+}  // namespace
+
 std::vector<v1::Workload> MakeWorkloads(int hidden_seeds, bool has_distributions) {
-  std::vector<v1::Workload> workloads;
-  for (int seed = hidden_seeds; seed > 0; --seed) workloads.emplace_back().set_seed_index(seed);
+  std::vector<v1::Workload> workloads(1);
   if (has_distributions) {
-    for (int number = v1::Distribution_MIN + 1; number <= v1::Distribution_MAX; ++number) {
-      v1::Workload& workload = workloads.emplace_back();
-      workload.set_seed_index(hidden_seeds + number);
-      workload.set_distribution(static_cast<v1::Distribution>(number));
+    for (const v1::Distribution each : kUsual) workloads.push_back(WorkloadOf(each));
+  }
+  for (int seed = hidden_seeds; seed > 0; --seed) workloads.push_back(HiddenSeed(seed));
+  return workloads;
+}
+
+std::vector<v1::Workload> MakeWinnerWorkloads() {
+  std::vector<v1::Workload> workloads;
+  for (int number = v1::Distribution_MIN + 1; number <= v1::Distribution_MAX; ++number) {
+    const auto each = static_cast<v1::Distribution>(number);
+    if (std::find(kUsual.begin(), kUsual.end(), each) == kUsual.end()) {
+      workloads.push_back(WorkloadOf(each));
     }
   }
-  workloads.emplace_back();
+  for (int seed = kTimedAgain; seed > 0; --seed) workloads.push_back(HiddenSeed(seed));
   return workloads;
 }
 
 bool IsUnchanged(const v1::Workload& workload) {
   return workload.distribution() == v1::DISTRIBUTION_UNSPECIFIED;
+}
+
+bool IsHiddenSeed(const v1::Workload& workload) {
+  return IsUnchanged(workload) && workload.seed_index() != 0;
 }
 
 std::string ToText(const v1::Workload& workload) {

@@ -8,12 +8,22 @@
 
 namespace mtmc::worker {
 
-// Hidden seeds, then with `has_distributions` every distribution with a seed of its own,
-// then the public workload (number 0), on which timing goes on.
+// What every program is verified on: the public workload (number 0) first, with
+// `has_distributions` the distributions that most mistakes show on, and last the hidden seeds,
+// on which timing goes on. A distribution has the seed 100 + its number, so that evaluations
+// of any number of hidden seeds share what is known of it.
 std::vector<v1::Workload> MakeWorkloads(int hidden_seeds, bool has_distributions);
+
+// What a program that may become the best is verified on as well: all other distributions,
+// and last hidden seeds again.
+std::vector<v1::Workload> MakeWinnerWorkloads();
 
 // Whether its inputs are as `get_inputs` draws them.
 bool IsUnchanged(const v1::Workload& workload);
+
+// Whether it is one of the hidden seeds, as `get_inputs` draws them. Only those are timed: what
+// the file shows, a program may know.
+bool IsHiddenSeed(const v1::Workload& workload);
 
 // Such as `seed 3, times 3`.
 std::string ToText(const v1::Workload& workload);
