@@ -162,7 +162,7 @@ absl::StatusOr<SampleBlock> TimedCandidate::TakeFresh(const BlockRequest& reques
     const auto position = seconds.begin() + execution.sample();
     const double fresh_seconds = *position;
     seconds.erase(position);
-    if (!seconds.empty()) fresh_.push_back({fresh_seconds, Median(seconds)});
+    if (!seconds.empty()) fresh_.push_back({fresh_seconds, Median(seconds), seconds});
   }
   MTMC_RETURN_IF_ERROR(
       Accept(verifier_.CheckFresh(*fresh, Remaining()), "on inputs that it had not seen"));
@@ -177,6 +177,7 @@ absl::Status TimedCandidate::Conclude(const std::vector<double>& usual) {
     MTMC_RETURN_IF_ERROR(TakeFresh(kWithNeighbours).status());
   }
   MTMC_RETURN_IF_ERROR(CheckFreshTimes(usual));
+  MTMC_RETURN_IF_ERROR(CheckModes(usual));
   while (num_to_compare_ > 0 && !kept_.empty()) {
     MTMC_RETURN_IF_ERROR(TakeCompared({.samples = 1}).status());
   }
@@ -194,12 +195,31 @@ absl::Status TimedCandidate::CheckFreshTimes(const std::vector<double>& usual) {
                           fresh_slowdown_)));
     }
     if (judged == FreshTime::kAsUsual || num_fresh_ >= kFreshForReplay) break;
-    const int before = num_fresh_;
-    MTMC_RETURN_IF_ERROR(TakeFresh(kWithNeighbours).status());
-    // No memory for more.
-    if (num_fresh_ == before) break;
+    MTMC_ASSIGN_OR_RETURN(const bool has_more, TakeMoreFresh());
+    if (!has_more) break;
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<bool> TimedCandidate::TakeMoreFresh() {
+  const int before = num_fresh_;
+  MTMC_RETURN_IF_ERROR(TakeFresh(kWithNeighbours).status());
+  return num_fresh_ > before;
+}
+
+absl::Status TimedCandidate::CheckModes(const std::vector<double>& usual) {
+  if (!HasFastMode(usual) || !options_.has_fresh_inputs) return absl::OkStatus();
+  while (num_fresh_ < kFreshForModes && !fresh_.empty()) {
+    // The first that is fast as well clears the program.
+    if (fresh_.back().seconds < FastLimit(usual)) return absl::OkStatus();
+    MTMC_ASSIGN_OR_RETURN(const bool has_more, TakeMoreFresh());
+    if (!has_more) return absl::OkStatus();
+  }
+  if (!IsFastOnKnownInputsOnly(fresh_, usual)) return absl::OkStatus();
+  return Fail(MakeFailure(
+      v1::Failure::KIND_CHEAT, v1::STAGE_MEASURE,
+      "a part of its executions is far faster than the rest, and none on inputs that it had not "
+      "seen: it replays results"));
 }
 
 absl::Status TimedCandidate::CheckUnseen(const std::vector<double>& usual) {

@@ -25,7 +25,9 @@ namespace mtmc::worker {
 // 2. At a random turn, one execution runs on inputs that the program has never
 //    seen. Its outputs are compared with the oracle, and its time with the rest: a
 //    program that replays what it knows is wrong there, or slower. Where it is slower and
-//    noise may be the reason, the fresh time counts (fresh_slowdown).
+//    noise may be the reason, the fresh time counts (fresh_slowdown). Where a part of the
+//    samples is far faster than the rest, further fresh executions tell whether they are
+//    replays.
 // 3. Where a program is not reproducible bit by bit, or a digest differs, the last
 //    execution of some turns is compared with the oracle instead.
 //
@@ -64,6 +66,9 @@ class TimedCandidate {
   absl::StatusOr<SampleBlock> TakeFresh(const BlockRequest& request);
   absl::StatusOr<SampleBlock> TakeCompared(const BlockRequest& request);
   absl::Status CheckLast(int64_t id);
+  absl::Status CheckModes(const std::vector<double>& usual);
+  // One more fresh execution beside known ones. False when there is no memory for it.
+  absl::StatusOr<bool> TakeMoreFresh();
   absl::Status CheckFreshTimes(const std::vector<double>& usual);
   absl::Status CheckUnseen(const std::vector<double>& usual);
   absl::Status Accept(Verification verification, const char* when);

@@ -190,6 +190,27 @@ TEST_CASE("A program that replays what it knows is caught by its time", "[daemon
   CHECK_THAT(scene.candidate->failure()->message(), Catch::Contains("replays"));
 }
 
+TEST_CASE("A program that replays a third of its executions is caught", "[daemon]") {
+  Scene scene([](const Scene::Execution& execution) {
+    const bool is_replayed = execution.is_timed && !execution.is_fresh && execution.number % 3 == 0;
+    return Conduct{.seconds = is_replayed ? 1e-4 : 1e-3};
+  });
+
+  CHECK_THAT(scene.Play(kTurns), StatusIs(absl::StatusCode::kAborted));
+
+  REQUIRE(scene.candidate->failure());
+  CHECK(scene.candidate->failure()->kind() == v1::Failure::KIND_CHEAT);
+}
+
+TEST_CASE("A program that is fast now and then, on any inputs, is honest", "[daemon]") {
+  Scene scene([](const Scene::Execution& execution) {
+    const bool is_fast = execution.is_fresh || execution.number % 3 == 0;
+    return Conduct{.seconds = is_fast ? 1e-4 : 1e-3};
+  });
+
+  CHECK_THAT(scene.Play(kTurns), IsOk());
+}
+
 TEST_CASE("A program that is wrong only when timed is caught", "[daemon]") {
   Scene scene(
       [](const Scene::Execution& execution) { return Conduct{.is_right = !execution.is_timed}; });

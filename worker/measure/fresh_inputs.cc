@@ -13,6 +13,18 @@ namespace {
 // Replaying a result instead of computing it is worth doing only for far more.
 constexpr double kMargin = 1.25;
 
+// Of samples that are far faster, and how many of them make a mode: a fifth of the samples.
+constexpr double kFastRatio = 1 / kMargin;
+constexpr double kModeShare = 0.2;
+// Below these, chance makes modes.
+constexpr size_t kMinModeSamples = 10;
+
+double FastShare(std::span<const double> seconds, double limit) {
+  const auto fast =
+      std::count_if(seconds.begin(), seconds.end(), [limit](double one) { return one < limit; });
+  return static_cast<double>(fast) / static_cast<double>(seconds.size());
+}
+
 }  // namespace
 
 double FreshSlowdown(std::span<const FreshExecution> fresh, std::span<const double> usual) {
@@ -20,6 +32,23 @@ double FreshSlowdown(std::span<const FreshExecution> fresh, std::span<const doub
   std::vector<double> seconds;
   for (const FreshExecution& execution : fresh) seconds.push_back(execution.seconds);
   return Median(seconds) / Median(usual);
+}
+
+double FastLimit(std::span<const double> usual) { return kFastRatio * Median(usual); }
+
+bool HasFastMode(std::span<const double> usual) {
+  return usual.size() >= kMinModeSamples && FastShare(usual, FastLimit(usual)) >= kModeShare;
+}
+
+bool IsFastOnKnownInputsOnly(std::span<const FreshExecution> fresh, std::span<const double> usual) {
+  if (fresh.size() < kFreshForModes) return false;
+  const double limit = FastLimit(usual);
+  std::vector<double> neighbours;
+  for (const FreshExecution& execution : fresh) {
+    if (execution.seconds < limit) return false;
+    neighbours.insert(neighbours.end(), execution.neighbours.begin(), execution.neighbours.end());
+  }
+  return !neighbours.empty() && FastShare(neighbours, limit) >= kModeShare;
 }
 
 FreshTime JudgeFresh(std::span<const FreshExecution> fresh, std::span<const double> usual) {

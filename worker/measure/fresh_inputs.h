@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 namespace mtmc::worker {
 
@@ -10,6 +11,8 @@ struct FreshExecution {
   double seconds = 0;
   // Median of the executions just before it on inputs that the program knew.
   double neighbour_seconds = 0;
+  // Each of those.
+  std::vector<double> neighbours = {};
 };
 
 enum class FreshTime {
@@ -29,6 +32,23 @@ inline constexpr int kFreshForReplay = 8;
 // How the times on fresh inputs compare with `usual`, those of all other executions.
 // One fresh execution is enough for kAsUsual. REQUIRES: both not empty, all positive.
 FreshTime JudgeFresh(std::span<const FreshExecution> fresh, std::span<const double> usual);
+
+// What a sample must be below to be far faster than `usual`. REQUIRES: not empty.
+double FastLimit(std::span<const double> usual);
+
+// Whether a good part of `usual` is far faster than their median: an honest host does so now
+// and then, a program that replays some of its executions always.
+bool HasFastMode(std::span<const double> usual);
+
+// Fresh executions that tell whether a fast mode is the program's own.
+inline constexpr int kFreshForModes = 16;
+
+// Whether the fast mode of `usual` exists on inputs that the program knew alone: their
+// neighbours have it, and none of at least kFreshForModes fresh executions has. Where a fifth
+// of honest samples are fast, all of 16 are slow in 1 of 35; that the neighbours then show
+// the mode besides tells a change of the host from one of the program. REQUIRES:
+// HasFastMode(usual).
+bool IsFastOnKnownInputsOnly(std::span<const FreshExecution> fresh, std::span<const double> usual);
 
 // Median of the fresh times over that of the usual ones. REQUIRES: as JudgeFresh.
 double FreshSlowdown(std::span<const FreshExecution> fresh, std::span<const double> usual);

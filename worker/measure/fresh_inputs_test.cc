@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/measure/fresh_inputs.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <vector>
 
@@ -33,6 +34,34 @@ TEST_CASE("JudgeFresh blames a busy host and not the program", "[measure]") {
 
   CHECK(JudgeFresh(fresh, kUsual) == FreshTime::kLonger);
   CHECK_THAT(FreshSlowdown(fresh, kUsual), WithinRel(30 / 10.0, 1e-9));
+}
+
+// Twelve samples, `fast` of which take a tenth of the others.
+std::vector<double> WithFast(int fast) {
+  std::vector<double> seconds(12, 10);
+  std::fill_n(seconds.begin(), fast, 1);
+  return seconds;
+}
+
+TEST_CASE("HasFastMode sees a third of the samples, and no single ones", "[measure]") {
+  CHECK(HasFastMode(WithFast(4)));
+  CHECK_FALSE(HasFastMode(WithFast(1)));
+  CHECK_FALSE(HasFastMode(WithFast(0)));
+}
+
+TEST_CASE("A third of replays behind an honest median is found", "[measure]") {
+  const std::vector<FreshExecution> fresh(kFreshForModes, {10, 10, {10, 1, 10}});
+  CHECK(IsFastOnKnownInputsOnly(fresh, WithFast(4)));
+}
+
+TEST_CASE("A host that is fast now and then is nobody's replay", "[measure]") {
+  std::vector<FreshExecution> fresh(kFreshForModes, {10, 10, {10, 1, 10}});
+  SECTION("because fresh executions are fast as well") { fresh[3].seconds = 1; }
+  SECTION("because the host has become slow for all") {
+    fresh.assign(kFreshForModes, {10, 10, {10, 10, 10}});
+  }
+  SECTION("as far as few executions tell") { fresh.resize(kFreshForModes - 1); }
+  CHECK_FALSE(IsFastOnKnownInputsOnly(fresh, WithFast(4)));
 }
 
 }  // namespace
