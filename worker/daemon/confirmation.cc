@@ -40,6 +40,11 @@ Confirmation DecideConfirmation(const v1::EvaluationRequest& request,
                                                      : Confirmation::kSkipped;
 }
 
+bool MayWin(const v1::EvaluationRequest& request, const MeasuredSession& session) {
+  return session.comparisons.empty() || request.speedup_to_beat() <= 0 ||
+         session.comparisons.front().speedup() > request.speedup_to_beat();
+}
+
 void Confirm(const MeasuredSession& second, v1::Evaluation& evaluation) {
   *evaluation.mutable_confirmation() = second.measurement;
   *evaluation.mutable_confirmed() = second.comparisons.front();

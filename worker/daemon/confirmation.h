@@ -21,6 +21,10 @@ enum class Confirmation {
 Confirmation DecideConfirmation(const v1::EvaluationRequest& request,
                                 const MeasuredSession& session);
 
+// Whether a measured program may become the best of its search, so that everything that is
+// asked of a winner has to be: who asks for nobody to be beaten takes everybody for one.
+bool MayWin(const v1::EvaluationRequest& request, const MeasuredSession& session);
+
 // Writes the second session beside the first. The first comparison becomes
 // AMBIGUOUS when the sessions disagree: FASTER in the first and SAME or SLOWER in the
 // second, or intervals that lie apart by more than the noise floor.

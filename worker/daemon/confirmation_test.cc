@@ -50,6 +50,15 @@ TEST_CASE("Who is faster than the baseline and not the fastest is no winner", "[
   CHECK(DecideConfirmation(request, Session(kFaster, 4, 5)) == Confirmation::kNeeded);
 }
 
+TEST_CASE("Everything is asked of whoever may become the best", "[daemon]") {
+  v1::EvaluationRequest request;
+  // Nobody is to be beaten: slower than the baseline is the best so far.
+  CHECK(MayWin(request, Session(kSame, 0.5, 0.6)));
+  request.set_speedup_to_beat(1.5);
+  CHECK_FALSE(MayWin(request, Session(kFaster, 1.1, 1.2)));
+  CHECK(MayWin(request, Session(kFaster, 1.6, 1.7)));
+}
+
 TEST_CASE("A second session that agrees changes nothing", "[daemon]") {
   const MeasuredSession first = Session(kFaster, 1.50, 1.52);
 

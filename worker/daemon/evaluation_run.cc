@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/daemon/evaluation_run.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -18,7 +19,9 @@
 namespace mtmc::worker {
 namespace {
 
-constexpr int kDefaultHiddenSeeds = 2;
+constexpr int kDefaultHiddenSeeds = 3;
+// Whoever has executed on the one finds the other next.
+constexpr int kMinHiddenSeeds = 2;
 
 void SetTime(absl::Time time, google::protobuf::Timestamp& field) {
   field.set_seconds(absl::ToUnixSeconds(time));
@@ -109,7 +112,7 @@ MaybeEnd EvaluationRun::Build() {
   auto parsed = ParseText(text_);
   if (auto* failure = std::get_if<v1::Failure>(&parsed)) return std::move(*failure);
   const auto& program = std::get<kernel::Program>(parsed);
-  if (MaybeEnd end = CheckPlan(program, inspection_.graph(), request_.allowed_calls(),
+  if (MaybeEnd end = CheckPlan(program, inspection_, request_.allowed_calls(),
                                context_.options.device)) {
     return end;
   }
@@ -156,13 +159,14 @@ MaybeEnd EvaluationRun::VerifyVariant(const BuiltVariant& variant, bool is_last)
   if (MaybeEnd end = LoadVariant(variant, timeout)) return end;
   loaded_variant_ = static_cast<size_t>(&variant - variants_.data());
   *evaluation().mutable_tuned() = variant.variant.parameters();
-  const int seeds = options_.hidden_seeds() > 0 ? options_.hidden_seeds() : kDefaultHiddenSeeds;
-  const Verification verification = verifier_.Verify({.hidden_seeds = seeds,
-                                                      .timeout = timeout,
-                                                      .prepares_fresh = is_last,
-                                                      .outputs_stay = outputs_stay_});
-  *evaluation().mutable_checks() = verification.checks;
-  return Accept(verification);
+  const int seeds = options_.hidden_seeds() > 0 ? std::max(options_.hidden_seeds(), kMinHiddenSeeds)
+                                                : kDefaultHiddenSeeds;
+  verified_ = verifier_.Verify({.hidden_seeds = seeds,
+                                .timeout = timeout,
+                                .prepares_fresh = is_last,
+                                .outputs_stay = outputs_stay_});
+  *evaluation().mutable_checks() = verified_.checks;
+  return Accept(verified_);
 }
 
 // Takes down what verification found; an end unless it is good.
@@ -209,19 +213,57 @@ MaybeEnd EvaluationRun::Measure() {
   if (!reason.empty()) {
     return Convict(MakeFailure(v1::Failure::KIND_CHEAT, stage_, std::move(reason)));
   }
+  const bool may_win = MayWin(request_, session);
   const Confirmation confirmation = DecideConfirmation(request_, session);
-  evaluation().set_skipped_confirmation(confirmation == Confirmation::kSkipped);
-  return confirmation == Confirmation::kNeeded ? MeasureAgain() : std::nullopt;
+  evaluation().set_skipped_confirmation(!may_win || confirmation == Confirmation::kSkipped);
+  if (may_win) {
+    if (MaybeEnd end = VerifyTimedSets()) return end;
+  }
+  const bool is_measured_again = confirmation == Confirmation::kNeeded;
+  if (is_measured_again) {
+    if (MaybeEnd end = ChangeRunner()) return end;
+  }
+  if (may_win) {
+    if (MaybeEnd end = VerifyWinner()) return end;
+  }
+  return is_measured_again ? MeasureAgain() : std::nullopt;
+}
+
+// What was timed is compared with the oracle once more, all of it.
+MaybeEnd EvaluationRun::VerifyTimedSets() {
+  const Verification again =
+      verifier_.VerifyKept(TimeoutOr(options_.measure_timeout(), kMeasureTimeout));
+  if (MaybeEnd end = ConvictUnless(again)) return end;
+  evaluation().mutable_checks()->set_verified_timed_sets(static_cast<int>(verifier_.kept().size()));
+  return std::nullopt;
+}
+
+MaybeEnd EvaluationRun::VerifyWinner() {
+  const Verification winner =
+      verifier_.VerifyWinner({.timeout = TimeoutOr(options_.verify_timeout(), kVerifyTimeout),
+                              .outputs_stay = outputs_stay_});
+  v1::VerificationSummary& checks = *evaluation().mutable_checks();
+  const std::string oracle = WeakerOracle(checks.oracle(), winner.checks.oracle());
+  checks.MergeFrom(winner.checks);
+  checks.set_oracle(oracle);
+  if (winner.failure) {
+    evaluation().mutable_errors()->Assign(winner.errors.begin(), winner.errors.end());
+  }
+  if (MaybeEnd end = ConvictUnless(winner)) return end;
+  checks.set_is_thorough(true);
+  MergeInto(verified_, winner);
+  return Accept(verified_);
+}
+
+MaybeEnd EvaluationRun::ChangeRunner() {
+  if (context_.options.change_runner) context_.options.change_runner();
+  const absl::Duration timeout = TimeoutOr(options_.measure_timeout(), kMeasureTimeout);
+  if (MaybeEnd end = LoadVariant(variants_[loaded_variant_], timeout)) return end;
+  return ConvictUnless(verifier_.VerifyAgain(timeout));
 }
 
 // A second session, in another process.
 MaybeEnd EvaluationRun::MeasureAgain() {
-  const absl::Duration timeout = TimeoutOr(options_.measure_timeout(), kMeasureTimeout);
-  if (context_.options.change_runner) context_.options.change_runner();
-  if (MaybeEnd end = LoadVariant(variants_[loaded_variant_], timeout)) return end;
-  const Verification verification = verifier_.VerifyAgain(timeout);
-  if (const auto& trouble = verifier_.trouble()) return WorkerTrouble(*trouble);
-  if (verification.failure) return Convict(*verification.failure);
   MeasuredSession session;
   if (MaybeEnd end = TakeSession(SecondSession(options_, context_.options.device), session))
     return end;
@@ -246,6 +288,11 @@ MaybeEnd EvaluationRun::Convict(v1::Failure failure) {
   const auto verdict = VerdictOf(failure.kind());
   if (verdict != v1::Evaluation::VERDICT_UNSPECIFIED) evaluation().set_verdict(verdict);
   return failure;
+}
+
+MaybeEnd EvaluationRun::ConvictUnless(const Verification& verification) {
+  if (const auto& trouble = verifier_.trouble()) return WorkerTrouble(*trouble);
+  return verification.failure ? Convict(*verification.failure) : std::nullopt;
 }
 
 // A profile that cannot be had does not fail the candidate: it is correct and

@@ -51,7 +51,14 @@ class EvaluationRun {
   MaybeEnd VerifyVariant(const BuiltVariant& variant, bool is_last);
   MaybeEnd TakeSession(const SessionPlan& plan, MeasuredSession& session);
   MaybeEnd MeasureAgain();
+  // Everything that is asked only of a program that may become the best. Leaves the device on
+  // a hidden seed.
+  MaybeEnd VerifyWinner();
+  MaybeEnd VerifyTimedSets();
+  // Puts the program on the device in another process.
+  MaybeEnd ChangeRunner();
   MaybeEnd Convict(v1::Failure failure);
+  MaybeEnd ConvictUnless(const Verification& verification);
   MaybeEnd Accept(const Verification& verification);
   void Unload();
 
@@ -76,6 +83,8 @@ class EvaluationRun {
   size_t loaded_variant_ = 0;
   // Of the program that is on the device.
   bool outputs_stay_ = false;
+  // What holds on all workloads so far.
+  Verification verified_;
   v1::LeaseResult result_;
 };
 

@@ -39,6 +39,15 @@ absl::Status SetCalls(const Json& value, ManifestEntry& entry) {
   return absl::OkStatus();
 }
 
+absl::Status SetFixed(const Json& value, ManifestEntry& entry) {
+  if (!value.is_array()) return absl::InvalidArgumentError("\"fixed\" is not a list");
+  for (const Json& each : value) {
+    MTMC_ASSIGN_OR_RETURN(std::string name, TextOf("fixed", each));
+    entry.problem.add_fixed(std::move(name));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SetOptions(const Json& value, ManifestEntry& entry) {
   const auto status = google::protobuf::util::JsonStringToMessage(value.dump(), &entry.options);
   if (status.ok()) return absl::OkStatus();
@@ -49,6 +58,11 @@ absl::Status SetOptions(const Json& value, ManifestEntry& entry) {
 absl::Status SetField(const std::string& key, const Json& value, ManifestEntry& entry) {
   if (key == "allowed_calls") return SetCalls(value, entry);
   if (key == "options") return SetOptions(value, entry);
+  if (key == "fixed") return SetFixed(value, entry);
+  if (key == "nonfinite" && value.is_boolean()) {
+    entry.problem.set_nonfinite(value.get<bool>());
+    return absl::OkStatus();
+  }
   if (key == "seed" && value.is_number_integer()) {
     entry.problem.set_seed(value.get<int64_t>());
     return absl::OkStatus();

@@ -30,8 +30,8 @@ struct ManifestEntry {
 //    "options": {"hidden_seeds": 3}, "allowed_calls": ["aten::mm"], "name": "a"}
 //
 // `problem` and `program` are required. `options` is EvaluationOptions in
-// protobuf JSON. `seed` and `randomize_identity_parameters` are those of
-// Problem. INVALID_ARGUMENT names the line and what is wrong with it.
+// protobuf JSON. `seed`, `randomize_identity_parameters`, `fixed` and `nonfinite` are
+// those of Problem. INVALID_ARGUMENT names the line and what is wrong with it.
 absl::StatusOr<std::vector<ManifestEntry>> ParseManifest(std::string_view text);
 
 }  // namespace mtmc::worker

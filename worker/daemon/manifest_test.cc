@@ -30,6 +30,7 @@ TEST_CASE("A manifest sets what an evaluation depends on", "[worker]") {
   const auto entries = ParseManifest(
       R"({"problem": "p.py", "program": "a.cl", "name": "first", "precision": "tf32", )"
       R"("seed": 7, "randomize_identity_parameters": true, "allowed_calls": ["aten::mm"], )"
+      R"("fixed": ["mask"], "nonfinite": true, )"
       R"("options": {"hidden_seeds": 3, "omitProfile": true, "build_timeout": "2s"}})");
 
   REQUIRE_THAT(entries.status(), IsOk());
@@ -38,6 +39,9 @@ TEST_CASE("A manifest sets what an evaluation depends on", "[worker]") {
   CHECK(entry.problem.precision() == v1::PRECISION_TF32);
   CHECK(entry.problem.seed() == 7);
   CHECK(entry.problem.randomize_identity_parameters());
+  REQUIRE(entry.problem.fixed_size() == 1);
+  CHECK(entry.problem.fixed(0) == "mask");
+  CHECK(entry.problem.nonfinite());
   CHECK(entry.allowed_calls == std::vector<std::string>{"aten::mm"});
   CHECK(entry.options.hidden_seeds() == 3);
   CHECK(entry.options.omit_profile());
@@ -56,6 +60,7 @@ TEST_CASE("A manifest error names the line and the reason", "[worker]") {
       {R"({"problem": "p", "program": "a", "precision": "fp8"})", "no precision class"},
       {R"({"problem": "p", "program": "a", "options": {"seeds": 1}})", "EvaluationOptions"},
       {R"({"problem": "p", "program": "a", "allowed_calls": "mm"})", "is not a list"},
+      {R"({"problem": "p", "program": "a", "fixed": "mask"})", "is not a list"},
   };
   for (const auto& [line, reason] : cases) {
     INFO(line);
