@@ -69,6 +69,11 @@ void AddJobOptions(CLI::App& app, JobOptions& job) {
   app.add_flag("--no-library", job.is_library_forbidden, "forbid vendor library calls");
   app.add_flag("--randomize-identity", job.randomize_identity_parameters,
                "replace biases of 0 and scales of 1 by random values");
+  app.add_option("--fixed", job.fixed,
+                 "an input of forward, or a parameter or buffer as state_dict names it, whose "
+                 "values are part of the problem; may be repeated")
+      ->allow_extra_args(false);
+  app.add_flag("--nonfinite", job.judges_nonfinite, "judge what is made of NaN and infinities, too");
 }
 
 void AddStackOptions(CLI::App& app, StackOptions& stack) {

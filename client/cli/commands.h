@@ -31,6 +31,9 @@ struct JobOptions {
   int64_t seed = 0;
   bool is_library_forbidden = false;
   bool randomize_identity_parameters = false;
+  // Inputs, parameters and buffers that no workload changes.
+  std::vector<std::string> fixed;
+  bool judges_nonfinite = false;
   // Program text to start from; only for `evaluate`.
   std::string program_file;
 };

@@ -14,8 +14,13 @@ namespace {
 void PrintPrecision(const v1::Evaluation& evaluation, std::ostream& out) {
   for (const v1::OutputError& error : evaluation.errors()) {
     out << "  output " << error.output() << ": error "
-        << absl::StrFormat("%.3g of %.3g allowed (%s)\n", error.tolerance_needed(),
-                           error.tolerance_allowed(), error.workload());
+        << absl::StrFormat("%.3g of %.3g allowed", error.tolerance_needed(),
+                           error.tolerance_allowed());
+    if (error.ratio_needed() > 0) {
+      out << absl::StrFormat("; %s: root mean square %.3g of %.3g allowed", error.part(),
+                             error.ratio_needed(), error.ratio_allowed());
+    }
+    out << " (" << error.workload() << ")\n";
   }
   if (evaluation.verdict() != v1::Evaluation::VERDICT_CORRECT) return;
   std::vector<std::string> names;
@@ -30,14 +35,20 @@ void PrintPrecision(const v1::Evaluation& evaluation, std::ostream& out) {
 
 void PrintChecks(const v1::VerificationSummary& checks, std::ostream& out) {
   if (!checks.workloads().empty()) {
-    out << absl::StrFormat("  compared on %d workload%s; the oracle is %s\n",
+    out << absl::StrFormat("  compared on %d workload%s%s; the oracle is %s\n",
                            checks.workloads_size(), checks.workloads_size() == 1 ? "" : "s",
+                           checks.is_thorough() ? ", all that are asked of a winner" : "",
                            checks.oracle());
   }
+  if (!checks.nonfinite().empty()) out << "  not judged: " << checks.nonfinite() << "\n";
   if (checks.timed_executions() > 0) {
     out << absl::StrFormat("  %d executions timed, %d of them checked, %d on inputs never seen\n",
                            checks.timed_executions(), checks.checked_executions(),
                            checks.fresh_executions());
+  }
+  if (checks.verified_timed_sets() > 0) {
+    out << absl::StrFormat("  %d timed sets of inputs compared once more after timing\n",
+                           checks.verified_timed_sets());
   }
   if (checks.fresh_slowdown() > 0) {
     out << absl::StrFormat(
@@ -70,7 +81,7 @@ void PrintComparisons(const v1::Evaluation& evaluation, std::ostream& out) {
   out << "\n";
   table.Print(out);
   if (evaluation.skipped_confirmation()) {
-    out << "no second session: it was not the fastest of its job\n";
+    out << "not the fastest of its job: no second session, and fewer workloads\n";
   }
 }
 

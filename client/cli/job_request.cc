@@ -59,6 +59,8 @@ absl::StatusOr<v1::CreateJobRequest> MakeJobRequest(Api& api, const CommonOption
   problem.set_display_name(std::filesystem::path(options.file).stem().string());
   problem.set_seed(options.seed);
   problem.set_randomize_identity_parameters(options.randomize_identity_parameters);
+  problem.mutable_fixed()->Assign(options.fixed.begin(), options.fixed.end());
+  problem.set_nonfinite(options.judges_nonfinite);
   MTMC_ASSIGN_OR_RETURN(
       const auto precision,
       ParseEnum<v1::Precision>("PRECISION_", options.precision, "--precision",

@@ -10,7 +10,7 @@ namespace {
 
 // Raised whenever the worker's rules of verification or measurement change in a
 // way that makes old verdicts incomparable.
-constexpr int kEvaluationRules = 8;
+constexpr int kEvaluationRules = 9;
 
 // Each part with its length, so that no two lists of parts read the same.
 std::string Join(std::initializer_list<std::string> parts) {

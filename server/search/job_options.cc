@@ -167,7 +167,7 @@ void ResolveEvaluation(v1::Precision precision, v1::EvaluationOptions& options, 
   options.set_max_variants(
       check.Ranged("job.evaluation.max_variants", options.max_variants(), 32, 1, kMaxVariants));
   options.set_hidden_seeds(
-      check.Ranged("job.evaluation.hidden_seeds", options.hidden_seeds(), 2, 1, kMaxHiddenSeeds));
+      check.Ranged("job.evaluation.hidden_seeds", options.hidden_seeds(), 3, 1, kMaxHiddenSeeds));
   options.set_min_samples(
       check.Ranged("job.evaluation.min_samples", options.min_samples(), 20, 3, 100'000));
   options.set_max_noise_ratio(
