@@ -5,7 +5,8 @@ import functools
 
 import torch
 
-from .compare import errors, is_allclose, is_near
+from .compare import errors, float_spreads, is_allclose, is_near
+from .groups import measured
 from .oracle import kernelbench_tolerance
 from .tensor_type import data_type
 
@@ -39,25 +40,25 @@ class Comparison:
         actual = [outputs.get(output["name"]) for output in self._specifications]
         for tensor, output in zip(actual, self._specifications):
             _require_form(tensor, output)
-        distances, bounds = expectation.judge(actual)
+        distances, groups, bounds, group_bounds = expectation.judge(actual)
         needed = [distance.tolerance for distance in distances]
         needed = _tied(expectation, actual, needed)
         nearness = functools.cache(
             lambda index: is_near(actual[index], expectation.reference[index], _NEAR_RATIO)
         )
-        satisfied = bounds.satisfied(needed, nearness)
+        satisfied = [
+            name
+            for name in bounds.satisfied(needed, nearness)
+            if all(group_bounds.holds(name, index, each) for index, each in enumerate(groups))
+        ]
         allowed = [
             bounds.allowed(self._precision, index, t, nearness) for index, t in enumerate(needed)
         ]
         reports = [
-            {
-                "output": output["name"],
-                "toleranceNeeded": t,
-                "toleranceAllowed": most,
-                "maxAbsoluteError": distance.max_absolute,
-                "worstIndex": distance.worst_index,
-            }
-            for output, distance, t, most in zip(self._specifications, distances, needed, allowed)
+            _report(output, distance, t, most, group_bounds.verdict(self._precision, index, each))
+            for index, (output, distance, t, most, each) in enumerate(
+                zip(self._specifications, distances, needed, allowed, groups)
+            )
         ]
         is_correct = self._precision in satisfied
         answer = {
@@ -91,18 +92,30 @@ class Comparison:
         )
 
     def _compare_repeat(self, expectation, actual, answer):
-        """Whether two runs on the same inputs agree as well as strict FP32 does."""
+        """Whether two runs on the same inputs, each of them within the class's bound, agree
+        within it as well."""
         if self._last is None or self._last.expectation is not expectation:
             return
-        for index, distance in enumerate(errors(list(zip(actual, self._last_outputs)))):
+        pairs = list(zip(actual, self._last_outputs))
+        distances, groups = errors(pairs), measured(pairs, float_spreads(self._last_outputs))
+        for index, (distance, each) in enumerate(zip(distances, groups)):
             t = distance.tolerance
-            if t > expectation.bounds.allowed("PRECISION_STRICT", index, t):
-                name = self._specifications[index]["name"]
+            name = self._specifications[index]["name"]
+            if t > expectation.bounds.allowed(self._precision, index, t):
                 answer["isUnrepeatable"] = True
                 answer["message"] = (
                     f"output {name} differs by a tolerance of {t:.3g} at element "
                     f"{distance.worst_index} between two runs"
                 )
+                return
+            verdict = expectation.group_bounds.repeats(self._precision, index, each)
+            if verdict.excess > 1.0:
+                answer["isUnrepeatable"] = True
+                answer["message"] = (
+                    f"output {name} differs by {verdict.needed:.3g} of its root mean square in "
+                    f"{verdict.part} between two runs, allowed is {verdict.allowed:.3g}"
+                )
+                return
 
     def _remember(self, entry, actual):
         """Keeps copies of the outputs for a comparison that repeats this one."""
@@ -144,8 +157,35 @@ def _require_form(actual, output):
         raise ValueError(f"output {output['name']} is {have}, not {want}")
 
 
+def _report(output, distance, needed, allowed, verdict):
+    """mtmc.v1 OutputError, whose part is what decides."""
+    report = {
+        "output": output["name"],
+        "toleranceNeeded": needed,
+        "toleranceAllowed": allowed,
+        "maxAbsoluteError": distance.max_absolute,
+        "worstIndex": distance.worst_index,
+        "part": "element",
+    }
+    if verdict.excess > _excess(report):
+        report["part"] = verdict.part
+        report["ratioNeeded"], report["ratioAllowed"] = verdict.needed, verdict.allowed
+    return report
+
+
+def _excess(report):
+    """How many times its bound the part of a report is."""
+    kind = "ratio" if "ratioNeeded" in report else "tolerance"
+    return report[f"{kind}Needed"] / max(report[f"{kind}Allowed"], 1e-300)
+
+
 def _worst(reports):
-    entry = max(reports, key=lambda e: e["toleranceNeeded"] / max(e["toleranceAllowed"], 1e-300))
+    entry = max(reports, key=_excess)
+    if "ratioNeeded" in entry:
+        return (
+            f"output {entry['output']} has an error of {entry['ratioNeeded']:.3g} of its root mean "
+            f"square in {entry['part']}, allowed is {entry['ratioAllowed']:.3g}"
+        )
     return (
         f"output {entry['output']} needs a tolerance of {entry['toleranceNeeded']:.3g} at element "
         f"{entry['worstIndex']}, allowed is {entry['toleranceAllowed']:.3g}"

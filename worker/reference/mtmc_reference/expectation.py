@@ -5,12 +5,18 @@ import time
 
 import torch
 
-from .compare import errors, float_spreads, tolerances
+from .compare import errors, float_spreads
 from .failure import ProblemFailure, is_out_of_memory
+from .group_bounds import GroupBounds
+from .groups import measured
+from .honest import Honest, HonestRuns, honest
 from .oracle import Bounds
 from .precision import Arithmetic, distinct
-from .rounding import Disturbed, unit_of
 from .workload import free_bytes, total_bytes
+
+
+# Part of a bound within which strict FP32 tells of fp64; see Expectation.
+_KNOWN_PART = 0.75
 
 
 class Dropped(Exception):
@@ -79,30 +85,15 @@ class Judge:
             return None
         return [_rounded(w, s) for w, s in zip(wide, strict)]
 
-    def own_tolerances(self, key, kind, reference):
-        """Errors of the arithmetic `kind` against `reference`; None where it fails."""
-        if kind not in distinct(self.device):
-            return None
-        return self._compared(key, reference, kind)
-
-    def reordered_tolerances(self, key, kind, reference, dtypes):
-        """Errors of a run that rounds as other orders of its sums would; None where it fails."""
-        floats = [dtype for dtype in dtypes if dtype.is_floating_point]
-        if not floats:
-            return None
-        arithmetic = Arithmetic.FP64 if kind == "fp64" else Arithmetic.STRICT
-        unit = max(unit_of(dtype) for dtype in floats)
-        return self._compared(key, reference, arithmetic, Disturbed(unit))
-
-    def _compared(self, key, reference, kind, observer=None):
+    def honest_outputs(self, key, kind, observer):
+        """Outputs of a run in the arithmetic `kind`; None where it fails."""
         try:
-            outputs = self.execution.run(self.workloads.draw(key), kind, observer)
+            return self.execution.run(self.workloads.draw(key), kind, observer)
         except ProblemFailure as failure:
             # Autocast refuses some operators; the class keeps its fixed tolerance.
             if is_out_of_memory(failure.cause):
                 _return_memory(self.device)
             return None
-        return tolerances(list(zip(outputs, reference)))
 
 
 class Expectation:
@@ -110,7 +101,8 @@ class Expectation:
 
     Outputs that agree with strict FP32 to rounding are within the bound of STRICT
     whatever fp64 says: the bound is at least 4 times strict FP32's error e and at
-    least a rounding q, and e + 3/4 q is below the larger of the two. The fp64 run is
+    least a rounding q, and e + 3/4 q is below the larger of the two. So it is for each
+    group. The fp64 run is
     therefore made for the first outputs that do not. It is kept as FP32 where
     outputs have 32 or 16 bits: that is a sixteenth of the smallest bound and half the
     memory.
@@ -122,11 +114,11 @@ class Expectation:
         self._dtypes = [output.dtype for output in strict]
         self._strict = [_comparable(output) for output in strict]
         self._reference = None
+        self._spreads = spreads
         # Without fp64 only the least of them is known.
         own = [0.0] * len(strict)
-        self._bounds = Bounds(spreads, self._dtypes, own, _unknown, _unknown)
-        self._own = {}
-        self._reordered = ()
+        self._bounds = Bounds(spreads, self._dtypes, own, _unknown)
+        self._group_bounds = GroupBounds(self._dtypes, self._bounds.fixed, _unknown)
         self._eager = None
         # What runs took that were made only when they were needed.
         self.later_seconds = 0.0
@@ -158,35 +150,70 @@ class Expectation:
         """What is at hand: the oracle's outputs, or strict FP32's before there are any."""
         return self._reference or self._strict
 
+    @property
+    def group_bounds(self):
+        """What each class allows the groups of `reference`."""
+        if self._reference is None:
+            self._timed(self._find_reference)
+        return self._group_bounds
+
     def judge(self, actual):
-        """(errors, bounds) of the outputs.
+        """(errors, groups, bounds, group bounds) of the outputs.
 
         Against strict FP32 where that is enough to know them within STRICT.
         """
         if self._reference is None:
-            found = errors(list(zip(actual, self._strict)))
-            limits = [0.75 * self._bounds.rounding(index) for index in range(len(found))]
+            pairs = list(zip(actual, self._strict))
+            found = errors(pairs)
+            limits = [_KNOWN_PART * self._bounds.rounding(index) for index in range(len(found))]
             if all(e.tolerance <= limit for e, limit in zip(found, limits)):
-                return found, self._bounds
-        return errors(list(zip(actual, self.reference))), self.bounds
+                groups = measured(pairs, self._spreads)
+                holds = self._group_bounds.holds_surely
+                if all(holds(index, g, _KNOWN_PART) for index, g in enumerate(groups)):
+                    return found, groups, self._bounds, self._group_bounds
+        pairs = list(zip(actual, self.reference))
+        return errors(pairs), measured(pairs, self._spreads), self.bounds, self.group_bounds
 
     def _find_reference(self):
         wide = self._judge.wide_outputs(self.key, self._strict) if self.oracle == "fp64" else None
-        own = tolerances(list(zip(self._strict, wide))) if wide else []
+        strict, spreads = None, self._spreads
+        if wide:
+            spreads = float_spreads(wide)
+            strict = honest(self._strict, wide, spreads)
         # Where FP32 overflows and fp64 does not, no FP32 kernel could agree.
-        if not wide or not all(t < float("inf") for t in own):
+        if not strict or not all(t < float("inf") for t in strict.tolerances):
             self.oracle = "equal" if self.oracle == "equal" else "strict"
-            wide, own = self._strict, [0.0] * len(self._strict)
+            wide, spreads = self._strict, self._spreads
+            count = len(wide)
+            strict = Honest([0.0] * count, [None] * count)
         self._judge.return_memory()
-        self._reference, self._strict = wide, None
-        self._bounds = Bounds(
-            float_spreads(wide),
+        self._reference, self._strict, self._spreads = wide, None, spreads
+        self._honest = HonestRuns(
+            lambda kind, observer: self._judge.honest_outputs(self.key, kind, observer),
+            self._judge.device,
             self._dtypes,
-            own,
-            self._own_tolerances,
-            self._reorder,
+            Arithmetic.FP64 if self.oracle == "fp64" else Arithmetic.STRICT,
+            wide,
+            spreads,
+            strict,
+        )
+        self._bounds = Bounds(
+            spreads,
+            self._dtypes,
+            strict.tolerances,
+            lambda kind: self._honest_run(kind, self._honest.tolerances),
             is_changed=not self.key.is_unchanged,
         )
+        self._group_bounds = GroupBounds(
+            self._dtypes,
+            self._bounds.fixed,
+            lambda kind: self._honest_run(kind, self._honest.groups),
+        )
+
+    def _honest_run(self, kind, part):
+        found = self._timed(lambda: part(kind))
+        self._judge.return_memory()
+        return found
 
     def eager(self):
         """Outputs of eager with PyTorch's defaults: what KernelBench compares with."""
@@ -223,24 +250,6 @@ class Expectation:
             return function()
         finally:
             self.later_seconds += time.perf_counter() - start
-
-    def _own_tolerances(self, kind):
-        if kind not in self._own:
-            self._own[kind] = self._timed(
-                lambda: self._judge.own_tolerances(self.key, kind, self._reference)
-            )
-            self._judge.return_memory()
-        return self._own[kind]
-
-    def _reorder(self):
-        if self._reordered == ():
-            self._reordered = self._timed(
-                lambda: self._judge.reordered_tolerances(
-                    self.key, self.oracle, self._reference, self._dtypes
-                )
-            )
-            self._judge.return_memory()
-        return self._reordered
 
 
 def _unknown(*_):

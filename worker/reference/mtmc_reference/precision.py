@@ -18,6 +18,12 @@ class Arithmetic(enum.Enum):
     TF32 = "tf32"
     BF16 = "bf16"
     FP16 = "fp16"
+    # Strict FP32 on operands of products that are rounded to TF32: what a tensor core does,
+    # on any device. The other one rounds those of convolutions and recurrent layers alone.
+    ROUNDED = "rounded"
+    ROUNDED_CONVOLUTIONS = "rounded convolutions"
+    # The oracle's arithmetic with the roundings of another order of its sums (`rounding`).
+    REORDERED = "reordered"
 
 
 # (matrix products, convolutions) may use TF32.
@@ -29,6 +35,7 @@ _TF32_FLAGS = {
     Arithmetic.BF16: (False, True),
     Arithmetic.FP16: (False, True),
 }
+_STRICT_FLAGS = (False, False)
 _AUTOCAST = {Arithmetic.BF16: torch.bfloat16, Arithmetic.FP16: torch.float16}
 
 
@@ -38,7 +45,7 @@ def arithmetic(kind, device):
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     saved = matmul.allow_tf32, cudnn.allow_tf32, torch.get_default_dtype()
     try:
-        matmul.allow_tf32, cudnn.allow_tf32 = _TF32_FLAGS[kind]
+        matmul.allow_tf32, cudnn.allow_tf32 = _TF32_FLAGS.get(kind, _STRICT_FLAGS)
         if kind == Arithmetic.FP64:
             # Tensors that `forward` makes itself must be fp64 as well.
             torch.set_default_dtype(torch.float64)

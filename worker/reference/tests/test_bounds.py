@@ -71,7 +71,7 @@ def test_classes_are_nested(process, write_problem):
 )
 def test_inputs_that_nobody_chose_have_a_wider_bound(dtype, is_changed, expected):
     r = torch.tensor([1.0, 50.0])
-    found = Bounds(float_spreads([r]), [dtype], [0.0], lambda _: [0.0], lambda: None, is_changed=is_changed)
+    found = Bounds(float_spreads([r]), [dtype], [0.0], lambda _: [0.0], is_changed)
 
     allowed = found.allowed("PRECISION_KERNELBENCH", 0)
     assert allowed == pytest.approx(max(expected, found.rounding(0)))

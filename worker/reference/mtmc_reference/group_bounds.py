@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The root mean square of the error that each precision class allows a group of an output.
+
+A class allows each group the largest of
+
+    ratio     a part of the group's own root mean square
+    honest    a multiple of what honest runs of the class have in this group; the loosest
+              group bounds only itself
+    floor     roundings at the scale of the output, which elements far below it may drown in
+
+Ratios of FP32 outputs, by class 1e-4, 1e-3, 1e-2, 1e-1: an operator that is right to FP32
+is off by 1e-7 of a group, fast intrinsics (2 to 100 units in the last place) by up to 1e-5,
+TF32's 11 bits by 5e-4 and bf16's 8 bits by 4e-3; each ratio leaves room for about twenty
+such errors in a row. What stays 16 bits wide is off by half a unit as it is stored, so it
+has at least four halves more. What sums cancel is not in the ratios: it is what honest runs
+are for, which are made when a group is beyond all else.
+
+An output of few elements has each of them as a group, and the tolerance of the class as
+ratio: a loss is bounded by its own size.
+"""
+
+import dataclasses
+
+import torch
+
+from .precision import Arithmetic
+
+_RATIOS = {
+    "PRECISION_STRICT": 1e-4,
+    "PRECISION_KERNELBENCH": 1e-3,
+    "PRECISION_TF32": 1e-2,
+    "PRECISION_HALF": 1e-1,
+}
+# Of float64, in the classes in which no narrower type may compute it.
+_DOUBLE_RATIOS = {"PRECISION_STRICT": 1e-9, "PRECISION_KERNELBENCH": 1e-8}
+# Half a unit in the last place, times this, is the least ratio of a 16-bit output.
+_HALF_UNITS = 4.0
+# Honest runs by class, with the multiple of their error; each class has those before, too.
+# A run in another order is drawn with at least two deviations, and strict FP32's own may
+# have had luck. Above STRICT an operator may be off by several units, and what cancels
+# multiplies those.
+_HONEST = {
+    "PRECISION_STRICT": ((Arithmetic.STRICT, 4.0), (Arithmetic.REORDERED, 2.0)),
+    "PRECISION_KERNELBENCH": (
+        (Arithmetic.DEFAULT, 2.0),
+        (Arithmetic.REORDERED, 8.0),
+        (Arithmetic.ROUNDED_CONVOLUTIONS, 2.0),
+    ),
+    "PRECISION_TF32": ((Arithmetic.TF32, 2.0), (Arithmetic.ROUNDED, 2.0)),
+    "PRECISION_HALF": ((Arithmetic.BF16, 2.0), (Arithmetic.FP16, 2.0)),
+}
+# Roundings at the scale of the output that the floor is made of.
+_FLOOR = {torch.float64: 1e-12}
+_USUAL_FLOOR = 1e-6
+# Above STRICT, what an output is computed from may be of size 1 where the output is not:
+# exp(x) - 1 of small x.
+_FLOOR_FACTOR = 4.0
+# Then it is at most so many times the roundings of the largest element.
+_FLOOR_PART = 1e3
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """The group of an output that is furthest beyond its bound, or closest to it."""
+
+    part: str = ""
+    # Root mean square of the error over that of the reference, and the largest allowed.
+    needed: float = 0.0
+    allowed: float = 0.0
+    # The error over what is allowed.
+    excess: float = 0.0
+
+
+class GroupBounds:
+    """What each class allows the groups of the outputs of one workload.
+
+    `tolerance(precision, index)` is the class's fixed tolerance of an output, and
+    `honest(kind)` the Groups of an honest run, by output, or None.
+    """
+
+    def __init__(self, dtypes, tolerance, honest):
+        self._dtypes = dtypes
+        self._tolerance = tolerance
+        self._honest = honest
+
+    def holds(self, precision, index, groups):
+        """Whether the class allows every group of an output its error."""
+        if groups is None:
+            return True
+        return bool((groups.error <= self._allowed(precision, index, groups)).all())
+
+    def holds_surely(self, index, groups, part):
+        """Whether STRICT holds by that part of its ratios and floors alone."""
+        if groups is None:
+            return True
+        limit = part * self._fixed("PRECISION_STRICT", index, groups)
+        return bool((groups.error <= limit).all())
+
+    def verdict(self, precision, index, groups):
+        """The Verdict on one output, whose Groups may be None."""
+        if groups is None:
+            return Verdict()
+        return self._verdict(groups, self._allowed(precision, index, groups))
+
+    def _verdict(self, groups, allowed):
+        tiny = torch.finfo(torch.float64).tiny
+        excess = groups.error / allowed.clamp(min=tiny)
+        worst = int(excess.argmax())
+        size = max(groups.size[worst].item(), tiny)
+        return Verdict(
+            groups.name(worst),
+            groups.error[worst].item() / size,
+            allowed[worst].item() / size,
+            excess[worst].item(),
+        )
+
+    def repeats(self, precision, index, groups):
+        """The Verdict on the Groups of one run against another of the same program, whose
+        elements stand for the reference.
+
+        Each is compared with the reference, too. What rounding may do to one and not to the
+        other is that of STRICT, or of honest runs of the class: the ratio of a class is
+        meant for arithmetic, and a lost update would be small beside that of HALF.
+        """
+        if groups is None:
+            return Verdict()
+        allowed = self._widened(precision, index, groups, "PRECISION_STRICT")
+        return self._verdict(groups, allowed)
+
+    def _allowed(self, precision, index, groups):
+        return self._widened(precision, index, groups, precision)
+
+    def _widened(self, precision, index, groups, fixed):
+        """What the class `fixed` allows by its ratio and floor, and honest runs of the class
+        `precision`, as far as these have to be asked."""
+        allowed = self._fixed(fixed, index, groups)
+        for name, runs in _HONEST.items():
+            for kind, factor in runs:
+                if (groups.error <= allowed).all():
+                    return allowed
+                honest = self._honest(kind)
+                if honest and honest[index] is not None:
+                    error = torch.nan_to_num(honest[index].error, posinf=0.0)
+                    allowed = torch.maximum(allowed, factor * error)
+            if name == precision:
+                break
+        return allowed
+
+    def _fixed(self, precision, index, groups):
+        dtype = self._dtypes[index]
+        ratio, floor = _RATIOS[precision], self._floor(precision, dtype, groups)
+        if groups.layout.is_small:
+            ratio = self._tolerance(precision, index)
+        elif dtype == torch.float64:
+            ratio = _DOUBLE_RATIOS.get(precision, ratio)
+        elif dtype.itemsize == 2:
+            ratio = max(ratio, _HALF_UNITS * torch.finfo(dtype).eps)
+        return (ratio * groups.size).clamp_(min=floor)
+
+    def _floor(self, precision, dtype, groups):
+        is_narrow = precision not in _DOUBLE_RATIOS
+        unit = _USUAL_FLOOR if is_narrow else _FLOOR.get(dtype, _USUAL_FLOOR)
+        largest, scale = groups.largest, max(groups.scale, 1.0)
+        floor = unit * min(largest, scale)
+        if precision != "PRECISION_STRICT" and not groups.layout.is_small:
+            floor = max(floor, min(_FLOOR_FACTOR * unit * scale, _FLOOR_PART * unit * largest))
+        if not largest:
+            floor = unit
+        return max(floor, torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps)
+
