@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the inputs of a hidden workload look like: `mtmc.v1.Distribution`.
 
-Each is made from what `get_inputs` draws. Shapes and types stay, and only
-floating-point tensors change whose values are free: integers, booleans and
-floats that hold whole numbers (labels, masks, one-hot rows) or infinities
-(attention masks) are as they were, because a model is not defined elsewhere.
-Probabilities may leave [0, 1] and logarithms meet negative numbers; where the
-reference is then not finite or fails, a milder form is tried where there is one, and
-at last the distribution is dropped by name.
+Each is made from what `get_inputs` draws. Shapes and types stay. A distribution changes
+each input that it can in some ways, the mildest last: where the reference fails or is not
+finite, a milder way is tried, and at last the input stays as it was drawn. A distribution
+that changes no input any more is dropped by name.
 """
 
 import torch
 
+from . import redraw, special_values
+from .graph_domain import Uses
+
 NONE = "DISTRIBUTION_UNSPECIFIED"
+REDRAWN = "DISTRIBUTION_REDRAWN"
+EXTREMES = "DISTRIBUTION_EXTREMES"
+PARAMETERS_ZERO = "DISTRIBUTION_PARAMETERS_ZERO"
+PARAMETERS_ONE = "DISTRIBUTION_PARAMETERS_ONE"
+NONFINITE = "DISTRIBUTION_NONFINITE"
+# In the order of the enumeration: its numbers are part of the seeds.
 DISTRIBUTIONS = (
     "DISTRIBUTION_TIMES_3",
     "DISTRIBUTION_TIMES_001",
@@ -20,8 +26,22 @@ DISTRIBUTIONS = (
     "DISTRIBUTION_OFFSET",
     "DISTRIBUTION_HEAVY_TAILED",
     "DISTRIBUTION_RAMPS",
+    REDRAWN,
+    EXTREMES,
+    "DISTRIBUTION_SPECIAL_ROWS",
+    "DISTRIBUTION_CENTERED",
+    "DISTRIBUTION_ROUNDED",
+    "DISTRIBUTION_RANGE_ENDS",
+    PARAMETERS_ZERO,
+    PARAMETERS_ONE,
+    NONFINITE,
 )
-
+# Those whose inputs are as `get_inputs` draws them.
+OF_PARAMETERS = (PARAMETERS_ZERO, PARAMETERS_ONE)
+# Those on which constant or undefined outputs say nothing about the problem.
+UNTYPICAL = (*OF_PARAMETERS, NONFINITE)
+# Those that stay inside the range of what was drawn, as far as an element shows.
+WITHIN_RANGE = (NONE, "DISTRIBUTION_TIMES_001", "DISTRIBUTION_RAMPS", REDRAWN)
 # Standard deviations of the shift: a variance as the difference of two means is then
 # off by more than any class above strict allows, one of two passes is not.
 _OFFSET = 30.0
@@ -37,37 +57,124 @@ _ELEMENTS_PER_SPIKE = 256
 _LEADER = 32.0
 # It grows from input to input, so that those of two never balance.
 _LEADER_GROWTH, _MAX_GROWTHS = 4.0, 3
+# Elements that are kept of a tensor of floats, and by which two draws are told apart.
+_MOST_EXAMPLES, _SAMPLE = 1 << 20, 1 << 16
 # Part of a ramp that is as drawn: without it, products would have rank 2.
 _DRAWN_RATIO = 0.2
 
 
-def free_inputs(inputs):
-    """Positions of the inputs that a distribution may change."""
-    return [index for index, value in enumerate(inputs) if _is_free(value)]
+class Changer:
+    """Knows how each distribution changes each input of one problem.
 
-
-def forms(name):
-    """Number of forms of a distribution, the mildest last."""
-    return len(_CHANGES.get(name, ()))
-
-
-def apply(name, inputs, free, seed, form=0):
-    """Inputs under distribution `name`; those at positions `free` change, in place.
-
-    REQUIRES: the tensors are dense. `seed` decides the places of spikes.
+    `draws` are inputs from some draws of `get_inputs`, the first the public one; `uses` what
+    the graph says of each position, `fixed` the positions that nobody may change, `bounds`
+    numbers at which an operator changes its mind.
     """
-    if name in _CHANGES:
+
+    def __init__(self, draws, uses=None, fixed=(), bounds=()):
+        public = draws[0]
+        uses = uses or {}
+        self._bounds = bounds
+        self._uses = {index: uses.get(index, Uses()) for index in range(len(public))}
+        self._labels = []
+        # Ways to change an input by distribution and position.
+        self._ways = {name: {} for name in DISTRIBUTIONS}
+        self.varies = {}
+        for index, value in enumerate(public):
+            if index in fixed or not isinstance(value, torch.Tensor) or not value.numel():
+                continue
+            seen = [inputs[index] for inputs in draws]
+            first, *others = [_sample(example(x), _SAMPLE) for x in seen]
+            self.varies[index] = any(not torch.equal(first, other) for other in others)
+            if _is_free(value):
+                self._note_ordinary(index, value, seen)
+            else:
+                self._note_other(index, value, redraw.domain_of(seen, self._uses[index]))
+
+    def ways(self, name):
+        """Number of ways to change each input under a distribution, by position."""
+        return {index: len(ways) for index, ways in self._ways.get(name, {}).items()}
+
+    def changes(self, index):
+        """Names of the distributions that can change an input."""
+        return [name for name, ways in self._ways.items() if index in ways]
+
+    def apply(self, name, inputs, levels, seed):
+        """Changes `inputs` under distribution `name`, in place.
+
+        REQUIRES: the tensors are dense. Those in `levels` change, each in the way of that
+        number; `seed` decides what is random.
+        """
         changed = set()
-        for index in free:
-            tensor = inputs[index]
+        for index, level in levels.items():
+            tensor, ways = inputs[index], self._ways[name][index]
             # The same tensor twice changes once.
             if tensor.data_ptr() not in changed:
                 changed.add(tensor.data_ptr())
                 generator = torch.Generator(tensor.device).manual_seed((seed + index) % 2**63)
-                _CHANGES[name][form](tensor, generator, len(changed) - 1)
+                ways[level](tensor, generator, number=len(changed) - 1)
         if name == "DISTRIBUTION_RAMPS":
-            _sort_labels(inputs, free)
-    return inputs
+            _sort_labels(inputs, self._labels)
+        return inputs
+
+    def refusal(self, inputs, levels):
+        """Why the reference must not be asked about inputs; None if it may be."""
+        for index in levels:
+            if self._uses[index].is_probability:
+                low, high = inputs[index].aminmax()
+                if low < 0 or high > 1:
+                    return f"all elements of input {index} should be between 0 and 1"
+        return None
+
+    def _note_ordinary(self, index, value, seen):
+        for name, ways in _CHANGES.items():
+            self._ways[name][index] = [_ordinary(way, self._bounds) for way in ways]
+        if _is_constant(value) and not self.varies[index]:
+            domain = redraw.domain_of(seen, self._uses[index])
+            self._note(EXTREMES, index, redraw.extreme_ways(value, domain))
+
+    def _note_other(self, index, value, domain):
+        self._note(REDRAWN, index, redraw.redrawn_ways(value, domain))
+        self._note(EXTREMES, index, redraw.extreme_ways(value, domain))
+        if value.is_floating_point():
+            if not self._uses[index].is_restricted:
+                self._ways[NONFINITE][index] = [
+                    _ordinary(special_values.make_nonfinite, self._bounds)
+                ]
+            if value.dim() == 1:
+                self._labels.append(index)
+
+    def _note(self, name, index, ways):
+        if ways:
+            self._ways[name][index] = [_other(way) for way in ways]
+
+
+def example(value):
+    """What a Changer needs of a draw beside the public one: of a large tensor of floats, some
+    elements from all over it."""
+    is_large = isinstance(value, torch.Tensor) and value.is_floating_point()
+    return _sample(value, _MOST_EXAMPLES) if is_large else value
+
+
+def _sample(tensor, most):
+    flat = tensor.reshape(-1)
+    return flat[:: -(-flat.numel() // most) or 1]
+
+
+def _ordinary(way, bounds):
+    def change(tensor, generator, number):
+        way(tensor, generator, number, bounds)
+
+    return change
+
+
+def _other(way):
+    return lambda tensor, generator, number: way(tensor, generator)
+
+
+def _is_constant(tensor):
+    low, high = tensor.aminmax()
+    return bool(low == high)
 
 
 def _is_free(value):
@@ -107,13 +214,13 @@ def _shift_to_one(tensor, *_):
     tensor.sub_(mean.to(tensor.dtype)).mul_(scale.to(tensor.dtype)).add_(1.0)
 
 
-def _spike(tensor, generator, number):
+def _spike(tensor, generator, number, *_):
     size = tensor.numel() / _ELEMENTS_PER_SPIKE_SIZE
     leader = _LEADER * _LEADER_GROWTH ** min(number, _MAX_GROWTHS)
     _scale_some(tensor, generator, min(max(size, _MIN_SPIKE), _MAX_SPIKE), leader)
 
 
-def _spike_mildly(tensor, generator, _):
+def _spike_mildly(tensor, generator, *_):
     _scale_some(tensor, generator, _MILD_SPIKE, leader=1.0)
 
 
@@ -151,12 +258,10 @@ def _ramp(tensor, *_):
         ratio = 1.0
 
 
-def _sort_labels(inputs, free):
+def _sort_labels(inputs, labels):
     """Puts whole-numbered vectors in order: labels then go with the ramp, not against chance."""
-    for index, value in enumerate(inputs):
-        is_vector = isinstance(value, torch.Tensor) and value.dim() == 1 and index not in free
-        if is_vector and value.is_floating_point():
-            value.copy_(value.sort().values)
+    for index in labels:
+        inputs[index].copy_(inputs[index].sort().values)
 
 
 _CHANGES = {
@@ -166,4 +271,13 @@ _CHANGES = {
     "DISTRIBUTION_OFFSET": (_shift, _shift_to_one),
     "DISTRIBUTION_HEAVY_TAILED": (_spike, _spike_mildly),
     "DISTRIBUTION_RAMPS": (_ramp,),
+    "DISTRIBUTION_SPECIAL_ROWS": (special_values.special_rows, special_values.tied_rows),
+    "DISTRIBUTION_CENTERED": (special_values.center,),
+    "DISTRIBUTION_ROUNDED": (special_values.round_off, special_values.round_inside),
+    "DISTRIBUTION_RANGE_ENDS": (
+        special_values.go_to_ends_and_bounds,
+        special_values.go_to_ends,
+        special_values.go_near_ends,
+    ),
+    NONFINITE: (special_values.make_nonfinite,),
 }

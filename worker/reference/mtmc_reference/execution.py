@@ -14,8 +14,9 @@ from .problem import map_tensors
 class Execution:
     """One model with its graph. Running it restores what `forward` mutates."""
 
-    def __init__(self, problem, model, graph, seed, device):
+    def __init__(self, problem, model, graph, seed, device, states=None):
         self.model = model
+        self._states = states
         self._problem = problem
         self._seed = seed
         self._device = device
@@ -29,13 +30,22 @@ class Execution:
         }
         self.user_outputs = len(graph["outputs"]) - len(self._mutations)
 
-    def run(self, inputs, kind, observer=None, seed=None):
+    def run(self, inputs, kind, observer=None, seed=None, state=None):
         """Outputs of one forward pass in the arithmetic `kind`, none aliasing an input.
 
-        `observer` is a context, such as a dispatch mode, that is entered around the
+        `state` is the name of one of the model's `parameters.States`, by default the public
+        one, which it has again afterwards. `observer` is a context, such as a dispatch mode, that is entered around the
         pass. Random operations start from the same seed each time unless another
         is given. What the user's code raises becomes a ProblemFailure.
         """
+        with self.in_state(state):
+            return self._run(inputs, kind, observer, seed)
+
+    def in_state(self, state):
+        """Context in which the model is in a state."""
+        return self._states.applied(state) if self._states else contextlib.nullcontext()
+
+    def _run(self, inputs, kind, observer, seed):
         model = self.model
         if kind == Arithmetic.FP64:
             model = self._problem.call(lambda: map_tensors(copy.deepcopy(model), _widened))

@@ -30,6 +30,10 @@ class ProblemFailure(Exception):
         return answer
 
 
+class Dropped(Exception):
+    """No candidate can be judged on this workload; the message says why."""
+
+
 def user_line(error, path):
     """Deepest line of file `path` that `error` or its causes passed through; 0 if none."""
     seen = set()

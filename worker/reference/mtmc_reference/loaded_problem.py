@@ -6,29 +6,36 @@ import platform
 
 import torch
 
-from . import cost, share, workload
+from . import cost, distribution, parameters, share, workload
 from .baseline import Baselines
 from .compare import error
 from .comparison import Comparison
 from .deadline import deadline, parse_duration
 from .distribution import DISTRIBUTIONS
 from .execution import Execution, state_tensor
-from .expectation import Dropped, Judge
-from .failure import ProblemFailure
+from .expectation import Judge
+from .failure import Dropped, ProblemFailure
+from .fixed import find_fixed
 from .flaws import FlawFinder, distribution_keys
 from .graph_facts import draws_random, may_use_tf32
+from .idle import IdleFinder
 from .memory_budget import MemoryBudget
 from .oracle import PRECISIONS, kernelbench_tolerance
+from .parameters import States, state_of
 from .peril import Peril
+from .precision import Arithmetic
 from .prepared import PreparedWorkloads
 from .probes import needed_tolerances
 from .problem import ProblemFile
+from .shared_states import SharedStates
 from .tensor_type import data_type
 from .trace import trace
 
 _DEFAULT_PRECISION = "PRECISION_KERNELBENCH"
 # Workload whose outputs are replayed against the public one.
 _REPLAYED = workload.Key(1)
+# Part of the memory that all states may take where they are remembered.
+_KEPT_STATES_RATIO = 0.05
 # Part of the memory that outputs kept for a repeated comparison may take.
 _REPEAT_RATIO = 0.1
 # What the runner has of the inputs of a workload: those that it executes on, two kept
@@ -55,8 +62,9 @@ class LoadedProblem:
         path = request.get("path", "")
         with deadline(parse_duration(limits.get("traceTimeout", "")), path):
             self._trace(path, bool(options.get("randomizeIdentityParameters", False)))
+        self._describe(options.get("fixed", []))
         self._execution = Execution(
-            self._problem, self._model, self._graph, self._seed, self._device
+            self._problem, self._model, self._graph, self._seed, self._device, self._states
         )
         self._judge = Judge(
             self._execution,
@@ -66,10 +74,11 @@ class LoadedProblem:
             is_default_strict=self._device.type == "cpu" or not may_use_tf32(self._graph),
         )
         self._budget = self._make_budget()
+        self._judge.peril = Peril(self._scratch, self._problem.source, self._device)
         self._prepared = PreparedWorkloads(self._judge, self, self._budget)
         self._baselines = Baselines(self._execution, self._device)
-        # Parameters, buffers and constants: the same for every workload.
-        self._state = None
+        # Parameters, buffers and constants.
+        self._shared_states = SharedStates(self._publish_state, self._may_keep_states)
         self._comparison = Comparison(
             self._graph["outputs"],
             self._execution.user_outputs,
@@ -91,6 +100,13 @@ class LoadedProblem:
         need = sum(cost.type_bytes(value["type"]) for value in values)
         self._check_memory(need, "inputs, parameters and outputs")
 
+    def _describe(self, fixed_names):
+        """Finds what of the inputs and the model's state is free."""
+        fixed = find_fixed(self._problem, self._model, fixed_names)
+        self._workloads.describe(self._graph, self._inputs, fixed.positions)
+        uses = self._workloads.domain.uses
+        self._states = States(self._model, self._graph, uses, fixed, self._workloads.fork)
+
     def _make_budget(self):
         def size(values):
             return sum(cost.type_bytes(value["type"]) for value in values)
@@ -101,16 +117,15 @@ class LoadedProblem:
         inputs = size(filter(is_input, self._graph["inputs"]))
         state = size(self._graph["inputs"]) - inputs
         outputs = size(self._graph["outputs"])
-        passing = _PASSING_INPUTS * inputs + _PASSING_OUTPUTS * outputs
+        # A run in another state keeps the public one beside it.
+        passing = _PASSING_INPUTS * inputs + _PASSING_OUTPUTS * outputs + state
         runner = _RUNNER_INPUTS * inputs + _RUNNER_OUTPUTS * outputs + 2 * state
         return MemoryBudget(self._device, runner + passing, passing)
 
     def release(self):
         """Frees what is shared with other processes."""
         self._prepared.release()
-        if self._state is not None:
-            self._state.release()
-            self._state = None
+        self._shared_states.release()
         share.return_spare_memory(self._device)
 
     def inspect(self):
@@ -130,12 +145,14 @@ class LoadedProblem:
                 }
                 for name in PRECISIONS
             ]
+            self._settle_states(inputs)
             dropped = self._dropped_distributions()
             replayed = self._replayed(inputs)
             passing = self._passing_probes(expectation, inputs, replayed)
             finder = FlawFinder(self._judge, self._graph, inputs, strict)
             flaws = ["dead_operation"] * bool(self._dead_lines)
             flaws += finder.find(replayed, dropped)
+            idle = self._idle_inputs(inputs, strict)
         del inputs
         everywhere = self._passing_everywhere(passing, expectation)
         flaws += [f"public_{name}" for name in passing if name not in everywhere]
@@ -150,19 +167,24 @@ class LoadedProblem:
             "versions": self._versions(expectation.oracle),
             "droppedDistributions": dropped,
             "flaws": flaws,
+            "idleInputs": idle,
+            "fixedInputs": {**self._workloads.fixed_inputs(dropped), **self._states.fixed},
         }
 
     def prepare(self, seed_index, distribution, salt, keeps_last=False):
         """Shares the inputs of a workload, whose expected outputs are known by then."""
         key = workload.Key(seed_index, distribution, salt)
         try:
-            entry = self._prepared.prepare(key, keeps_last, beside=(self._state,))
+            beside = self._shared_states.publications()
+            entry = self._prepared.prepare(key, keeps_last, beside)
         except Dropped as dropped:
             return {"dropped": str(dropped)}
-        if self._state is None or self._state.is_released:
-            self._state = self._publish(self._state_tensors())
+        state = parameters.PUBLIC
+        if self._states.are_there:
+            state = state_of(key)
+        shared = self._prepared.with_room(lambda: self._shared_states.find(state), entry)
         return {
-            "inputs": entry.publication.messages + self._state.messages,
+            "inputs": entry.publication.messages + shared.messages,
             "prepared": entry.handle,
             "oracle": entry.expectation.oracle,
         }
@@ -188,6 +210,7 @@ class LoadedProblem:
     def make_room(self):
         """Gives memory to other processes; what is missing then is made again when asked for."""
         self._comparison.forget()
+        self._shared_states.make_room()
         self._prepared.make_room()
 
     def time_baseline(self, baseline, **options):
@@ -227,10 +250,23 @@ class LoadedProblem:
                 )
 
     def _replayed(self, inputs):
-        """Strict outputs of another seed; None where there are no inputs."""
+        """Strict outputs of another seed with the public parameters; None where there are no
+        inputs."""
         if not workload.total_bytes(inputs):
             return None
-        return self._prepared.expectation(_REPLAYED).outputs()
+        other = self._workloads.draw_own(_REPLAYED)
+        return self._execution.run(other, Arithmetic.STRICT)
+
+    def _settle_states(self, inputs):
+        """Finds other parameters under which the reference is defined on public inputs."""
+        self._states.settle(lambda state: self._judge.is_defined_in(state, inputs))
+        if not self._states.are_there:
+            for name in distribution.OF_PARAMETERS:
+                self._prepared.drop(name, "there are no parameters")
+
+    def _idle_inputs(self, inputs, outputs):
+        fork = self._workloads.fork
+        return IdleFinder(self._judge, self._graph, self._states, inputs, outputs, fork).find()
 
     def _passing_probes(self, expectation, inputs, replayed):
         """Names of the probes that the class of the problem would accept."""
@@ -249,15 +285,9 @@ class LoadedProblem:
     def _dropped_distributions(self):
         """Reason by name of the distributions on which the reference is not defined."""
         dropped = {}
-        peril = Peril(self._scratch, self._problem.source, self._device)
-        is_well = True
         for key in sorted(distribution_keys(DISTRIBUTIONS), key=_peril_order):
-            is_well = is_well and key.distribution != peril.fatal()
-            if not is_well:
-                reason = f"not tried: {peril.fatal()} broke the device before"
-                self._prepared.drop(key.distribution, reason)
             try:
-                peril.run(key.distribution, lambda: self._prepared.expectation(key))
+                self._prepared.expectation(key)
             except Dropped as reason:
                 dropped[key.distribution] = str(reason)
         return dropped
@@ -267,6 +297,8 @@ class LoadedProblem:
         for key in distribution_keys(DISTRIBUTIONS):
             if not passing:
                 break
+            if key.distribution in distribution.UNTYPICAL:
+                continue
             with contextlib.suppress(Dropped):
                 expectation = self._prepared.expectation(key)
                 inputs = self._workloads.draw(key)
@@ -295,6 +327,13 @@ class LoadedProblem:
 
     def _user_inputs(self):
         return [entry for entry in self._graph["inputs"] if entry["kind"] == "KIND_USER_INPUT"]
+
+    def _publish_state(self, state):
+        with self._execution.in_state(state):
+            return self._publish(self._state_tensors())
+
+    def _may_keep_states(self, size):
+        return size < _KEPT_STATES_RATIO * self._budget.whole(self._prepared.byte_count())
 
     def _state_tensors(self):
         tensors = []
@@ -325,4 +364,4 @@ class LoadedProblem:
 
 def _peril_order(key):
     """Inputs within the range of the public ones come first."""
-    return key.distribution not in ("DISTRIBUTION_TIMES_001", "DISTRIBUTION_RAMPS")
+    return key.distribution not in distribution.WITHIN_RANGE

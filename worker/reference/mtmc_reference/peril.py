@@ -1,47 +1,60 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs that may take the CUDA context with them.
+"""Runs that may take the process with them.
 
 Inputs that a model is not made for can trip an assertion on the device, after which
-nothing in the process works. Such a run leaves a mark on the disk before it starts
-and takes it away when the device is still well. The process that finds a mark
-knows which run ended the one before it.
+nothing in the process works. Such a run leaves a mark on the disk before it starts and
+takes it away when all is still well. The process that finds a mark does not repeat the
+run: it costs one draw. After some deaths, only draws that look like those of
+`get_inputs` are tried, because whoever waits for the problem does not start processes
+without end.
 """
 
 import hashlib
+import json
 import os
 
-from .failure import CONTEXT_LOST
+from .failure import CONTEXT_LOST, Dropped
 from .workload import wait_for_device
+
+# Deaths after which a run is not repeated: a process on a host may have been killed for
+# something else.
+_MOST_REPEATED = {"cuda": 1, "cpu": 2}
+# Deaths after which no risk is taken.
+_MOST_DEATHS = 2
 
 
 class Peril:
-    """Marks of one problem in the folder `scratch`; none are needed on a CPU."""
+    """Marks of one problem in the folder `scratch`."""
 
     def __init__(self, scratch, source, device):
         digest = hashlib.sha256(source.encode()).hexdigest()[:16]
         self._path = os.path.join(scratch, f"peril-{digest}")
         self._device = device
-        self._fatal = None
-        if device.type == "cuda" and os.path.exists(self._path):
-            with open(self._path, encoding="utf-8") as file:
-                self._fatal = file.read()
+        # Deaths by run.
+        self._deaths = _read(self._path)
 
-    def fatal(self):
-        """What ended a process before this one; None if nothing did."""
-        return self._fatal
-
-    def run(self, what, function):
-        """The result of `function`; ends the process when it breaks the device."""
-        if self._device.type != "cuda":
-            return function()
-        with open(self._path, "w", encoding="utf-8") as file:
-            file.write(what)
+    def run(self, what, is_risky, function):
+        """The result of `function`; ends the process when it breaks the device. Raises
+        Dropped where a process died of it before."""
+        if self._deaths.get(what, 0) >= _MOST_REPEATED[self._device.type]:
+            raise Dropped("the process of the reference died there")
+        count = sum(self._deaths.values())
+        if is_risky and count >= _MOST_DEATHS:
+            raise Dropped(f"not tried: the process of the reference died {count} times before")
+        self._write({**self._deaths, what: self._deaths.get(what, 0) + 1})
         try:
             return function()
         finally:
-            if is_context_lost(self._device):
+            if self._device.type == "cuda" and is_context_lost(self._device):
                 os._exit(CONTEXT_LOST)
+            self._write(self._deaths)
+
+    def _write(self, deaths):
+        if not deaths:
             os.unlink(self._path)
+            return
+        with open(self._path, "w", encoding="utf-8") as file:
+            json.dump(deaths, file)
 
 
 def is_context_lost(device=None):
@@ -51,3 +64,11 @@ def is_context_lost(device=None):
     except RuntimeError:
         return True
     return False
+
+
+def _read(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return {}

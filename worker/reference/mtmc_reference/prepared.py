@@ -16,13 +16,14 @@ are known:
 """
 
 import collections
+import functools
 import itertools
 import math
 import statistics
 import time
 
-from .expectation import Dropped
-from .failure import ProblemFailure, is_out_of_memory
+from .distribution import NONE
+from .failure import Dropped, ProblemFailure, is_out_of_memory
 from .workload import wait_for_device
 
 # How often a publication is looked at, at most: no program runs while the other process
@@ -223,21 +224,21 @@ class PreparedWorkloads:
 
     def _make(self, entry, is_published):
         start = self._clock()
-        inputs = self._inputs_of(entry)
-        wait_for_device()
-        drawn = self._clock()
-        if entry.expectation is None:
-            try:
+        try:
+            inputs = self._inputs_of(entry)
+            wait_for_device()
+            drawn = self._clock()
+            if entry.expectation is None:
                 entry.expectation = self._judge.expectation(entry.key, inputs)
                 entry.expectation_seconds = self._clock() - drawn
-            except Dropped as dropped:
-                if self._judge.workloads.soften(entry.key.distribution):
-                    del inputs
-                    self._make(entry, is_published)
-                    return
+        except Dropped as dropped:
+            if not self._soften(entry.key, str(dropped)):
                 self._dropped[entry.key] = str(dropped)
                 self._remove(entry)
                 raise
+            inputs = None
+            self._make(entry, is_published)
+            return
         if is_published:
             if not entry.key.salt:
                 entry.expectation.hold_eager(inputs)
@@ -247,6 +248,13 @@ class PreparedWorkloads:
                 is_numbered = not entry.key.salt
                 entry.publication = self._publisher.publish_inputs(inputs, is_numbered)
                 entry.publication_seconds = self._clock() - before + drawn - start
+
+    def _soften(self, key, reason):
+        """Goes on with a milder form of the distribution of `key`; false if there is none."""
+        if key.distribution == NONE:
+            return False
+        accepts = functools.partial(self._judge.accepts, key)
+        return self._judge.workloads.soften(key.distribution, reason, accepts)
 
     def _remove(self, entry):
         entry.release()

@@ -11,13 +11,17 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from . import distribution, tensor_type
-from .failure import ProblemFailure
+from .failure import Dropped, ProblemFailure
+from .graph_domain import GraphDomain
+from .levels import Levels
 from .problem import seed_everything
 
 # Part of the free memory that a problem may take, the rest is for temporaries.
 _USABLE_RATIO = 0.8
 # Part of the free memory up to which drawn inputs are held for the next workload.
 _HELD_RATIO = 0.05
+# Draws of `get_inputs`, beside the public one, that show what values an input has.
+_EXAMPLES = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,11 +58,16 @@ class Workloads:
         self._seed = seed
         self._device = device
         self._secret = os.urandom(32)
-        # Form of the public inputs, and which of them a distribution may change.
+        # Form of the public inputs.
         self._form = None
-        self._free = []
-        # Which form of a distribution is in use, where it is not the first.
-        self._forms = {}
+        self._domain = GraphDomain()
+        # Names of the tensors in the graph, by position.
+        self._names = {}
+        # Public values of the inputs that no workload changes, by position.
+        self._fixed = {}
+        # How each distribution changes each input, and which way is in use.
+        self._changer = None
+        self._levels = None
         # Inputs that were drawn for the distributions, which all start from them.
         self._base = None
         # (key, inputs) that were drawn last, where they are small enough.
@@ -70,8 +79,26 @@ class Workloads:
         """The public inputs; first of all calls."""
         inputs = draw(self._problem, self._seed, self._device)
         self._form = form(inputs)
-        self._free = distribution.free_inputs(inputs)
         return inputs
+
+    def describe(self, graph, inputs, fixed=()):
+        """Tells what `graph` knows of the public `inputs`, and which positions are `fixed`."""
+        self._domain = GraphDomain(graph)
+        self._names = {
+            entry["argumentIndex"]: entry["name"]
+            for entry in graph["inputs"]
+            if entry["kind"] == "KIND_USER_INPUT"
+        }
+        self._fixed = {
+            index: inputs[index].clone()
+            for index in fixed
+            if index < len(inputs) and _is_tensor_form(self._form[index])
+        }
+
+    @property
+    def domain(self):
+        """GraphDomain of the graph that was described."""
+        return self._domain
 
     def draw(self, key):
         """Forward arguments of `key`, tensors dense row-major; nobody may change them."""
@@ -101,19 +128,62 @@ class Workloads:
             return self._drawn(self._seed)
         if key.is_unchanged:
             return self._drawn(self._fork(key.salt, key.seed_index))
+        return self._changed(key, self.levels(key.distribution))
+
+    def draw_at(self, key, levels):
+        """Fresh forward arguments of `key` with other `levels` than those in use."""
+        return self._changed(key, levels)
+
+    def levels(self, name):
+        """Which way each input is changed by a distribution, by position."""
+        return self._known().of(name)
+
+    def soften(self, name, reason, accepts):
+        """Goes on with a milder form of a distribution; false where there is none.
+
+        `accepts(levels)` asks the reference about other levels.
+        """
+        self._held = None
+        return self._known().soften(name, reason, accepts)
+
+    def fixed_inputs(self, dropped):
+        """Reason by name, of the inputs that are the same in every workload but those of the
+        distributions in `dropped`."""
+        levels = self._known()
+        found = {self._names[index]: "fixed by the user" for index in self._fixed}
+        for index, varies in self._changer.varies.items():
+            names = [name for name in self._changer.changes(index) if name not in dropped]
+            names = [name for name in names if name != distribution.NONFINITE]
+            if not varies and not any(index in levels.of(name) for name in names):
+                reason = levels.reasons.get(index, "an operator may define no other value")
+                found[self._names.get(index, str(index))] = reason
+        return found
+
+    def _known(self):
+        """Levels, once the inputs have been looked at."""
+        if self._levels is None:
+            public = self.draw(PUBLIC)
+            draws = [public]
+            if any(_is_tensor_form(value) for value in self._form):
+                for number in range(_EXAMPLES):
+                    drawn = self._drawn(self._fork("example", number))
+                    draws.append([distribution.example(value) for value in drawn])
+            uses = {index: self._domain.uses(name) for index, name in self._names.items()}
+            bounds = self._domain.bounds()
+            self._changer = distribution.Changer(draws, uses, self._fixed, bounds)
+            self._levels = Levels(self._changer)
+        return self._levels
+
+    def _changed(self, key, levels):
+        if key.distribution not in distribution.OF_PARAMETERS and not levels:
+            raise Dropped("no input to change")
         inputs = self._distribution_base()
         seed = self._fork(key.salt, key.seed_index, key.distribution)
-        form = self._forms.get(key.distribution, 0)
-        return distribution.apply(key.distribution, inputs, self._free, seed, form)
-
-    def soften(self, name):
-        """Goes on with a milder form of a distribution; false where there is none."""
-        form = self._forms.get(name, 0) + 1
-        if form >= distribution.forms(name):
-            return False
-        self._forms[name] = form
-        self._held = None
-        return True
+        self._changer.apply(key.distribution, inputs, levels, seed)
+        reason = self._changer.refusal(inputs, levels)
+        if reason:
+            raise Dropped(reason)
+        return inputs
 
     @contextlib.contextmanager
     def held(self, key, inputs):
@@ -137,7 +207,13 @@ class Workloads:
     def _drawn(self, seed):
         inputs = draw(self._problem, seed, self._device)
         require_same_form(inputs, self._form)
+        for index, value in self._fixed.items():
+            inputs[index] = value.clone()
         return inputs
+
+    def fork(self, *words):
+        """A seed that only this process knows, another for other words."""
+        return self._fork("other", *words)
 
     def _fork(self, *words):
         text = ":".join(str(word) for word in (self._seed, *words))

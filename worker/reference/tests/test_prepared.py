@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from mtmc_reference.expectation import Dropped
+from mtmc_reference.failure import Dropped
 from mtmc_reference.memory_budget import MemoryBudget
 from mtmc_reference.prepared import PreparedWorkloads
 from mtmc_reference.workload import Key
@@ -68,7 +68,10 @@ class Reference:
     def damaged(self, publications):
         return [each for each in publications if each.is_damaged]
 
-    def soften(self, name):
+    def soften(self, name, reason, accepts):
+        return False
+
+    def accepts(self, key, levels):
         return False
 
     def expectation(self, key, inputs):

@@ -104,7 +104,7 @@ def test_workloads_differ_and_repeat(process, loaded):
 
     assert not numpy.array_equal(public["x"], hidden["x"])
     assert numpy.array_equal(public["x"], again["x"])
-    assert numpy.array_equal(public["fc_weight"], hidden["fc_weight"])
+    assert not numpy.array_equal(public["fc_weight"], hidden["fc_weight"])
 
 
 def test_baseline_is_timed(process, loaded):
@@ -121,7 +121,8 @@ def test_mutated_buffers_start_from_their_initial_values(process, write_problem,
 
     first = inputs(process, 0)
     process.ask(timeBaseline={"baseline": "BASELINE_EAGER", "samples": 3})
-    second = inputs(process, 1)
+    inputs(process, 1)
+    second = inputs(process, 0)
 
     assert numpy.array_equal(first["norm_running_mean"], numpy.zeros(16))
     assert numpy.array_equal(second["norm_running_mean"], numpy.zeros(16))

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the operators of a traced graph say about the values of an input.
+
+An input is followed through operators that hand elements on as they are, to those that
+compute with it. Only what is certain is told: an index that an operator proves legal,
+offsets that must be in order, probabilities. Everything else is learned by asking the
+reference.
+"""
+
+import collections
+import dataclasses
+import math
+
+# Operators whose results have the elements of their tensors and no others.
+_CARRIERS = frozenset(
+    """
+    alias broadcast_to cat chunk clone contiguous copy detach expand expand_as flatten flip
+    lift_fresh lift_fresh_copy movedim narrow permute ravel repeat reshape roll select slice split
+    split_with_sizes squeeze stack swapaxes t tile to _to_copy transpose type_as unbind unflatten
+    unsafe_split unsqueeze view view_as _reshape_copy _unsafe_view
+    """.split()
+)
+# Name of the argument that holds places along an axis `dim` of the first one.
+_INDEXED_AXIS = dict.fromkeys(
+    """
+    index_select gather scatter scatter_add scatter_reduce index_add index_copy index_fill
+    index_reduce
+    """.split(),
+    "index",
+)
+_INDEXED_LISTS = frozenset({"index", "_unsafe_index", "index_put", "_unsafe_index_put"})
+_CLASS_LOSSES = frozenset({"cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll_loss2d"})
+_CLASS_LOSSES |= {"nll_loss_forward", "nll_loss2d_forward"}
+# What is written twice to one place keeps either value.
+_OVERWRITES = frozenset({"scatter", "index_copy", "index_put", "_unsafe_index_put"})
+# Other operators that are defined for some whole numbers only: (name, argument).
+_RESTRICTED = frozenset(
+    [
+        *((op, "target") for op in ("multi_margin_loss", "multilabel_margin_loss", "ctc_loss")),
+        *(("ctc_loss", name) for name in ("targets", "input_lengths", "target_lengths")),
+        *(("_ctc_loss", name) for name in ("targets", "input_lengths", "target_lengths")),
+        *((op, "index") for op in ("take", "put")),
+        *((op, "self") for op in ("one_hot", "bincount", "grid_sampler_2d")),
+        ("repeat_interleave", "repeats"),
+        *((f"{op}", "other") for op in ("bitwise_left_shift", "bitwise_right_shift")),
+        *((f"__{op}__", "other") for op in ("lshift", "rshift")),
+        *((op, "other") for op in ("div", "floor_divide", "remainder", "fmod")),
+        *((op, "exponent") for op in ("pow",)),
+    ]
+)
+_ORDERED = frozenset(
+    [
+        ("searchsorted", "sorted_sequence"),
+        ("bucketize", "boundaries"),
+        ("embedding_bag", "offsets"),
+        ("_embedding_bag", "offsets"),
+        ("_embedding_bag_forward_only", "offsets"),
+    ]
+)
+# Operators that end a CUDA context where an argument is no probability.
+_PROBABILITIES = frozenset(
+    [
+        ("binary_cross_entropy", "self"),
+        ("binary_cross_entropy", "target"),
+        ("bernoulli", "self"),
+        ("multinomial", "self"),
+    ]
+)
+# Arguments that say where an operator changes its mind.
+_BOUNDS = {
+    "clamp": ("min", "max"),
+    "clamp_min": ("min",),
+    "clamp_max": ("max",),
+    "hardtanh": ("min_val", "max_val"),
+    "threshold": ("threshold",),
+    "softplus": ("threshold",),
+    "softshrink": ("lambd",),
+    "hardshrink": ("lambd",),
+    **{op: ("other",) for op in ("eq", "ne", "lt", "le", "gt", "ge", "maximum", "minimum")},
+}
+_OWN_BOUNDS = {"relu6": (0.0, 6.0), "hardswish": (-3.0, 3.0), "hardsigmoid": (-3.0, 3.0)}
+# Both sides of zero.
+_SYMMETRIC = frozenset({"softshrink", "hardshrink"})
+_MOST_BOUNDS = 8
+
+
+@dataclasses.dataclass
+class Uses:
+    """What is certain of one input."""
+
+    # Smallest and largest whole number that every operator accepts; None where none tells.
+    legal: tuple = None
+    # Values that mean something else to an operator, such as classes that are ignored.
+    special: tuple = ()
+    # Whether elements must not decrease.
+    is_ordered: bool = False
+    # Whether elements must lie between 0 and 1.
+    is_probability: bool = False
+    # Whether places that are written must differ where they did.
+    is_written: bool = False
+    # Whether an operator far down accepts some whole numbers only.
+    is_restricted: bool = False
+
+
+class GraphDomain:
+    """Uses of the inputs of one graph; of an empty one nothing is known."""
+
+    def __init__(self, graph=None):
+        graph = graph or {"inputs": [], "nodes": [], "outputs": []}
+        self._types = {entry["name"]: entry["type"] for entry in graph["inputs"]}
+        self._nodes = graph["nodes"]
+        # Nodes and argument names by the value that they take.
+        self._takers = collections.defaultdict(list)
+        for node in self._nodes:
+            self._types.update(zip(node["results"], node["resultTypes"]))
+            for name, argument in zip(node["argumentNames"], node["arguments"]):
+                for place, value in _values(argument):
+                    self._takers[value].append((node, name, place))
+
+    def uses(self, name):
+        """What is certain of the graph input `name`."""
+        found = Uses()
+        for node, argument, place in self._consumers(name):
+            self._note(found, node, argument, place)
+        found.is_restricted = found.legal is not None or self._is_restricted(name)
+        return found
+
+    def is_read(self, name):
+        """Whether an operator takes the value."""
+        return bool(self._takers[name])
+
+    def bounds(self):
+        """Numbers at which an operator of the graph changes its mind."""
+        found = []
+        for node in self._nodes:
+            op = _operator(node)
+            found += _OWN_BOUNDS.get(op, ())
+            for name, argument in zip(node["argumentNames"], node["arguments"]):
+                value = _number(argument) if name in _BOUNDS.get(op, ()) else None
+                if value is not None and math.isfinite(value):
+                    found += [value, -value] if op in _SYMMETRIC else [value]
+        return list(dict.fromkeys(found))[:_MOST_BOUNDS]
+
+    def _consumers(self, name):
+        pending, seen = [name], {name}
+        while pending:
+            for node, argument, place in self._takers[pending.pop()]:
+                if _operator(node) not in _CARRIERS:
+                    yield node, argument, place
+                    continue
+                fresh = [value for value in node["results"] if value not in seen]
+                seen.update(fresh)
+                pending += fresh
+
+    def _note(self, found, node, argument, place):
+        op = _operator(node)
+        key = (op, argument)
+        found.is_ordered |= key in _ORDERED
+        found.is_probability |= key in _PROBABILITIES
+        arguments = dict(zip(node["argumentNames"], node["arguments"]))
+        legal = self._legal(op, argument, place, arguments)
+        if legal:
+            low, high = found.legal or legal
+            found.legal = (max(low, legal[0]), min(high, legal[1]))
+            is_sum = arguments.get("accumulate", {}).get("boolValue", False)
+            found.is_written |= op in _OVERWRITES and not is_sum
+            found.special += self._special(op, argument, place, arguments)
+
+    def _legal(self, op, argument, place, arguments):
+        size = self._size(op, argument, place, arguments)
+        return (0, size - 1) if size else None
+
+    def _size(self, op, argument, place, arguments):
+        """How many places an index can name; None where `argument` is no index."""
+        if argument == "indices" and "embedding" in op:
+            return self._extent(arguments["weight"], 0)
+        if argument == _INDEXED_AXIS.get(op):
+            return self._extent(arguments["self"], _number(arguments["dim"]))
+        if argument == "indices" and op in _INDEXED_LISTS:
+            return self._extent(arguments["self"], place)
+        if argument == "target" and op in _CLASS_LOSSES:
+            scores = self._shape(arguments["self"])
+            return scores[1 if len(scores) > 1 else 0] if scores else None
+        return None
+
+    def _special(self, op, argument, place, arguments):
+        if argument == "target" and "ignore_index" in arguments:
+            return (_number(arguments["ignore_index"]),)
+        if argument == "indices" and op in _INDEXED_LISTS:
+            return (-1, -self._extent(arguments["self"], place))
+        padding = _number(arguments.get("padding_idx", {}))
+        return (padding,) if padding is not None and padding >= 0 else ()
+
+    def _shape(self, argument):
+        kind = self._types.get(argument.get("value"), {})
+        return [int(extent) for extent in kind.get("shape", [])]
+
+    def _extent(self, argument, axis):
+        shape = self._shape(argument)
+        return shape[axis] if axis is not None and -len(shape) <= axis < len(shape) else None
+
+    def _is_restricted(self, name):
+        pending, seen = [name], {name}
+        while pending:
+            for node, argument, _ in self._takers[pending.pop()]:
+                op = _operator(node)
+                is_index = argument == _INDEXED_AXIS.get(op)
+                is_index |= argument in ("indices", "offsets", "target") and not op.startswith("mse")
+                if is_index or (op, argument) in _RESTRICTED or (op, argument) in _ORDERED:
+                    return True
+                fresh = [value for value in node["results"] if value not in seen]
+                seen.update(fresh)
+                pending += fresh
+        return False
+
+
+def _operator(node):
+    return node["op"].split("::")[-1].split(".")[0]
+
+
+def _values(argument, place=0):
+    """(position in its list, name) of the values of an argument."""
+    if "value" in argument:
+        yield place, argument["value"]
+    for index, element in enumerate(argument.get("list", {}).get("elements", ())):
+        yield from _values(element, index)
+
+
+def _number(argument):
+    for key in ("intValue", "floatValue"):
+        if key in argument:
+            return int(argument[key]) if key == "intValue" else float(argument[key])
+    return None

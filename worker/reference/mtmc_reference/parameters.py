@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""States of a model: its parameters and persistent buffers, as they are and otherwise.
+
+A program must not know the numbers that the constructor drew: a checkpoint brings others.
+So each workload has one of few states,
+
+    public   as the constructor made them
+    first,   other numbers of the same type, shape, scale, sign and structure; workloads
+    second   take them in turn
+    zero     all 0
+    one      all 1
+
+A tensor that is not in `state_dict` belongs to the code and stays. So does one that the
+user fixes, and at last one under whose other values the reference is not defined.
+"""
+
+import contextlib
+
+import torch
+
+from . import distribution
+
+PUBLIC, FIRST, SECOND, ZERO, ONE = "public", "first", "second", "zero", "one"
+ORDINARY = (FIRST, SECOND)
+
+_CHUNK = 1 << 22
+# Factor of an element, and of a tensor whose elements keep their places.
+_LEAST_FACTOR, _MOST_FACTOR = 0.7, 1.3
+_SAMPLE = 4096
+
+
+def state_of(key):
+    """Name of the state that the workload `key` has."""
+    if key.is_public:
+        return PUBLIC
+    if key.distribution == distribution.PARAMETERS_ZERO:
+        return ZERO
+    if key.distribution == distribution.PARAMETERS_ONE:
+        return ONE
+    return ORDINARY[(key.seed_index + key.salt) % 2]
+
+
+class States:
+    """The states of one model.
+
+    `graph` is its traced graph, `uses(name)` what that says of an input, `seed_of(word)` a
+    number that nobody knows. Tensors by target are those that the graph takes.
+    """
+
+    def __init__(self, model, graph, uses, fixed, seed_of):
+        self._seed_of = seed_of
+        persistent = model.state_dict(keep_vars=True)
+        # Graph name by target, of what a state may change.
+        self.names = {}
+        self._tensors = {}
+        self._uses = {}
+        # Ways to draw a tensor, the mildest last, by target.
+        self._ways = {}
+        # Reason by graph name, of what no state changes.
+        self.fixed = {}
+        # Number of the way in which a tensor is drawn, where it is not the first.
+        self._levels = {}
+        for entry in graph["inputs"]:
+            if entry["kind"] not in ("KIND_PARAMETER", "KIND_BUFFER"):
+                continue
+            target, name = entry["target"], entry["name"]
+            if target not in persistent:
+                self.fixed[name] = "not in state_dict"
+            elif target in fixed.targets:
+                self.fixed[name] = "fixed by the user"
+            elif persistent[target].numel():
+                self.names[target] = name
+                self._tensors[target] = persistent[target]
+                self._uses[target] = uses(name)
+                self._ways[target] = _ways_of(persistent[target], self._uses[target])
+        for target in [target for target, ways in self._ways.items() if not ways]:
+            self._keep(target, "an operator may define no other value")
+
+    @property
+    def are_there(self):
+        """Whether a state changes anything."""
+        return bool(self._tensors)
+
+    def tensor(self, target):
+        """The model's own tensor; REQUIRES: `target` is in `names`."""
+        return self._tensors[target]
+
+    @contextlib.contextmanager
+    def applied(self, state):
+        """In the block, the model is in that state."""
+        if state in (None, PUBLIC) or not self._tensors:
+            yield
+            return
+        # The same elements under two names change once.
+        tensors = {tensor.data_ptr(): tensor for tensor in self._tensors.values()}
+        saved = [(tensor, tensor.detach().clone()) for tensor in tensors.values()]
+        try:
+            self._write(state)
+            yield
+        finally:
+            with torch.no_grad():
+                for tensor, value in saved:
+                    tensor.copy_(value)
+
+    def settle(self, accepts):
+        """Finds for each tensor a way to change it that the reference accepts.
+
+        `accepts(state)` runs it in a state; the last resort is that a tensor stays.
+        """
+        if not self._tensors or all(accepts(state) for state in ORDINARY):
+            return
+        suspects = list(self._tensors)
+        while suspects and not all(accepts(state) for state in ORDINARY):
+            culprits = self._culprits(suspects, accepts)
+            for target in culprits:
+                self._soften(target)
+            suspects = [target for target in suspects if target in self._tensors]
+
+    def _culprits(self, suspects, accepts):
+        """Some of them without whose changes the reference is defined; halves them."""
+        suspects = list(suspects)
+        while len(suspects) > 1:
+            half = suspects[: len(suspects) // 2]
+            held = {target: self._tensors.pop(target) for target in half}
+            is_accepted = all(accepts(state) for state in ORDINARY)
+            self._tensors.update(held)
+            suspects = half if is_accepted else suspects[len(suspects) // 2 :]
+        return suspects
+
+    def _soften(self, target):
+        level = self._levels.get(target, 0) + 1
+        if level < len(self._ways[target]):
+            self._levels[target] = level
+        else:
+            self._keep(target, "the reference is not defined with other values")
+
+    def _keep(self, target, reason):
+        del self._tensors[target]
+        self.fixed[self.names.pop(target)] = reason
+
+    @torch.no_grad()
+    def _write(self, state):
+        written = set()
+        for target, tensor in self._tensors.items():
+            if tensor.data_ptr() in written:
+                continue
+            written.add(tensor.data_ptr())
+            if state in ORDINARY:
+                seed = self._seed_of(f"state {state} {target}")
+                generator = torch.Generator(tensor.device).manual_seed(seed)
+                self._ways[target][self._levels.get(target, 0)](tensor, generator)
+            else:
+                _fill(tensor, 0 if state == ZERO else 1, self._uses[target])
+
+
+def redraw(tensor, uses, seed):
+    """Other elements of the same kind, in place; false where there are none."""
+    ways = _ways_of(tensor, uses)
+    if ways:
+        ways[0](tensor, torch.Generator(tensor.device).manual_seed(seed))
+    return bool(ways)
+
+
+def _ways_of(tensor, uses):
+    """Ways to change a tensor in place, the mildest last: functions of (it, generator)."""
+    if tensor.is_floating_point() and uses.is_probability:
+        return [_resample, _permute_last]
+    if tensor.is_floating_point() and uses.is_ordered:
+        return [_scale]
+    if tensor.is_floating_point():
+        low, high = tensor.detach().aminmax()
+        if bool(low == high) and bool(low.isfinite()):
+            return [_spread, _scale]
+        if _is_whole(tensor):
+            return [_resample, _permute_last]
+        return [_resample_scaled, _scale_each, _scale]
+    if tensor.dtype == torch.bool:
+        return [_resample, _permute_last] if tensor.any() and not tensor.all() else [_flip_some]
+    if uses.is_ordered:
+        return []
+    if tensor.numel() > 1:
+        return [_permute_last] if uses.is_written else [_resample, _permute_last]
+    return [] if uses.is_restricted else [_count_on]
+
+
+def _is_whole(tensor):
+    sample = tensor.detach().reshape(-1)[:_SAMPLE]
+    if bool((sample == sample.round()).all()):
+        return bool((tensor == tensor.round()).all())
+    return not bool(torch.isfinite(tensor).all())
+
+
+def _uniform(shape, generator, low, high):
+    drawn = torch.rand(shape, generator=generator, device=generator.device)
+    return drawn.mul_(high - low).add_(low)
+
+
+def _spread(tensor, generator):
+    """Around the one value that all elements have; around 0 within a half."""
+    for part in _parts(tensor):
+        offset = _uniform(part.shape, generator, -0.5, 0.5)
+        part.add_(torch.where(part == 0, offset, offset * part).to(part.dtype))
+
+
+def _resample(tensor, generator):
+    """Its own elements, with repeats, at other places."""
+    source = tensor.detach().clone().reshape(-1)
+    for part in _parts(tensor):
+        places = torch.randint(
+            source.numel(), part.shape, generator=generator, device=generator.device
+        )
+        part.copy_(source[places])
+
+
+def _resample_scaled(tensor, generator):
+    _resample(tensor, generator)
+    _scale_each(tensor, generator)
+
+
+def _scale_each(tensor, generator):
+    for part in _parts(tensor):
+        part.mul_(_uniform(part.shape, generator, _LEAST_FACTOR, _MOST_FACTOR).to(part.dtype))
+
+
+def _scale(tensor, generator):
+    factor = _uniform((1,), generator, 1.05, _MOST_FACTOR).item()
+    tensor.mul_(factor)
+
+
+def _permute_last(tensor, generator):
+    """Whole slices in another order: rows keep what they have."""
+    if tensor.dim() == 0:
+        return
+    order = torch.randperm(tensor.shape[-1], generator=generator, device=generator.device)
+    tensor.copy_(tensor.detach()[..., order])
+
+
+def _flip_some(tensor, generator):
+    for part in _parts(tensor):
+        part.logical_xor_(_uniform(part.shape, generator, 0.0, 1.0) < 0.3)
+
+
+def _count_on(tensor, generator):
+    """Another small number, as of a counter."""
+    tensor.add_(torch.randint(1, 100, (), generator=generator, device=generator.device))
+
+
+def _fill(tensor, value, uses):
+    """All elements `value`, or the nearest that an index may be."""
+    if not tensor.is_floating_point() and tensor.dtype != torch.bool and uses.is_restricted:
+        low, high = (end.item() for end in tensor.aminmax())
+        value = min(max(value, low), high)
+    tensor.fill_(value)
+
+
+def _parts(tensor):
+    """The tensor's elements in chunks, as views of it; one chunk where it has gaps."""
+    if tensor.is_contiguous():
+        return tensor.detach().view(-1).split(_CHUNK)
+    return [tensor.detach()]

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Other values for inputs that hold no ordinary numbers.
+
+Integers, booleans, floats that hold whole numbers (labels, masks, one-hot rows) or
+infinities, and tensors of one value are drawn anew inside their domain: what was seen in
+some draws of `get_inputs`, and what the operators that take them prove legal. Each way to
+draw has milder ones behind it, for a reference that refuses the first.
+"""
+
+import dataclasses
+import math
+
+import torch
+
+from .graph_domain import Uses
+
+# Most distinct values that are drawn from as a set; where there are more, the range counts.
+_MOST_VALUES = 64
+_SAMPLE = 1 << 16
+# Elements that are drawn at once.
+_CHUNK = 1 << 22
+# Vectors are changed in so many stretches.
+_STRETCHES = 8
+# Whole numbers beyond 32 bits.
+_WIDE = ((1 << 32) + 1, -(1 << 33) + 3, (1 << 40) + 5)
+
+
+@dataclasses.dataclass
+class Domain:
+    """Values of one input that were seen, and what the graph says about it."""
+
+    low: float
+    high: float
+    # Values on the host, where they are few; None where the range counts.
+    values: torch.Tensor
+    uses: Uses
+
+    @property
+    def is_constant(self):
+        return self.low == self.high
+
+
+def domain_of(draws, uses):
+    """Domain of an input whose values in several draws of `get_inputs` are given."""
+    lows, highs, samples = [], [], []
+    for tensor in draws:
+        flat = tensor.reshape(-1)
+        # Not all types have extremes on all devices.
+        sample = flat[:: max(flat.numel() // _SAMPLE, 1)]
+        wide = tensor.to(torch.uint8) if tensor.dtype == torch.bool else tensor
+        low, high = wide.aminmax()
+        lows.append(low.item())
+        highs.append(high.item())
+        samples.append(torch.unique(sample).cpu())
+    values = torch.unique(torch.cat(samples))
+    is_set = values.numel() <= _MOST_VALUES
+    return Domain(min(lows), max(highs), values if is_set else None, uses)
+
+
+def redrawn_ways(tensor, domain):
+    """Ways to draw a tensor anew inside its domain, the mildest last: functions of
+    (tensor, generator) that change it in place. None where nothing can change."""
+    if domain.is_constant:
+        return []
+    if domain.uses.is_ordered:
+        return [_sorted(domain)]
+    if domain.uses.is_written:
+        return [_permute]
+    if domain.values is None and not (math.isfinite(domain.low) and math.isfinite(domain.high)):
+        return [_shuffle, _permute]
+    if tensor.dim() == 1 and not tensor.dtype == torch.bool:
+        return [_resample(domain), _shuffle, _sorted(domain)]
+    return [_resample(domain), _shuffle, _permute]
+
+
+def extreme_ways(tensor, domain):
+    """Ways to go to the ends of the domain, as those of `redrawn_ways`."""
+    uses = domain.uses
+    if tensor.dtype == torch.bool:
+        return [_equal_rows(domain, 0.5), _equal_rows(domain, 0.1), _true_rows]
+    if tensor.is_floating_point():
+        if uses.is_restricted:
+            return [] if domain.is_constant else [_ends(domain.low, domain.high, ())]
+        return _ordinary_ways(domain)
+    if uses.is_ordered:
+        return [_sorted(domain, is_sparse=True)]
+    if uses.is_written:
+        return [_reverse]
+    low, high = int(domain.low), int(domain.high)
+    if uses.legal:
+        low, high = min(low, uses.legal[0]), max(high, uses.legal[1])
+        special = uses.special
+    elif uses.is_restricted:
+        special = ()
+    else:
+        special = _WIDE if tensor.dtype == torch.int64 else ()
+        if domain.is_constant:
+            high = min(high + 7, torch.iinfo(tensor.dtype).max)
+    ways = [_ends(low, high, special)] if special else []
+    if low < high:
+        ways.append(_ends(low, high, ()))
+    if low < high and (low, high) != (domain.low, domain.high) and not domain.is_constant:
+        ways.append(_ends(int(domain.low), int(domain.high), ()))
+    if tensor.dim() == 1 and not domain.is_constant:
+        ways.append(_sorted(domain, is_sparse=True))
+    return ways
+
+
+def pieces(tensor):
+    """The tensor's rows along its last axis, or stretches of a vector, as views of it in
+    chunks of bounded size."""
+    flat = tensor.view(-1)
+    extent = tensor.shape[-1] if tensor.dim() > 1 else max(tensor.numel() // _STRETCHES, 1)
+    count = flat.numel() // extent
+    rows = flat[: count * extent].view(count, extent)
+    return rows.split(max(_CHUNK // extent, 1))
+
+
+def _draw_values(shape, domain, generator, dtype):
+    """Values inside the domain, each as likely."""
+    device = generator.device
+    if domain.values is not None:
+        values = domain.values.to(device)
+        return values[torch.randint(len(values), shape, generator=generator, device=device)]
+    low, high = int(domain.low), int(domain.high)
+    # The largest int64 is no legal end for a draw.
+    high = min(high + 1, torch.iinfo(torch.int64).max)
+    drawn = torch.randint(low, high, shape, generator=generator, device=device)
+    return drawn.to(dtype)
+
+
+def _resample(domain):
+    def change(tensor, generator):
+        for part in tensor.view(-1).split(_CHUNK):
+            if domain.values is not None and part.dtype == torch.bool:
+                ones = torch.rand(part.shape, generator=generator, device=part.device) < 0.5
+                part.copy_(ones)
+            else:
+                part.copy_(_draw_values(part.shape, domain, generator, part.dtype))
+
+    return change
+
+
+def _shuffle(tensor, generator):
+    """Each row has its own elements in another order."""
+    if tensor.dim() == 1:
+        _permute(tensor, generator)
+        return
+    for rows in pieces(tensor):
+        order = torch.rand(rows.shape, generator=generator, device=rows.device).argsort(dim=1)
+        rows.copy_(rows.gather(1, order))
+
+
+def _permute(tensor, generator):
+    """Whole slices in another order, along each axis."""
+    for axis, extent in enumerate(tensor.shape):
+        if extent > 1:
+            order = torch.randperm(extent, generator=generator, device=generator.device)
+            tensor.copy_(tensor.index_select(axis, order))
+
+
+def _reverse(tensor, _):
+    tensor.copy_(tensor.flip(tuple(range(tensor.dim()))))
+
+
+def _sorted(domain, is_sparse=False):
+    """In order, with the same ends; many equal ones where it `is_sparse`."""
+
+    def change(tensor, generator):
+        if tensor.dim() != 1 or tensor.numel() < 3:
+            return
+        low, high = tensor[0].item(), tensor[-1].item()
+        if tensor.is_floating_point() or low > high:
+            tensor.copy_(tensor.sort().values)
+            return
+        top = max(high, int(domain.high)) if domain.uses.is_ordered else high
+        shape, device = (tensor.numel() - 2,), tensor.device
+        inner = torch.randint(low, top + 1, shape, generator=generator, device=device)
+        if is_sparse:
+            few = inner[torch.randint(len(inner), (3,), generator=generator, device=device)]
+            few = torch.cat([few, few.new_tensor([low, top])])
+            inner = few[torch.randint(5, shape, generator=generator, device=device)]
+        tensor[1:-1].copy_(inner.sort().values)
+        tensor[-1] = max(high, tensor[-2].item()) if domain.uses.is_ordered else high
+
+    return change
+
+
+def _equal_rows(domain, ratio):
+    """Such a part of the rows is all true or all false."""
+
+    def change(tensor, generator):
+        _resample(domain)(tensor, generator)
+        for rows in pieces(tensor):
+            kind = torch.rand(len(rows), 1, generator=generator, device=rows.device)
+            value = kind < ratio / 2
+            rows.copy_(torch.where(kind < ratio, value, rows))
+
+    return change
+
+
+def _true_rows(tensor, generator):
+    for rows in pieces(tensor):
+        rows |= torch.rand(len(rows), 1, generator=generator, device=rows.device) < 0.25
+
+
+def _ends(low, high, special):
+    """Rows that are all at an end, of both ends, all distinct, and with special values."""
+    span = high - low + 1
+
+    def change(tensor, generator):
+        device = tensor.device
+        for rows in pieces(tensor):
+            count, extent = rows.shape
+            kind = torch.randint(6, (count, 1), generator=generator, device=device)
+            bits = torch.randint(2, rows.shape, generator=generator, device=device)
+            ends = torch.where(kind == 0, 0, torch.where(kind == 1, 1, bits))
+            drawn = torch.where(ends == 0, int(low), int(high))
+            start = torch.randint(extent, (count, 1), generator=generator, device=device)
+            other = low + (torch.arange(extent, device=device) + start) % span
+            drawn = torch.where(kind == 3, other.to(drawn.dtype), drawn)
+            for value in special:
+                places = torch.rand(rows.shape, generator=generator, device=device) < 0.1
+                drawn = torch.where(places & (kind > 3), int(value), drawn)
+            rows.copy_(torch.where(kind == 5, rows.long(), drawn) if not special else drawn)
+        if special and tensor.numel():
+            # A few in any case: a small tensor may have no row of that kind.
+            flat = tensor.view(-1)
+            for value in special[: flat.numel() // 2]:
+                place = torch.randint(flat.numel(), (1,), generator=generator, device=device)
+                flat[place] = int(value)
+
+    return change
+
+
+def _ordinary_ways(domain):
+    """Whole and equal floats become ordinary ones."""
+    low, high = _finite_range(domain)
+    scale = max(abs(low), abs(high)) or 1.0
+
+    def normal(tensor, generator):
+        for part in tensor.view(-1).split(_CHUNK):
+            drawn = torch.randn(part.shape, generator=generator, device=part.device)
+            part.copy_(drawn.mul_(scale))
+
+    def uniform(tensor, generator):
+        start, end = (low, high) if low < high else sorted((0.5 * low, 1.5 * low))
+        if domain.uses.is_probability:
+            start, end = 0.0, 1.0
+        for part in tensor.view(-1).split(_CHUNK):
+            drawn = torch.rand(part.shape, generator=generator, device=part.device)
+            part.copy_(drawn.mul_(end - start).add_(start))
+
+    return [uniform] if domain.uses.is_probability else [normal, uniform]
+
+
+def _finite_range(domain):
+    values = domain.values.double() if domain.values is not None else torch.tensor([])
+    if not values.numel() and math.isfinite(domain.low) and math.isfinite(domain.high):
+        return domain.low, domain.high
+    values = values[values.isfinite()]
+    return (values.min().item(), values.max().item()) if values.numel() else (0.0, 1.0)

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of ordinary floats that a random draw never shows, as changes in place.
+
+Each change is a function of (tensor, generator, number, bounds): which of the changed
+tensors it is, and the numbers at which an operator of the graph changes its mind.
+"""
+
+import torch
+
+from .redraw import pieces
+
+# Rows of one kind, at most, and at least where there are enough rows.
+_MOST_ROWS = 64
+# One row of so many is changed in one way.
+_ROWS_PER_KIND = 16
+_SPIKE = 20.0
+_DENORMAL = 1e-40
+# Planes are changed along axes that have so many.
+_LEAST_PLANES = 4
+_DISTINCT_VALUES = 8
+_CHUNK = 1 << 22
+# How near the ends and bounds values lie, in parts of the range.
+_NEAR = 1e-3
+_MOST_PLACES = 4
+
+
+def special_rows(tensor, generator, *_):
+    """Some rows are zero, equal, tied at their ends, denormal, in order, or have a spike."""
+    _change_rows(tensor, generator, [_zero, _equal, _tie, _denormal, _spike, _sort, _reverse])
+    _change_planes(tensor, generator, has_zeros=True)
+
+
+def tied_rows(tensor, generator, *_):
+    """Some rows are equal, tied or in order, within what was drawn."""
+    _change_rows(tensor, generator, [_equal, _tie, _sort, _reverse])
+    _change_planes(tensor, generator, has_zeros=False)
+
+
+def center(tensor, *_):
+    """Without the mean, so that signs mix."""
+    tensor.sub_(tensor.mean(dtype=torch.float64).to(tensor.dtype))
+
+
+def round_off(tensor, *_):
+    """About eight distinct values: multiples of one step."""
+    step = _step(tensor)
+    for part in tensor.view(-1).split(_CHUNK):
+        part.copy_((part.to(step.dtype) / step).round_().mul_(step))
+
+
+def round_inside(tensor, *_):
+    """Eight distinct values inside the range."""
+    step, low = _step(tensor), tensor.min()
+    low = low.to(step.dtype)
+    for part in tensor.view(-1).split(_CHUNK):
+        number = ((part.to(step.dtype) - low) / step).floor_().clamp_(0, _DISTINCT_VALUES - 1)
+        part.copy_(number.add_(0.5).mul_(step).add_(low))
+
+
+def go_to_ends_and_bounds(tensor, generator, _, bounds):
+    """Half of the elements at the ends of the range or near them, others at `bounds`."""
+    _go_to_ends(tensor, generator, bounds, is_exact=True)
+
+
+def go_to_ends(tensor, generator, *_):
+    """Half of the elements at the ends of the range or near them."""
+    _go_to_ends(tensor, generator, (), is_exact=True)
+
+
+def go_near_ends(tensor, generator, *_):
+    """Half of the elements near the ends of the range, inside."""
+    _go_to_ends(tensor, generator, (), is_exact=False)
+
+
+def make_nonfinite(tensor, generator, *_):
+    """NaN and both infinities at a few places."""
+    flat = tensor.view(-1)
+    count = min(max(flat.numel() // 256, 1), _MOST_PLACES)
+    for value in (float("nan"), float("inf"), float("-inf")):
+        shape = (count,)
+        places = torch.randint(flat.numel(), shape, generator=generator, device=flat.device)
+        flat[places] = value
+
+
+def _step(tensor):
+    low, high = tensor.aminmax()
+    wide = torch.promote_types(tensor.dtype, torch.float32)
+    step = (high.to(wide) - low.to(wide)) / _DISTINCT_VALUES
+    return step.clamp_(min=torch.finfo(torch.float32).tiny)
+
+
+def _change_rows(tensor, generator, kinds):
+    """Changes up to one row of `_ROWS_PER_KIND` in each of the ways `kinds`."""
+    if tensor.numel() < 2:
+        return
+    extent = tensor.shape[-1] if tensor.dim() > 1 else max(tensor.numel() // 2 // len(kinds), 1)
+    rows = tensor.view(-1)[: tensor.numel() // extent * extent].view(-1, extent)
+    each = min(max(len(rows) // _ROWS_PER_KIND, 1), _MOST_ROWS)
+    wanted = each * len(kinds)
+    # Most rows stay, where there are enough.
+    device = tensor.device
+    places = torch.randint(len(rows), (2 * wanted,), generator=generator, device=device)
+    places = torch.unique(places)
+    order = torch.randperm(len(places), generator=generator, device=device)
+    places = places[order][: min(wanted, max(len(rows) // 2, 1))]
+    for number, change in enumerate(kinds):
+        mine = places[number :: len(kinds)]
+        if len(mine):
+            rows[mine] = change(rows[mine], generator)
+
+
+def _change_planes(tensor, generator, has_zeros):
+    """One whole slice is zero, another equal, along the first and the second axis."""
+    if tensor.dim() < 2:
+        return
+    for axis in (0, 1):
+        extent = tensor.shape[axis]
+        if extent < _LEAST_PLANES or (axis == 0 and tensor.dim() < 3):
+            continue
+        first, second = torch.randperm(extent, generator=generator, device=generator.device)[:2]
+        equal = tensor.select(axis, int(first))
+        equal.copy_(equal.reshape(-1)[0].clone().expand(equal.shape))
+        if has_zeros and extent >= 2 * _LEAST_PLANES:
+            tensor.select(axis, int(second)).zero_()
+
+
+def _zero(rows, _):
+    return torch.zeros_like(rows)
+
+
+def _equal(rows, _):
+    return rows[:, :1].expand(rows.shape)
+
+
+def _tie(rows, generator):
+    """Several equal maxima and minima."""
+    low, high = rows.aminmax(dim=1, keepdim=True)
+    kind = torch.rand(rows.shape, generator=generator, device=rows.device)
+    return torch.where(kind < 0.2, high, torch.where(kind > 0.8, low, rows))
+
+
+def _denormal(rows, _):
+    return rows * _DENORMAL
+
+
+def _spike(rows, generator):
+    shape = (len(rows), 1)
+    place = torch.randint(rows.shape[1], shape, generator=generator, device=rows.device)
+    return rows.scatter(1, place, rows.gather(1, place) * _SPIKE)
+
+
+def _sort(rows, _):
+    return rows.sort(dim=1).values
+
+
+def _reverse(rows, _):
+    return rows.flip(1)
+
+
+def _go_to_ends(tensor, generator, bounds, is_exact):
+    low, high = (end.item() for end in tensor.aminmax())
+    if 0 <= low < 0.1 and 0.9 < high <= 1:
+        # The ends of what is drawn from [0, 1).
+        low, high = 0.0, 1.0
+    span = high - low
+    step = torch.finfo(tensor.dtype).eps * max(abs(high), abs(low))
+    inner = max(_NEAR * span, step)
+    start, end = (low, high) if is_exact else (low + step, high - step)
+    for part in tensor.view(-1).split(_CHUNK):
+        kind = torch.rand(part.shape, generator=generator, device=part.device)
+        near = torch.rand(part.shape, generator=generator, device=part.device).pow_(4).mul_(inner)
+        found = torch.where(kind < 0.25, start + near, part.to(near.dtype))
+        found = torch.where(kind > 0.75, end - near, found)
+        for number, bound in enumerate(bounds):
+            # Both sides of a bound, and the bound itself.
+            side = near.sub(inner / 2).mul_(2 * max(abs(bound), 1.0))
+            first = 0.3 + 0.4 * number / len(bounds)
+            has_bound = (kind > first) & (kind < first + 0.2 / len(bounds))
+            found = torch.where(has_bound, bound + side, found)
+            found = torch.where(has_bound & (near < inner / 64), torch.full_like(near, bound), found)
+        part.copy_(found.clamp_(start, end) if not bounds else found)
+        if is_exact:
+            part.masked_fill_(kind < 0.05, low).masked_fill_(kind > 0.95, high)
+        else:
+            part.clamp_(start, end)
