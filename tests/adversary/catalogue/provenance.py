@@ -100,7 +100,7 @@ ROWS = {
                 "scalar",
                 "WRONG_RESULT",
                 "hidden seeds",
-                replace={"ANSWER": "PUBLIC_ANSWER"},
+                replace={"ANSWER": "PUBLIC_OUTPUT"},
             ),
         ),
     ),

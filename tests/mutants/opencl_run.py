@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs programs on an OpenCL device through pyopencl, without the worker.
+
+Every tensor lies between margins, and what a program has to write holds what the
+caller wants, so that a program that reads what it should not shows it.
+"""
+
+import pathlib
+import sys
+
+import numpy
+import program_text
+import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "kernel/engine/testing"))
+
+import program_runner  # noqa: E402  (the path is set above)
+
+# On both sides of each tensor.
+_MARGIN = 16384
+_SCALARS = {
+    "int": numpy.int32,
+    "uint": numpy.uint32,
+    "unsigned": numpy.uint32,
+    "long": numpy.int64,
+    "ulong": numpy.uint64,
+    "size_t": numpy.uint64,
+    "float": numpy.float32,
+    "double": numpy.float64,
+}
+
+
+class Device:
+    """The first OpenCL device."""
+
+    def __init__(self):
+        self._runner = program_runner.OpenClRunner()
+
+    def load(self, text):
+        """The program `text`, built with the first value of each tune parameter."""
+        return LoadedProgram(self._runner, text)
+
+
+class LoadedProgram:
+    """A built program: `run` as often as wanted."""
+
+    def __init__(self, runner, text):
+        self._runner, self._cl = runner, runner.cl
+        self._plan = program_runner.Program(text)
+        self._source = program_text.ProgramText(text)
+        self._bindings = self._plan.bindings()
+        options = [f"-D{name}={value}" for name, value in self._bindings.items()]
+        self._built = self._cl.Program(runner.context, text).build(options)
+
+    def run(self, inputs, filling):
+        """Outputs by name. `filling` draws the bytes of what a program has to write and
+        of all margins: from the number of bytes to an array."""
+        flags = self._cl.mem_flags.READ_WRITE | self._cl.mem_flags.USE_HOST_PTR
+        arrays, buffers = {}, {}
+        for name, tensor in self._plan.tensors.items():
+            count = int(numpy.prod(tensor.shape)) * torch.empty(0, dtype=tensor.dtype).element_size()
+            raw = filling(count + 2 * _MARGIN)
+            window = raw[_MARGIN : _MARGIN + count]
+            if name in inputs:
+                given = inputs[name].to(tensor.dtype).contiguous()
+                window[:] = given.reshape(-1).view(torch.uint8).numpy() if count else window
+            shaped = torch.from_numpy(window) if count else torch.empty(0, dtype=torch.uint8)
+            arrays[name] = shaped.view(tensor.dtype).reshape(tensor.shape)
+            buffers[name] = self._cl.Buffer(self._runner.context, flags, hostbuf=window)
+        for word, rest in self._plan.steps:
+            self._step(word, rest, arrays, buffers)
+        self._runner.queue.finish()
+        return {t.name: arrays[t.name].clone() for t in self._plan.outputs()}
+
+    def _step(self, word, rest, arrays, buffers):
+        if word == "call":
+            step = self._runner._step(word, rest, self._built, self._bindings, arrays, buffers)
+            step()
+            return
+        name, grid, block, arguments = program_runner.parse_launch(rest)
+        entry = self._cl.Kernel(self._built, name)
+        kernel = next(k for k in self._source.kernels if k.name == name)
+        for position, argument in enumerate(arguments):
+            entry.set_arg(position, self._argument(kernel, position, argument, buffers))
+        grid, block = ([program_runner.evaluate(t, self._bindings) for t in d] for d in (grid, block))
+        block += [1] * (len(grid) - len(block))
+        grid += [1] * (len(block) - len(grid))
+        sizes = [count * width for count, width in zip(grid, block)]
+        queue = self._runner.queue
+        self._cl.enqueue_nd_range_kernel(queue, entry, sizes, block)
+
+    def _argument(self, kernel, position, argument, buffers):
+        if argument in buffers:
+            return buffers[argument]
+        kind = kernel.parameters[position][0]
+        is_real = kind in ("float", "double")
+        value = float(argument) if is_real else program_runner.evaluate(argument, self._bindings)
+        return _SCALARS[kind](value)
