@@ -44,8 +44,13 @@ _RESTRICTED = frozenset(
         ("repeat_interleave", "repeats"),
         *((f"{op}", "other") for op in ("bitwise_left_shift", "bitwise_right_shift")),
         *((f"__{op}__", "other") for op in ("lshift", "rshift")),
+    ]
+)
+# Operators that a whole number may stop: floats have infinities.
+_RESTRICTED_INTEGERS = frozenset(
+    [
         *((op, "other") for op in ("div", "floor_divide", "remainder", "fmod")),
-        *((op, "exponent") for op in ("pow",)),
+        ("pow", "exponent"),
     ]
 )
 _ORDERED = frozenset(
@@ -200,13 +205,17 @@ class GraphDomain:
         return shape[axis] if axis is not None and -len(shape) <= axis < len(shape) else None
 
     def _is_restricted(self, name):
+        kind = self._types.get(name, {}).get("dataType", "")
+        restricted = _RESTRICTED | _ORDERED
+        if kind.removeprefix("DATA_TYPE_")[:1] in ("I", "U"):
+            restricted |= _RESTRICTED_INTEGERS
         pending, seen = [name], {name}
         while pending:
             for node, argument, _ in self._takers[pending.pop()]:
                 op = _operator(node)
                 is_index = argument == _INDEXED_AXIS.get(op)
                 is_index |= argument in ("indices", "offsets", "target") and not op.startswith("mse")
-                if is_index or (op, argument) in _RESTRICTED or (op, argument) in _ORDERED:
+                if is_index or (op, argument) in restricted:
                     return True
                 fresh = [value for value in node["results"] if value not in seen]
                 seen.update(fresh)
