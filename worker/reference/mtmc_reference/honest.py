@@ -2,12 +2,25 @@
 """How far honest runs of one workload are from its oracle: by output, and by group."""
 
 import dataclasses
+import math
+
+import torch
 
 from .compare import tolerances
 from .groups import measured
 from .precision import Arithmetic, distinct
 from .rounding import Disturbed, unit_of
-from .tensor_core import RoundedOperands
+from .tensor_core import NarrowOperands, as_bf16, rounded, truncated
+
+
+_BROUGHT = {
+    Arithmetic.TRUNCATED: truncated,
+    Arithmetic.ROUNDED: rounded,
+    Arithmetic.ROUNDED_BF16: as_bf16,
+}
+# One run may have had luck in a row or a channel: each counts for at least the ratio of
+# error and size that so many of them stay below.
+_TYPICAL = 0.9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,19 +35,35 @@ class Honest:
 def honest(outputs, reference, spreads):
     """The Honest of `outputs`; `spreads` are those of the reference."""
     pairs = list(zip(outputs, reference))
-    return Honest(tolerances(pairs), measured(pairs, spreads))
+    groups = measured(pairs, spreads)
+    for each in groups:
+        if each is not None and not each.layout.is_small:
+            _without_luck(each)
+    return Honest(tolerances(pairs), groups)
+
+
+def _without_luck(groups):
+    rows, channels = groups.layout.rows, groups.layout.channels
+    for part in (slice(0, rows), slice(rows, rows + channels)):
+        error, size = groups.error[part], groups.size[part]
+        ratios = (error / size)[(size > 0) & error.isfinite()]
+        if len(ratios) > 1:
+            rank = math.ceil(_TYPICAL * len(ratios))
+            error.copy_(torch.maximum(error, ratios.kthvalue(rank).values * size))
 
 
 class HonestRuns:
     """The runs of one workload, each made when it is first asked for.
 
     `run(kind, observer)` gives the outputs of a run, or None where it fails. `strict` is the
-    Honest of strict FP32, and `oracle` the arithmetic of the reference.
+    Honest of strict FP32, and `oracle` the arithmetic of the reference. Whether PyTorch's
+    defaults may compute a part of the model in TF32, `may_use_tf32` tells.
     """
 
-    def __init__(self, run, device, dtypes, oracle, reference, spreads, strict):
+    def __init__(self, run, device, may_use_tf32, dtypes, oracle, reference, spreads, strict):
         self._run = run
         self._device = device
+        self._may_use_tf32 = may_use_tf32
         self._dtypes = dtypes
         self._oracle = oracle
         self._reference = reference
@@ -59,12 +88,13 @@ class HonestRuns:
     def _made(self, kind):
         if kind == Arithmetic.REORDERED:
             return self._reordered()
-        if kind == Arithmetic.ROUNDED:
-            return self._judged(Arithmetic.STRICT, RoundedOperands())
+        if kind in _BROUGHT:
+            return self._judged(Arithmetic.STRICT, NarrowOperands(_BROUGHT[kind]))
         if kind == Arithmetic.ROUNDED_CONVOLUTIONS:
-            if self._device.type != "cuda":
+            if not self._may_use_tf32:
                 return None
-            return self._judged(Arithmetic.STRICT, RoundedOperands(is_of_convolutions=True))
+            observer = NarrowOperands(rounded, is_of_convolutions=True)
+            return self._judged(Arithmetic.STRICT, observer)
         return self._judged(kind) if kind in distinct(self._device) else None
 
     def _judged(self, kind, observer=None):

@@ -53,8 +53,11 @@ _SMALL_TYPES = ("torch.float16", "torch.bfloat16")
 # widens it.
 _CLASSES = {
     "PRECISION_KERNELBENCH": (0.0, (Arithmetic.DEFAULT, Arithmetic.ROUNDED_CONVOLUTIONS)),
-    "PRECISION_TF32": (1e-3, (Arithmetic.DEFAULT, Arithmetic.TF32, Arithmetic.ROUNDED)),
-    "PRECISION_HALF": (1e-2, (Arithmetic.BF16, Arithmetic.FP16)),
+    "PRECISION_TF32": (
+        1e-3,
+        (Arithmetic.DEFAULT, Arithmetic.TF32, Arithmetic.TRUNCATED, Arithmetic.ROUNDED),
+    ),
+    "PRECISION_HALF": (1e-2, (Arithmetic.BF16, Arithmetic.FP16, Arithmetic.ROUNDED_BF16)),
 }
 
 

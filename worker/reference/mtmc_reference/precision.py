@@ -18,9 +18,12 @@ class Arithmetic(enum.Enum):
     TF32 = "tf32"
     BF16 = "bf16"
     FP16 = "fp16"
-    # Strict FP32 on operands of products that are rounded to TF32: what a tensor core does,
-    # on any device. The other one rounds those of convolutions and recurrent layers alone.
+    # Strict FP32 on operands of products that are cut off to TF32, or rounded to it or to
+    # bf16: what tensor cores do, on any device (`tensor_core`).
+    TRUNCATED = "truncated"
     ROUNDED = "rounded"
+    ROUNDED_BF16 = "rounded bf16"
+    # Those of convolutions and recurrent layers alone are rounded to TF32.
     ROUNDED_CONVOLUTIONS = "rounded convolutions"
     # The oracle's arithmetic with the roundings of another order of its sums (`rounding`).
     REORDERED = "reordered"

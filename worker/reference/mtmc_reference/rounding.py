@@ -29,6 +29,9 @@ _MAX_TERMS = 1 << 20
 # Longest one within a norm or a softmax.
 _MAX_ROW_TERMS = 1 << 16
 _SUM_FACTOR = 0.5
+# The same for a running sum that is a result: equal terms are rounded alike, and their
+# errors do not wander.
+_RUNNING_FACTOR = 1.0
 # Roundings of an operator without sums, such as exp.
 _ELEMENT_ROUNDINGS = 4.0
 # Places along the sum of a product at which its partial sums are looked at.
@@ -155,7 +158,28 @@ def _running_sum(func, args, kwargs, out):
     if not out.is_floating_point() or not out.dim():
         return _element(func, args, kwargs, out)
     wandered = out.square().cumsum_(args[1]).sqrt_()
-    return wandered.mul_(_SUM_FACTOR).add_(out.abs() * _ELEMENT_ROUNDINGS)
+    return wandered.mul_(_RUNNING_FACTOR).add_(out.abs() * _ELEMENT_ROUNDINGS)
+
+
+def _positive(func, args, kwargs, out):
+    """A sum of terms that are positive as a rule, such as a norm or a loss."""
+    first = out[0] if isinstance(out, (tuple, list)) else out
+    terms = min(args[0].numel() // max(first.numel(), 1), _MAX_TERMS)
+    return first.abs() * (_ELEMENT_ROUNDINGS + _SUM_FACTOR * math.sqrt(max(terms, 1)))
+
+
+def _variance(func, args, kwargs, out):
+    x = args[0]
+    ratio = x.mean().abs() / x.std().clamp_(min=torch.finfo(x.dtype).tiny)
+    return _positive(func, args, kwargs, out) * (1.0 + ratio)
+
+
+def _pooled(func, args, kwargs, out):
+    """Means over windows."""
+    x = args[0]
+    terms = max(x.numel() // max(out.numel(), 1), 1)
+    q = func(x.square(), *args[1:], **kwargs).div_(terms)
+    return _sum_scale(terms, out, q).add_(out.abs(), alpha=_ELEMENT_ROUNDINGS)
 
 
 def _running_product(func, args, kwargs, out):
@@ -167,22 +191,36 @@ def _normalized(func, args, kwargs, out):
     """A norm over part of its input: errors of mean and variance, and of the division."""
     x, y = args[0], out[0]
     terms = min(x.numel() // max(_statistic(out).numel(), 1), _MAX_ROW_TERMS)
+    factor = _ELEMENT_ROUNDINGS + _SUM_FACTOR * math.sqrt(terms)
     # The mean's error is that of a sum as large as the mean over the deviation.
-    ratio = x.mean().abs() / x.std().clamp_(min=torch.finfo(x.dtype).tiny)
-    affine = y.abs().amax() / _largest_ratio(x)
-    return (y.abs() + affine * (1.0 + ratio)) * (
-        _ELEMENT_ROUNDINGS + _SUM_FACTOR * math.sqrt(terms)
-    )
+    ratio = _offset_ratio(func._schema.name, x, y, out)
+    return (y.abs() + _largest_weight(func, args) * (1.0 + ratio)) * factor
+
+
+def _offset_ratio(name, x, y, out):
+    """Mean over deviation of what each element is normalized with, to broadcast to `y`."""
+    statistics = [t for t in out[1:3] if t.numel()]
+    if len(statistics) < 2:
+        return x.mean().abs() / x.std().clamp_(min=torch.finfo(x.dtype).tiny)
+    mean, deviation = statistics
+    ratio = (mean * deviation).abs().to(y.dtype)
+    if name == "aten::native_layer_norm":
+        return ratio
+    if name == "aten::native_group_norm":
+        channels = y.shape[1] // ratio.shape[1]
+        ratio = ratio.repeat_interleave(channels, dim=1)
+        return ratio.view(*ratio.shape, *[1] * (y.dim() - 2))
+    return ratio.view(-1, *[1] * (y.dim() - 2))
 
 
 def _statistic(out):
     return next((t for t in out[1:] if t.numel()), out[0])
 
 
-def _largest_ratio(x):
-    """Largest deviation from the mean in standard deviations, at least 1."""
-    deviation = x.std().clamp_(min=torch.finfo(x.dtype).tiny)
-    return ((x - x.mean()).abs().amax() / deviation).clamp_(min=1.0)
+def _largest_weight(func, args):
+    names = [argument.name for argument in func._schema.arguments]
+    weight = dict(zip(names, args)).get("weight")
+    return 1.0 if weight is None else weight.abs().amax()
 
 
 def _weighted(func, args, kwargs, out):
@@ -211,6 +249,26 @@ _RULES = {
     "mean": _reduction,
     "cumsum": _running_sum,
     "cumprod": _running_product,
+    "prod": _positive,
+    "linalg_vector_norm": _positive,
+    "norm": _positive,
+    "mse_loss": _positive,
+    "smooth_l1_loss": _positive,
+    "huber_loss": _positive,
+    "soft_margin_loss": _positive,
+    "multi_margin_loss": _positive,
+    "multilabel_margin_loss_forward": _positive,
+    "binary_cross_entropy": _positive,
+    "nll_loss_forward": _positive,
+    "nll_loss2d_forward": _positive,
+    "var": _variance,
+    "std": _variance,
+    "var_mean": _variance,
+    "std_mean": _variance,
+    "avg_pool2d": _pooled,
+    "avg_pool3d": _pooled,
+    "_adaptive_avg_pool2d": _pooled,
+    "_adaptive_avg_pool3d": _pooled,
     "native_layer_norm": _normalized,
     "native_group_norm": _normalized,
     "native_batch_norm": _normalized,

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products as tensor cores compute them in TF32, on any device.
+"""Products as tensor cores compute them, on any device.
 
 A library may choose TF32 for one call and FP32 for the next, as cuDNN does for
 convolutions; one run says nothing about what the other would have been. So the operands
-of each product are rounded to TF32, and the rest is FP32.
+of each product are brought to TF32 or bf16, and the rest is FP32. A library rounds them; the
+instruction itself cuts off what TF32 lacks, which a program may leave to it.
 """
 
 import torch
@@ -37,11 +38,13 @@ _PRODUCTS = {
 }
 
 
-class RoundedOperands(TorchDispatchMode):
-    """While active, products are those of operands in TF32."""
+class NarrowOperands(TorchDispatchMode):
+    """While active, the operands of products are what `brought` makes of them: of all, or of
+    those of convolutions and recurrent layers."""
 
-    def __init__(self, is_of_convolutions=False):
+    def __init__(self, brought, is_of_convolutions=False):
         super().__init__()
+        self._brought = brought
         self._positions = _CONVOLUTIONS if is_of_convolutions else _PRODUCTS
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -49,25 +52,37 @@ class RoundedOperands(TorchDispatchMode):
         if func.namespace == "aten" and name in self._positions:
             positions = self._positions[name]
             args = [
-                _rounded_all(value) if positions is None or index in positions else value
+                self._all(value) if positions is None or index in positions else value
                 for index, value in enumerate(args)
             ]
         return func(*args, **(kwargs or {}))
 
-
-def _rounded_all(value):
-    if isinstance(value, (list, tuple)):
-        return type(value)(_rounded_all(each) for each in value)
-    is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
-    return rounded(value) if is_float else value
+    def _all(self, value):
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._all(each) for each in value)
+        is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
+        return self._brought(value) if is_float else value
 
 
 def rounded(x):
     """`x` to the nearest number of TF32's mantissa; 16-bit types have no more bits."""
+    return _masked(x, 1 << (_DROPPED_BITS - 1))
+
+
+def truncated(x):
+    """`x` without the bits that TF32 lacks."""
+    return _masked(x, 0)
+
+
+def as_bf16(x):
+    """`x` to the nearest number of bf16."""
+    return x.bfloat16().to(x.dtype)
+
+
+def _masked(x, more):
     if x.dtype == torch.float64:
-        return rounded(x.float()).double()
+        return _masked(x.float(), more).double()
     if x.dtype != torch.float32:
         return x
-    half = 1 << (_DROPPED_BITS - 1)
     bits = x.contiguous().view(torch.int32)
-    return bits.add(half).bitwise_and_(-(1 << _DROPPED_BITS)).view(torch.float32)
+    return bits.add(more).bitwise_and_(-(1 << _DROPPED_BITS)).view(torch.float32)
