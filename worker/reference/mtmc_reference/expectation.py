@@ -6,21 +6,19 @@ import time
 import torch
 
 from .compare import errors, float_spreads
-from .failure import ProblemFailure, is_out_of_memory
+from .distribution import NONFINITE, WITHIN_RANGE
+from .failure import Dropped, ProblemFailure, is_out_of_memory
 from .group_bounds import GroupBounds
 from .groups import measured
 from .honest import Honest, HonestRuns, honest
 from .oracle import Bounds
+from .parameters import state_of
 from .precision import Arithmetic, distinct
 from .workload import free_bytes, total_bytes
 
 
 # Part of a bound within which strict FP32 tells of fp64; see Expectation.
 _KNOWN_PART = 0.75
-
-
-class Dropped(Exception):
-    """No candidate can be judged on this workload; the message says why."""
 
 
 class Judge:
@@ -38,6 +36,8 @@ class Judge:
         self.return_memory = lambda: None
         # A dropout mask drawn for fp64 is another one: compare like with like.
         self.draws_random = draws_random
+        # Peril in which inputs run that the model may not be made for.
+        self.peril = None
         # Outputs whose public values are all finite; None before those are known.
         self._finite_outputs = None
 
@@ -45,10 +45,45 @@ class Judge:
         """Outputs of strict FP32; raises Dropped where the reference is not defined."""
         return self._strict_run(key, inputs)[0]
 
-    def _strict_run(self, key, inputs):
+    def is_defined_in(self, state, inputs):
+        """Whether the reference is defined on public inputs in another state."""
+        try:
+            outputs = self.execution.run(inputs, Arithmetic.STRICT, state=state)
+        except ProblemFailure as failure:
+            if is_out_of_memory(failure.cause):
+                raise
+            return False
+        found = float_spreads(outputs)
+        return all(
+            not want or spread is None or spread.is_finite()
+            for want, spread in zip(self._finite_outputs, found)
+        )
+
+    def accepts(self, key, levels):
+        """Whether the reference is defined on `key` with other levels of its distribution."""
+        try:
+            self._strict_run(key, self.workloads.draw_at(key, levels), levels)
+        except Dropped:
+            return False
+        return True
+
+    def _attempted(self, key, inputs, levels):
+        """A strict run that may end the process; raises Dropped where it did."""
+
+        def run():
+            return self.execution.run(inputs, Arithmetic.STRICT, state=state_of(key))
+
+        if key.is_unchanged or self.peril is None:
+            return run()
+        if levels is None:
+            levels = self.workloads.levels(key.distribution)
+        what = f"{key.distribution} {sorted(levels.items())}"
+        return self.peril.run(what, key.distribution not in WITHIN_RANGE, run)
+
+    def _strict_run(self, key, inputs, levels=None):
         """`strict_outputs`, and the Spread of each that has floating-point elements, or None."""
         try:
-            outputs = self.execution.run(inputs, Arithmetic.STRICT)
+            outputs = self._attempted(key, inputs, levels)
         except ProblemFailure as failure:
             if key.is_unchanged or is_out_of_memory(failure.cause):
                 raise
@@ -57,7 +92,7 @@ class Judge:
         finite = [spread is None or spread.is_finite() for spread in found]
         if key.is_public:
             self._finite_outputs = finite
-        elif not key.is_unchanged and any(
+        elif not key.is_unchanged and key.distribution != NONFINITE and any(
             want and not have for want, have in zip(self._finite_outputs, finite)
         ):
             raise Dropped("the reference is not finite there")
@@ -77,7 +112,7 @@ class Judge:
         # Only now, because what makes room may free inputs that are kept.
         inputs = self.workloads.draw(key)
         try:
-            wide = self.execution.run(inputs, Arithmetic.FP64)
+            wide = self.execution.run(inputs, Arithmetic.FP64, state=state_of(key))
         except ProblemFailure as failure:
             # Out of memory, or types that a file fixes to FP32 in `forward`.
             if is_out_of_memory(failure.cause):
@@ -88,7 +123,8 @@ class Judge:
     def honest_outputs(self, key, kind, observer):
         """Outputs of a run in the arithmetic `kind`; None where it fails."""
         try:
-            return self.execution.run(self.workloads.draw(key), kind, observer)
+            inputs = self.workloads.draw(key)
+            return self.execution.run(inputs, kind, observer, state=state_of(key))
         except ProblemFailure as failure:
             # Autocast refuses some operators; the class keeps its fixed tolerance.
             if is_out_of_memory(failure.cause):
@@ -220,13 +256,13 @@ class Expectation:
         """Outputs of eager with PyTorch's defaults: what KernelBench compares with."""
         if self._eager is None:
             inputs = self._judge.workloads.draw(self.key)
-            self._eager = self._judge.execution.run(inputs, Arithmetic.DEFAULT)
+            self._eager = self._run(inputs, Arithmetic.DEFAULT)
         return self._eager
 
     def hold_eager(self, inputs):
         """Computes `eager` from inputs that the caller has drawn."""
         if self._eager is None and self.key.is_unchanged:
-            self._eager = self._judge.execution.run(inputs, Arithmetic.DEFAULT)
+            self._eager = self._run(inputs, Arithmetic.DEFAULT)
 
     def byte_count(self):
         outputs = self.outputs()
@@ -240,10 +276,13 @@ class Expectation:
         for kind in (Arithmetic.FP64, *distinct(self._judge.device)[:1]):
             try:
                 inputs = self._judge.workloads.draw(self.key)
-                runs.append(self._judge.execution.run(inputs, kind))
+                runs.append(self._run(inputs, kind))
             except ProblemFailure:
                 continue
         return runs
+
+    def _run(self, inputs, kind):
+        return self._judge.execution.run(inputs, kind, state=state_of(self.key))
 
     def _timed(self, function):
         start = time.perf_counter()
