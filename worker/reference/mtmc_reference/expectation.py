@@ -47,8 +47,14 @@ class Judge:
 
     def is_defined_in(self, state, inputs):
         """Whether the reference is defined on public inputs in another state."""
+
+        def run():
+            return self.execution.run(inputs, Arithmetic.STRICT, state=state)
+
         try:
-            outputs = self.execution.run(inputs, Arithmetic.STRICT, state=state)
+            outputs = self.peril.run(f"state {state}", False, run) if self.peril else run()
+        except Dropped:
+            return False
         except ProblemFailure as failure:
             if is_out_of_memory(failure.cause):
                 raise

@@ -6,6 +6,7 @@ the public workload in two ways, and on others. What time does not suffice for i
 """
 
 import contextlib
+import functools
 import time
 
 import torch
@@ -53,10 +54,10 @@ class IdleFinder:
         return [e["name"] for e in [*users, *state] if self._is_idle(e)]
 
     def _is_idle(self, entry):
-        with contextlib.suppress(ProblemFailure, torch.cuda.OutOfMemoryError, _Spent):
-            if self._changes_by(entry, self._inputs, self._outputs, _redraw):
-                return False
+        with contextlib.suppress(Dropped, ProblemFailure, torch.cuda.OutOfMemoryError, _Spent):
             if self._changes_by(entry, self._inputs, self._outputs, _disturb):
+                return False
+            if self._changes_by(entry, self._inputs, self._outputs, parameters.redraw):
                 return False
             return not any(self._changes_on(entry, name) for name in _OTHERS)
         return False
@@ -65,7 +66,7 @@ class IdleFinder:
         """Whether an output changes on another workload."""
         try:
             inputs = self._judge.workloads.draw_own(Key(0, name))
-            outputs = self._run(inputs)
+            outputs = self._run(entry, inputs)
         except (Dropped, ProblemFailure):
             return False
         return self._changes_by(entry, inputs, outputs, _disturb)
@@ -78,30 +79,27 @@ class IdleFinder:
             value = inputs[position].clone()
             is_changed = change(value, uses, seed)
             others = [*inputs[:position], value, *inputs[position + 1 :]]
-            return not is_changed or not _are_same(self._run(others), outputs)
+            return not is_changed or not _are_same(self._run(entry, others), outputs)
         tensor = self._states.tensor(entry["target"])
         saved = tensor.detach().clone()
         try:
             with torch.no_grad():
                 is_changed = change(tensor, uses, seed)
-            return not is_changed or not _are_same(self._run(inputs), outputs)
+            return not is_changed or not _are_same(self._run(entry, inputs), outputs)
         finally:
             with torch.no_grad():
                 tensor.copy_(saved)
 
-    def _run(self, inputs):
+    def _run(self, entry, inputs):
         self._runs += 1
         if self._runs > _MOST_RUNS or time.monotonic() > self._deadline:
             raise _Spent
-        return self._judge.execution.run(inputs, Arithmetic.STRICT)
+        run = functools.partial(self._judge.execution.run, inputs, Arithmetic.STRICT)
+        return self._judge.peril.run(f"idle {entry['name']}", True, run)
 
 
 class _Spent(Exception):
     """No time is left."""
-
-
-def _redraw(tensor, uses, seed):
-    return parameters.redraw(tensor, uses, seed)
 
 
 def _disturb(tensor, uses, seed):

@@ -6,7 +6,7 @@ import platform
 
 import torch
 
-from . import cost, distribution, parameters, share, workload
+from . import cost, distribution, share, workload
 from .baseline import Baselines
 from .compare import error
 from .comparison import Comparison
@@ -21,7 +21,7 @@ from .graph_facts import draws_random, may_use_tf32
 from .idle import IdleFinder
 from .memory_budget import MemoryBudget
 from .oracle import PRECISIONS, kernelbench_tolerance
-from .parameters import States, state_of
+from .parameters import PUBLIC, States, state_of
 from .peril import Peril
 from .precision import Arithmetic
 from .prepared import PreparedWorkloads
@@ -174,14 +174,11 @@ class LoadedProblem:
     def prepare(self, seed_index, distribution, salt, keeps_last=False):
         """Shares the inputs of a workload, whose expected outputs are known by then."""
         key = workload.Key(seed_index, distribution, salt)
+        state = state_of(key) if self._states.are_there else PUBLIC
         try:
-            beside = self._shared_states.publications()
-            entry = self._prepared.prepare(key, keeps_last, beside)
+            entry = self._prepared.prepare(key, keeps_last, self._shared_states.there(state))
         except Dropped as dropped:
             return {"dropped": str(dropped)}
-        state = parameters.PUBLIC
-        if self._states.are_there:
-            state = state_of(key)
         shared = self._prepared.with_room(lambda: self._shared_states.find(state), entry)
         return {
             "inputs": entry.publication.messages + shared.messages,

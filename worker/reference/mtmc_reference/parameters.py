@@ -19,6 +19,7 @@ import contextlib
 import torch
 
 from . import distribution
+from .redraw import move_some_ways
 
 PUBLIC, FIRST, SECOND, ZERO, ONE = "public", "first", "second", "zero", "one"
 ORDINARY = (FIRST, SECOND)
@@ -172,10 +173,11 @@ def _ways_of(tensor, uses):
         if bool(low == high) and bool(low.isfinite()):
             return [_spread, _scale]
         if _is_whole(tensor):
-            return [_resample, _permute_last]
+            return [_resample, _permute_last, *move_some_ways()]
         return [_resample_scaled, _scale_each, _scale]
     if tensor.dtype == torch.bool:
-        return [_resample, _permute_last] if tensor.any() and not tensor.all() else [_flip_some]
+        is_mixed = bool(tensor.any() and not tensor.all())
+        return [_resample, _permute_last, *move_some_ways()] if is_mixed else [_flip_some]
     if uses.is_ordered:
         return []
     if tensor.numel() > 1:

@@ -4,9 +4,8 @@
 Inputs that a model is not made for can trip an assertion on the device, after which
 nothing in the process works. Such a run leaves a mark on the disk before it starts and
 takes it away when all is still well. The process that finds a mark does not repeat the
-run: it costs one draw. After some deaths, only draws that look like those of
-`get_inputs` are tried, because whoever waits for the problem does not start processes
-without end.
+run: it costs one draw. After two of them, only draws that look like those of `get_inputs`
+are tried, because whoever waits for the problem does not start processes without end.
 """
 
 import hashlib
@@ -19,8 +18,8 @@ from .workload import wait_for_device
 # Deaths after which a run is not repeated: a process on a host may have been killed for
 # something else.
 _MOST_REPEATED = {"cuda": 1, "cpu": 2}
-# Deaths after which no risk is taken.
-_MOST_DEATHS = 2
+# Runs that a process died of after which no risk is taken.
+_MOST_DEADLY = 2
 
 
 class Peril:
@@ -38,9 +37,8 @@ class Peril:
         Dropped where a process died of it before."""
         if self._deaths.get(what, 0) >= _MOST_REPEATED[self._device.type]:
             raise Dropped("the process of the reference died there")
-        count = sum(self._deaths.values())
-        if is_risky and count >= _MOST_DEATHS:
-            raise Dropped(f"not tried: the process of the reference died {count} times before")
+        if is_risky and len(self._deaths) >= _MOST_DEADLY:
+            raise Dropped(f"not tried: the process died on {' and '.join(self._deaths)}")
         self._write({**self._deaths, what: self._deaths.get(what, 0) + 1})
         try:
             return function()

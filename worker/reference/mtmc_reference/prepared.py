@@ -254,7 +254,7 @@ class PreparedWorkloads:
         if key.distribution == NONE:
             return False
         accepts = functools.partial(self._judge.accepts, key)
-        return self._judge.workloads.soften(key.distribution, reason, accepts)
+        return self._judge.workloads.soften(key, reason, accepts)
 
     def _remove(self, entry):
         entry.release()

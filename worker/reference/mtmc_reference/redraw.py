@@ -65,12 +65,12 @@ def redrawn_ways(tensor, domain):
     if domain.uses.is_ordered:
         return [_sorted(domain)]
     if domain.uses.is_written:
-        return [_permute]
+        return [_other_places(domain), _permute] if tensor.dim() == 1 else [_permute]
     if domain.values is None and not (math.isfinite(domain.low) and math.isfinite(domain.high)):
         return [_shuffle, _permute]
     if tensor.dim() == 1 and not tensor.dtype == torch.bool:
         return [_resample(domain), _shuffle, _sorted(domain)]
-    return [_resample(domain), _shuffle, _permute]
+    return [_resample(domain), _shuffle, _permute, *move_some_ways()]
 
 
 def extreme_ways(tensor, domain):
@@ -141,6 +141,18 @@ def _resample(domain):
     return change
 
 
+def _other_places(domain):
+    """As many distinct places of all that are legal."""
+
+    def change(tensor, generator):
+        count = domain.uses.legal[1] + 1
+        places = torch.randperm(count, generator=generator, device=generator.device)
+        if count >= tensor.numel():
+            tensor.copy_(places[: tensor.numel()])
+
+    return change
+
+
 def _shuffle(tensor, generator):
     """Each row has its own elements in another order."""
     if tensor.dim() == 1:
@@ -157,6 +169,25 @@ def _permute(tensor, generator):
         if extent > 1:
             order = torch.randperm(extent, generator=generator, device=generator.device)
             tensor.copy_(tensor.index_select(axis, order))
+
+
+def move_some_ways():
+    """Ways to open or close a mask here and there, of which one may be defined."""
+    return [_move_some(False), _move_some(True)]
+
+
+def _move_some(is_up):
+    """Some elements become the largest, or the smallest: a mask that opens, or closes."""
+
+    def change(tensor, generator):
+        flags = tensor.view(torch.uint8) if tensor.dtype == torch.bool else tensor
+        low, high = flags.aminmax()
+        parts = flags.view(-1).split(_CHUNK) if flags.is_contiguous() else [flags]
+        for part in parts:
+            places = torch.rand(part.shape, generator=generator, device=part.device) < 0.3
+            part.masked_fill_(places, high if is_up else low)
+
+    return change
 
 
 def _reverse(tensor, _):

@@ -19,18 +19,22 @@ class SharedStates:
         self._may_keep = may_keep
         # The one used last is at the end.
         self._by_state = collections.OrderedDict()
+        self._is_scarce = False
 
-    def publications(self):
-        """All that are there; who finds one damaged releases it."""
-        return list(self._by_state.values())
+    def there(self, state):
+        """The publication of a state in a list, empty where there is none; who finds it
+        damaged releases it."""
+        return [self._by_state[state]] if state in self._by_state else []
 
     def find(self, state):
         """The publication of a state, made where it is not there."""
         found = self._by_state.get(state)
         if found is None or found.is_released:
             found = self._by_state[state] = self._publish(state)
+            size = sum(each.byte_count for each in self._by_state.values())
+            self._is_scarce = not self._may_keep(size)
         self._by_state.move_to_end(state)
-        if not self._may_keep(sum(each.byte_count for each in self._by_state.values())):
+        if self._is_scarce:
             self.make_room()
         return found
 

@@ -26,14 +26,14 @@ _MOST_PLACES = 4
 
 def special_rows(tensor, generator, *_):
     """Some rows are zero, equal, tied at their ends, denormal, in order, or have a spike."""
-    _change_rows(tensor, generator, [_zero, _equal, _tie, _denormal, _spike, _sort, _reverse])
     _change_planes(tensor, generator, has_zeros=True)
+    _change_rows(tensor, generator, [_zero, _equal, _tie, _denormal, _spike, _sort, _reverse])
 
 
 def tied_rows(tensor, generator, *_):
     """Some rows are equal, tied or in order, within what was drawn."""
-    _change_rows(tensor, generator, [_equal, _tie, _sort, _reverse])
     _change_planes(tensor, generator, has_zeros=False)
+    _change_rows(tensor, generator, [_equal, _tie, _sort, _reverse])
 
 
 def center(tensor, *_):

@@ -68,6 +68,8 @@ class Workloads:
         # How each distribution changes each input, and which way is in use.
         self._changer = None
         self._levels = None
+        # Levels of the keys that were drawn: what others learn later changes no draw.
+        self._used = {}
         # Inputs that were drawn for the distributions, which all start from them.
         self._base = None
         # (key, inputs) that were drawn last, where they are small enough.
@@ -128,7 +130,11 @@ class Workloads:
             return self._drawn(self._seed)
         if key.is_unchanged:
             return self._drawn(self._fork(key.salt, key.seed_index))
-        return self._changed(key, self.levels(key.distribution))
+        levels = self._used.get(key) or self.levels(key.distribution)
+        inputs = self._changed(key, levels)
+        if not key.salt:
+            self._used[key] = levels
+        return inputs
 
     def draw_at(self, key, levels):
         """Fresh forward arguments of `key` with other `levels` than those in use."""
@@ -138,13 +144,15 @@ class Workloads:
         """Which way each input is changed by a distribution, by position."""
         return self._known().of(name)
 
-    def soften(self, name, reason, accepts):
-        """Goes on with a milder form of a distribution; false where there is none.
+    def soften(self, key, reason, accepts):
+        """Goes on with a milder form of the distribution of `key`, which the reference refuses;
+        false where there is none.
 
         `accepts(levels)` asks the reference about other levels.
         """
         self._held = None
-        return self._known().soften(name, reason, accepts)
+        self._used.pop(key, None)
+        return self._known().soften(key.distribution, reason, accepts)
 
     def fixed_inputs(self, dropped):
         """Reason by name, of the inputs that are the same in every workload but those of the

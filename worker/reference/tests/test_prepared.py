@@ -68,7 +68,7 @@ class Reference:
     def damaged(self, publications):
         return [each for each in publications if each.is_damaged]
 
-    def soften(self, name, reason, accepts):
+    def soften(self, key, reason, accepts):
         return False
 
     def accepts(self, key, levels):

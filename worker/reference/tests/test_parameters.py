@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""States of a model: which workload has which, and what other numbers keep."""
+
+import pytest
+import torch
+from mtmc_reference import share
+from mtmc_reference.distribution import DISTRIBUTIONS, PARAMETERS_ONE, PARAMETERS_ZERO
+
+_LINEAR = "self.fc = nn.Linear(16, 8)"
+_NUMBERS = [(1, "DISTRIBUTION_UNSPECIFIED"), (2, "DISTRIBUTION_UNSPECIFIED")]
+_NUMBERS += list(enumerate(DISTRIBUTIONS, start=101))
+
+
+def tensors(client, seed=0, name="DISTRIBUTION_UNSPECIFIED", **request):
+    """Tensors by name of one workload; None where it is dropped."""
+    request = {"workload": seed, "distribution": name, **request}
+    prepared = client.session.prepare(request)
+    if "dropped" in prepared:
+        return None
+    with share.opened(prepared["inputs"], torch.device("cpu")) as found:
+        return {key: value.clone() for key, value in found.items()}
+
+
+def test_every_hidden_workload_has_other_parameters_than_the_public_one(client, write_problem):
+    client.load(write_problem("return self.fc(x)", init=_LINEAR))
+    public = tensors(client)
+
+    for seed, name in _NUMBERS:
+        hidden = tensors(client, seed, name)
+        for key in ("fc_weight", "fc_bias"):
+            assert hidden is None or not torch.equal(hidden[key], public[key]), (name, key)
+    fresh = tensors(client, 1000, salt="77")
+    assert not torch.equal(fresh["fc_weight"], public["fc_weight"])
+
+
+def test_the_public_workload_has_the_models_own_parameters_again(client, write_problem):
+    client.load(write_problem("return self.fc(x)", init=_LINEAR))
+    own = {k: v.clone() for k, v in client.session._loaded._model.state_dict().items()}
+    tensors(client, 1)
+
+    assert torch.equal(tensors(client)["fc_weight"], own["fc.weight"])
+    assert all(torch.equal(v, own[k]) for k, v in client.session._loaded._model.state_dict().items())
+
+
+def test_neighbours_have_different_parameters(client, write_problem):
+    client.load(write_problem("return self.fc(x)", init=_LINEAR))
+
+    assert not torch.equal(tensors(client, 1)["fc_weight"], tensors(client, 2)["fc_weight"])
+
+
+def test_all_parameters_are_zero_or_one(client, write_problem):
+    client.load(write_problem("return self.fc(x)", init=_LINEAR))
+
+    zero, one = tensors(client, 113, PARAMETERS_ZERO), tensors(client, 114, PARAMETERS_ONE)
+
+    assert not zero["fc_weight"].any() and not zero["fc_bias"].any()
+    assert (one["fc_weight"] == 1).all() and (one["fc_bias"] == 1).all()
+
+
+def test_running_statistics_are_other_ones_and_variances_stay_positive(client, write_problem):
+    client.load(write_problem("return self.norm(x)", init="self.norm = nn.BatchNorm1d(16)"))
+
+    found = tensors(client, 1)
+
+    assert found["norm_running_mean"].std() > 0 and found["norm_running_var"].std() > 0
+    assert (found["norm_running_var"] > 0).all()
+    assert found["norm_num_batches_tracked"] > 0
+    assert found["norm_weight"].std() > 0.1 and found["norm_bias"].std() > 0.1
+
+
+def test_a_mask_in_a_buffer_stays_a_mask(client, write_problem):
+    init = "self.register_buffer('m', torch.ones(16, 16).tril())"
+    client.load(write_problem("return x @ self.m", init=init))
+
+    mask = tensors(client, 1)["m"]
+
+    assert not torch.equal(mask, torch.ones(16, 16).tril())
+    assert set(mask.unique().tolist()) == {0, 1}
+
+
+def test_indices_in_a_buffer_stay_legal(client, write_problem):
+    init = "self.register_buffer('i', torch.arange(16))"
+    client.load(write_problem("return x[:, self.i]", init=init))
+
+    for seed, name in ((1, "DISTRIBUTION_UNSPECIFIED"), (114, PARAMETERS_ONE)):
+        places = tensors(client, seed, name)["i"]
+        assert not torch.equal(places, torch.arange(16))
+        assert 0 <= places.min() and places.max() < 16
+
+
+@pytest.mark.parametrize(
+    "init",
+    [
+        "self.t = torch.ones(16)",
+        "self.register_buffer('t', torch.ones(16), persistent=False)",
+    ],
+    ids=["plain tensor", "buffer that is not saved"],
+)
+def test_tensors_that_no_checkpoint_has_stay(client, write_problem, init):
+    client.load(write_problem("return x * self.t", init=init))
+
+    values = [v for k, v in tensors(client, 1).items() if k != "x"]
+    assert len(values) == 1 and torch.equal(values[0], torch.ones(16))
+
+
+def test_shared_parameters_stay_equal(client, write_problem):
+    init = "self.a = nn.Linear(16, 16)\nself.b = nn.Linear(16, 16)\nself.b.weight = self.a.weight"
+    client.load(write_problem("return self.b(self.a(x))", init=init))
+    client.check(lambda t: t["x"], 1)
+
+    model = client.session._loaded._model
+    with client.session._loaded._execution.in_state("first"):
+        assert torch.equal(model.a.weight, model.b.weight)
+
+
+def test_a_tensor_without_other_legal_values_stays_and_is_named(client, write_problem):
+    init = (
+        "self.register_buffer('k', torch.tensor([4., 1., 1., 4.]))\n"
+        "self.w = nn.Parameter(torch.randn(16))"
+    )
+    forward = "y = x * self.w\nreturn y / (self.k[0] == 4 * self.k[1]) / (self.k[2] == 1)"
+    found = client.load(write_problem(forward, init=init))
+
+    assert list(found["fixedInputs"]) == ["k"]
+    assert not torch.equal(tensors(client, 1)["w"], tensors(client)["w"])
+    assert torch.equal(tensors(client, 1)["k"], tensors(client)["k"])
+
+
+def test_a_program_that_bakes_the_public_weights_is_refused(client, write_problem):
+    client.load(write_problem("return self.fc(x)", init=_LINEAR))
+    public = tensors(client)
+
+    def candidate(weights):
+        def run(t):
+            w = weights or t
+            return (t["x"].double() @ w["fc_weight"].double().T + w["fc_bias"]).float()
+
+        return run
+
+    assert client.check(candidate(public))["isCorrect"]
+    assert not client.check(candidate(public), 1)["isCorrect"]
+    assert not client.check(candidate(public), 2)["isCorrect"]
+    assert client.check(candidate(None), 1)["isCorrect"]
+
+
+def test_a_program_that_leaves_out_a_bias_of_zero_is_refused(client, write_problem):
+    init = "self.fc = nn.Linear(16, 8)\nnn.init.zeros_(self.fc.bias)"
+    client.load(write_problem("return self.fc(x)", init=init))
+    product = lambda t: (t["x"].double() @ t["fc_weight"].double().T).float()
+
+    assert client.check(product)["isCorrect"]
+    assert not client.check(product, 1)["isCorrect"]
+
+
+def test_states_are_shared_once(client, write_problem):
+    client.load(write_problem("return self.fc(x)", init=_LINEAR))
+
+    def number(seed):
+        inputs = client.session.prepare({"workload": seed})["inputs"]
+        return {entry["name"]: entry.get("content") for entry in inputs}["fc_weight"]
+
+    assert number(1) == number(1) == number(3)
+    assert len({number(0), number(1), number(2)}) == 3

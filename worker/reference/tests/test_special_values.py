@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of ordinary floats that no draw of `get_inputs` shows."""
+
+import math
+
+import pytest
+import torch
+from mtmc_reference import distribution
+
+
+def changed(name, tensor, level=0, seed=1, bounds=()):
+    changer = distribution.Changer([[tensor]], bounds=bounds)
+    return changer.apply(name, [tensor.clone()], {0: level}, seed)[0]
+
+
+@pytest.mark.parametrize("shape", [(256, 64), (4, 8, 16, 16), (2, 4096)])
+def test_some_rows_are_special_and_most_are_as_drawn(shape):
+    x = torch.randn(shape)
+
+    y = changed("DISTRIBUTION_SPECIAL_ROWS", x)
+
+    rows, drawn = y.reshape(-1, shape[-1]), x.reshape(-1, shape[-1])
+    # Two columns may be changed as a whole.
+    same = (rows != drawn).sum(1) <= 2
+    assert not same.all() and same.sum() >= len(rows) // 4
+    assert y.isfinite().all()
+    if len(rows) > 100:
+        assert (rows == 0).all(1).any() and ((rows == rows[:, :1]).all(1) & (rows != 0).all(1)).any()
+        assert ((rows.abs() < 1e-38).all(1) & (rows != 0).any(1)).any()
+        ties = (rows == rows.amax(1, keepdim=True)).sum(1)
+        assert ((ties > 1) & (ties < shape[-1])).any()
+        assert (rows.abs().amax(1) > 1.5 * drawn.abs().max()).any()
+
+
+def test_a_vector_has_special_stretches():
+    x = torch.rand(1024)
+
+    y = changed("DISTRIBUTION_SPECIAL_ROWS", x)
+
+    assert (y == 0).sum() > 8 and (y == x).sum() >= 256
+
+
+def test_the_milder_rows_stay_in_the_range():
+    x = torch.rand(256, 64) + 0.5
+
+    y = changed("DISTRIBUTION_SPECIAL_ROWS", x, level=1)
+
+    assert not torch.equal(x, y) and x.min() <= y.min() and y.max() <= x.max()
+
+
+def test_centered_inputs_have_both_signs():
+    y = changed("DISTRIBUTION_CENTERED", torch.rand(256, 64))
+
+    assert abs(y.mean()) < 1e-3 and 0.4 < (y < 0).float().mean() < 0.6
+
+
+def test_rounded_inputs_have_few_values():
+    for level in (0, 1):
+        assert 4 <= len(changed("DISTRIBUTION_ROUNDED", torch.rand(64, 64), level).unique()) <= 10
+
+
+def test_half_of_the_elements_are_at_the_ends():
+    y = changed("DISTRIBUTION_RANGE_ENDS", torch.rand(256, 64))
+
+    assert y.min() == 0 and y.max() == 1
+    assert 0.4 < ((y < 0.01) | (y > 0.99)).float().mean() < 0.6
+    assert (y == 0).any() and ((0 < y) & (y < 1e-4)).any() and ((0.999 < y) & (y < 1)).any()
+
+
+def test_near_the_ends_nothing_leaves_the_range():
+    x = torch.rand(256, 64)
+    y = changed("DISTRIBUTION_RANGE_ENDS", x, level=2)
+
+    assert 0 < y.min() < 1e-3 and 0.999 < y.max() < 1
+
+
+def test_bounds_of_operators_are_met_from_both_sides():
+    y = changed("DISTRIBUTION_RANGE_ENDS", torch.randn(256, 64), bounds=(6.0, -6.0))
+
+    for bound in (6.0, -6.0):
+        near = y[(y - bound).abs() < 0.1]
+        assert (near < bound).any() and (near > bound).any() and (near == bound).any()
+
+
+def test_nan_and_infinities_are_few():
+    y = changed("DISTRIBUTION_NONFINITE", torch.randn(256, 64))
+
+    assert y.isnan().any() and (y == math.inf).any() and (y == -math.inf).any()
+    assert (~y.isfinite()).sum() <= 12
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("name", distribution.DISTRIBUTIONS[8:12])
+def test_other_types_stay(name, dtype):
+    x = torch.randn(64, 64).to(dtype)
+
+    y = changed(name, x)
+
+    assert y.dtype == dtype and y.isfinite().all() and not torch.equal(x, y)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (3,), (2, 1, 5)])
+@pytest.mark.parametrize("name", distribution.DISTRIBUTIONS)
+def test_small_tensors_are_no_exception(name, shape):
+    x = torch.randn(shape)
+    changer = distribution.Changer([[x], [torch.randn(shape)]])
+
+    for ways in changer.ways(name).values():
+        for level in range(ways):
+            assert changer.apply(name, [x.clone()], {0: level}, 1)[0].shape == x.shape
