@@ -42,14 +42,20 @@ class Comparison:
             _require_form(tensor, output)
         distances, groups, bounds, group_bounds = expectation.judge(actual)
         needed = [distance.tolerance for distance in distances]
-        needed = _tied(expectation, actual, needed)
+        whole = _whole_number_classes(expectation, actual, needed)
+        needed = [
+            0.0 if self._precision in whole.get(index, ()) else t for index, t in enumerate(needed)
+        ]
         nearness = functools.cache(
             lambda index: is_near(actual[index], expectation.reference[index], _NEAR_RATIO)
         )
         satisfied = [
             name
-            for name in bounds.satisfied(needed, nearness)
-            if all(group_bounds.holds(name, index, each) for index, each in enumerate(groups))
+            for name in bounds.satisfied(
+                [0.0 if index in whole else t for index, t in enumerate(needed)], nearness
+            )
+            if all(name in classes for classes in whole.values())
+            and all(group_bounds.holds(name, index, each) for index, each in enumerate(groups))
         ]
         allowed = [
             bounds.allowed(self._precision, index, t, nearness) for index, t in enumerate(needed)
@@ -131,20 +137,13 @@ class Comparison:
         self._last = entry
 
 
-def _tied(expectation, actual, needed):
-    """`needed`, without the whole numbers that another honest run has there, too:
-    which of two close values is the larger is decided by rounding."""
-    whole = [i for i, y in enumerate(actual) if needed[i] and not y.is_floating_point()]
-    if not whole:
-        return needed
-    runs = expectation.alternatives()
-    for index in whole:
-        wrong = actual[index] != expectation.reference[index]
-        for outputs in runs:
-            wrong &= actual[index] != outputs[index].to(wrong.device)
-        if not wrong.any():
-            needed[index] = 0.0
-    return needed
+def _whole_number_classes(expectation, actual, needed):
+    """Classes that admit them, by index of the whole-number outputs that differ."""
+    return {
+        index: expectation.whole_numbers.classes(index, y)
+        for index, y in enumerate(actual)
+        if needed[index] and not y.is_floating_point()
+    }
 
 
 def _require_form(actual, output):

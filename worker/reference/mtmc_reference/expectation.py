@@ -13,9 +13,9 @@ from .groups import measured
 from .honest import Honest, HonestRuns, honest
 from .oracle import Bounds
 from .parameters import state_of
-from .precision import Arithmetic, distinct
+from .precision import Arithmetic
+from .whole_numbers import WholeNumbers
 from .workload import free_bytes, total_bytes
-
 
 # Part of a bound within which strict FP32 tells of fp64; see Expectation.
 _KNOWN_PART = 0.75
@@ -162,6 +162,7 @@ class Expectation:
         self._bounds = Bounds(spreads, self._dtypes, own, _unknown)
         self._group_bounds = GroupBounds(self._dtypes, self._bounds.fixed, _unknown)
         self._eager = None
+        self._whole_numbers = None
         # What runs took that were made only when they were needed.
         self.later_seconds = 0.0
         if judge.is_default_strict and key.is_unchanged:
@@ -276,16 +277,21 @@ class Expectation:
         tensors = {id(tensor): tensor for tensor in outputs + (self._eager or [])}
         return total_bytes(tensors.values())
 
-    def alternatives(self):
-        """Whole-number outputs of other honest runs, for ties that rounding decides."""
-        runs = []
-        for kind in (Arithmetic.FP64, *distinct(self._judge.device)[:1]):
-            try:
-                inputs = self._judge.workloads.draw(self.key)
-                runs.append(self._run(inputs, kind))
-            except ProblemFailure:
-                continue
-        return runs
+    @property
+    def whole_numbers(self):
+        """Judges whole-number outputs that differ."""
+        if self._whole_numbers is None:
+            reference = self.reference
+            self._whole_numbers = WholeNumbers(
+                self._watched_run, reference, is_changed=not self.key.is_unchanged
+            )
+        return self._whole_numbers
+
+    def _watched_run(self, kind, watcher):
+        # Other random numbers would make other picks.
+        if kind == Arithmetic.FP64 and self._judge.draws_random:
+            return None
+        return self._honest_run(kind, lambda kind: self._honest.outputs(kind, watcher))
 
     def _run(self, inputs, kind):
         return self._judge.execution.run(inputs, kind, state=state_of(self.key))

@@ -18,7 +18,7 @@ _CUDA_CHUNK = 64 * 1024 * 1024
 # Scales beyond this would overflow in FP32.
 _LEAST_TOP = -100
 # A magnitude of fewer elements counts with the next larger one.
-_LEAST_ELEMENTS = 32
+_LEAST_ELEMENTS = 8
 
 
 @dataclasses.dataclass

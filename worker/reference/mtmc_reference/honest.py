@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far honest runs of one workload are from its oracle: by output, and by group."""
 
+import contextlib
 import dataclasses
 import math
 
@@ -85,26 +86,37 @@ class HonestRuns:
         found = self.find(kind)
         return found and found.groups
 
-    def _made(self, kind):
+    def outputs(self, kind, watcher):
+        """Outputs of a run, which `watcher`, a context, is entered around; None where there
+        is none."""
         if kind == Arithmetic.REORDERED:
-            return self._reordered()
+            units = self._units() or [unit_of(torch.float32)]
+            return self._run(self._oracle, _both(watcher, Disturbed(units[-1])))
+        is_known = kind in (Arithmetic.FP64, Arithmetic.STRICT)
         if kind in _BROUGHT:
-            return self._judged(Arithmetic.STRICT, NarrowOperands(_BROUGHT[kind]))
+            return self._run(Arithmetic.STRICT, _both(watcher, NarrowOperands(_BROUGHT[kind])))
         if kind == Arithmetic.ROUNDED_CONVOLUTIONS:
             if not self._may_use_tf32:
                 return None
             observer = NarrowOperands(rounded, is_of_convolutions=True)
-            return self._judged(Arithmetic.STRICT, observer)
-        return self._judged(kind) if kind in distinct(self._device) else None
+            return self._run(Arithmetic.STRICT, _both(watcher, observer))
+        return self._run(kind, watcher) if is_known or kind in distinct(self._device) else None
 
-    def _judged(self, kind, observer=None):
-        outputs = self._run(kind, observer)
+    def _made(self, kind):
+        if kind == Arithmetic.REORDERED:
+            return self._reordered()
+        return self._judged(self.outputs(kind, contextlib.nullcontext()))
+
+    def _judged(self, outputs):
         return outputs and honest(outputs, self._reference, self._spreads)
+
+    def _units(self):
+        return sorted({unit_of(t) for t in self._dtypes if t.is_floating_point})
 
     def _reordered(self):
         """Each output as disturbed by the rounding of its own type."""
-        units = sorted({unit_of(t) for t in self._dtypes if t.is_floating_point})
-        runs = {unit: self._judged(self._oracle, Disturbed(unit)) for unit in units}
+        units = self._units()
+        runs = {unit: self._judged(self._run(self._oracle, Disturbed(unit))) for unit in units}
         if not runs or not all(runs.values()):
             return None
         chosen = [runs[unit_of(t) if t.is_floating_point else units[0]] for t in self._dtypes]
@@ -112,3 +124,10 @@ class HonestRuns:
             [run.tolerances[index] for index, run in enumerate(chosen)],
             [run.groups[index] for index, run in enumerate(chosen)],
         )
+
+
+@contextlib.contextmanager
+def _both(watcher, observer):
+    """Enters both; the watcher sees what the observer makes of an operator."""
+    with observer, watcher:
+        yield
