@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/string_view.h"
 #include "kernel/graph/text.h"
+#include "kernel/program/plan_reads.h"
 #include "kernel/program/signature.h"
 #include "kernel/program/source_check.h"
 
@@ -74,6 +75,8 @@ class PlanChecker {
       }
     }
     CheckEnd();
+    // Which step reads what is known only of a plan that fits its kernels.
+    if (diagnostics_.empty()) CheckNeeded();
     return std::move(diagnostics_);
   }
 
@@ -402,6 +405,33 @@ class PlanChecker {
     }
   }
 
+  // REQUIRES: `name` is one of the interface's inputs.
+  Tensor::Role RoleOf(std::string_view name) const {
+    for (const Tensor& input : interface_.inputs) {
+      if (input.name == name) return input.role;
+    }
+    return Tensor::Role::kInput;
+  }
+
+  // What the graph computes an output from must be read by a step on the way to one.
+  void CheckNeeded() {
+    const PlanReads reads = FindReads(program_, kernels_);
+    for (const NeededTensor& needed : interface_.needed) {
+      if (reads.read.count(needed.name) > 0) continue;
+      const Tensor* tensor = program_.FindTensor(needed.name);
+      std::string text = Concat(ToText(RoleOf(needed.name)), " `", needed.name,
+                                "` is needed by output `", needed.output, "`");
+      if (needed.line > 0) Append(text, " (line ", needed.line, " of the problem)");
+      const auto unread = reads.unread.find(needed.name);
+      if (unread == reads.unread.end()) {
+        Append(text, " and no step reads it; pass it to the step that computes with it");
+      } else {
+        Append(text, " and ", unread->second);
+      }
+      Report(tensor == nullptr ? 0 : tensor->line, std::move(text));
+    }
+  }
+
   void Report(int line, const absl::Status& status) {
     Report(line, std::string(base::ToStd(status.message())));
   }
@@ -416,7 +446,7 @@ class PlanChecker {
   const Bindings& bindings_;
 
   std::map<std::string, const Tensor*, std::less<>> tensors_;
-  std::map<std::string, KernelSignature, std::less<>> kernels_;
+  KernelsByName kernels_;
   bool has_unreadable_kernel_ = false;
   std::set<std::string> launched_;
   // Tensors that hold something at the current step.

@@ -23,17 +23,29 @@ struct CheckLimits {
   bool allows_triton = false;
 };
 
+// An input or weight whose values some output is computed from.
+struct NeededTensor {
+  std::string name;
+  // One of the outputs that need it.
+  std::string output;
+  // Line of the problem that reads it; 0 if unknown.
+  int line = 0;
+};
+
 // The tensors a program must bind to: those of its problem's graph.
 struct ProgramInterface {
   std::vector<Tensor> inputs;   // roles kInput and kWeight
   std::vector<Tensor> outputs;  // role kOutput
+  // Those of `inputs` that a program must read.
+  std::vector<NeededTensor> needed;
 };
 
 // Everything that can be known before the program runs, for one set of tune
 // values: known kernels, argument count and types against the kernel signature,
 // grid, block and shared-memory limits, tensors that exist with the interface's
 // types, every output written, every kernel launched, nothing read before it is
-// written, inputs never written, calls allowed. Empty means the program is
+// written, inputs never written, every needed input read on the way to an output,
+// calls allowed. Empty means the program is
 // sound. Thread-safe.
 std::vector<Diagnostic> CheckProgram(const Program& program, const ProgramInterface& interface,
                                      const CheckLimits& limits, const Bindings& bindings);

@@ -145,5 +145,37 @@ TEST_CASE("CheckProgram accepts Triton only where the worker has it", "[program]
   CHECK(CheckProgram(*result.program, kInterface, {.allows_triton = true}, {}).empty());
 }
 
+// Diagnostics where the reference computes `y` from `x` and `w`.
+std::string CheckReads(const std::string& steps, const std::string& source) {
+  ProgramInterface interface = kInterface;
+  interface.needed = {{.name = "x", .output = "y", .line = 7}, {.name = "w", .output = "y"}};
+  const ParseResult result =
+      ParseProgram("//@ mtmc 1 cuda\n" + std::string(kDeclarations) + steps + source);
+  REQUIRE(result.program);
+  const CheckLimits limits = {.allowed_calls = {"aten::mul", "aten::relu"}};
+  return ToText(CheckProgram(*result.program, interface, limits, {}));
+}
+
+TEST_CASE("CheckProgram names an input that the plan never reads", "[program]") {
+  const std::string kernel =
+      "__global__ void f(const float* x, const __nv_bfloat16* w, float* y) { y[0] = x[0]; }\n"
+      "__global__ void g(const float* x, float* y) { y[0] = x[0]; }\n";
+  const std::string unused = "//@ launch f grid=1 block=1 args=(x, w, y)\n";
+  const std::string passed = "//@ launch g grid=1 block=1 args=(x, y)\n";
+
+  CHECK_THAT(CheckReads(unused + passed, kernel),
+             Contains("weight `w` is needed by output `y` and `f` never uses its parameter `w`"));
+  CHECK_THAT(CheckReads("//@ call aten::relu(w) -> y\n", ""),
+             Contains("input `x` is needed by output `y` (line 7 of the problem) and no step"));
+  CHECK_THAT(
+      CheckReads("//@ call aten::relu(w) -> h\n//@ call aten::relu(x) -> y\n", ""),
+      Contains("`w` is needed by output `y` and is read only by steps that reach no output"));
+}
+
+TEST_CASE("CheckProgram accepts inputs that reach an output through scratch", "[program]") {
+  CHECK(CheckReads("//@ call aten::relu(w) -> h\n//@ call aten::mul(x, h) -> y\n", "") == "");
+  CHECK(CheckReads("//@ call aten::relu([x, w]) -> y\n", "") == "");
+}
+
 }  // namespace
 }  // namespace mtmc::kernel

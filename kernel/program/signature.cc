@@ -183,7 +183,12 @@ class ParameterParser {
 class KernelScanner {
  public:
   KernelScanner(std::string_view text, Dialect dialect)
-      : lexed_(LexSource(text, dialect)), tokens_(lexed_), dialect_(dialect) {}
+      : lexed_(LexSource(text, dialect)), tokens_(lexed_.tokens()), dialect_(dialect) {
+    for (const SourceDirective& directive : lexed_.directives()) {
+      has_token_paste_ |= directive.operand.find("##") != std::string_view::npos;
+      for (const SourceToken& token : directive.tokens) macro_words_.insert(token.text);
+    }
+  }
 
   KernelScan Run() {
     size_t at = 0;
@@ -271,8 +276,30 @@ class KernelScanner {
     const size_t end = SkipBrackets(tokens_, i);
     signature.name = std::string(previous_word);
     if (IsDeclarationOnly(end)) return end;
-    AddKernel(std::move(signature), tokens_.subspan(i + 1, end - i - 2));
+    AddKernel(std::move(signature), tokens_.subspan(i + 1, end - i - 2), BodyAt(end));
     return end;
+  }
+
+  // Between the braces that open at `at`; empty where none do.
+  Tokens BodyAt(size_t at) const {
+    if (at >= tokens_.size() || !Is(tokens_[at], "{")) return {};
+    return tokens_.subspan(at, SkipBrackets(tokens_, at) - at);
+  }
+
+  // Without macros that paste words together, a parameter that the body never names
+  // does nothing.
+  void FindUses(Tokens body, std::vector<KernelParameter>& parameters) const {
+    if (has_token_paste_ || lexed_.is_ambiguous()) return;
+    std::set<std::string_view> words;
+    for (size_t i = 0; i < body.size(); ++i) {
+      const bool is_cast_away = i >= 3 && i + 1 < body.size() && Is(body[i - 1], ")") &&
+                                Is(body[i - 2], "void") && Is(body[i - 3], "(") &&
+                                Is(body[i + 1], ";");
+      if (body[i].kind == TokenKind::kWord && !is_cast_away) words.insert(body[i].text);
+    }
+    for (KernelParameter& parameter : parameters) {
+      parameter.is_used = words.contains(parameter.name) || macro_words_.contains(parameter.name);
+    }
   }
 
   bool IsDeclarationOnly(size_t end) const { return end < tokens_.size() && Is(tokens_[end], ";"); }
@@ -305,7 +332,7 @@ class KernelScanner {
     }
   }
 
-  void AddKernel(KernelSignature signature, Tokens parameters) {
+  void AddKernel(KernelSignature signature, Tokens parameters, Tokens body) {
     const bool is_plain = !is_template_;
     signature.has_c_linkage =
         dialect_ == Dialect::kOpenCl || is_extern_c_ ||
@@ -328,7 +355,12 @@ class KernelScanner {
     if (!names_.insert(signature.name).second) {
       return Report(signature.line, Concat("kernel `", signature.name, "` is defined twice"));
     }
-    if (ReadParameters(parameters, signature)) scan_.kernels.push_back(std::move(signature));
+    if (!ReadParameters(parameters, signature)) return;
+    FindUses(body, signature.parameters);
+    if (!body.empty()) {
+      signature.body = static_cast<size_t>(body[0].text.data() - lexed_.spliced().data()) + 1;
+    }
+    scan_.kernels.push_back(std::move(signature));
   }
 
   bool ReadParameters(Tokens tokens, KernelSignature& signature) {
@@ -358,9 +390,12 @@ class KernelScanner {
 
   enum class Scope { kExternC, kNamespace };
 
-  const std::vector<SourceToken> lexed_;
+  const LexedSource lexed_;
   const Tokens tokens_;
   const Dialect dialect_;
+  // Words that macros may put into a body.
+  std::set<std::string_view> macro_words_;
+  bool has_token_paste_ = false;
   // Open blocks around the current token.
   std::vector<Scope> scopes_;
   // Of the declaration that is being read.

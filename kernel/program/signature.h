@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +26,9 @@ struct KernelParameter {
   bool is_restrict = false;
   // OpenCL `__global` or `__constant`; always true for a CUDA pointer.
   bool is_global = false;
+  // Its name stands in the kernel's body, other than as `(void)name;`, or may come
+  // out of a macro there.
+  bool is_used = true;
 };
 
 // How a type of C, CUDA or OpenCL C represents its values.
@@ -54,6 +58,8 @@ struct KernelSignature {
   std::optional<std::array<IntegerExpression, 3>> required_block;
   // Line of the name, 1-based.
   int line = 0;
+  // Index behind the `{` of its body, in LexSource(text).spliced().
+  size_t body = 0;
 };
 
 struct KernelScan {

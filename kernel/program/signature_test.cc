@@ -141,5 +141,25 @@ TEST_CASE("FindScalarType knows scalars and vectors", "[program]") {
   CHECK_FALSE(FindScalarType("MyType"));
 }
 
+TEST_CASE("FindKernels tells parameters that the body never names", "[program]") {
+  const auto uses = [](const std::string& text) {
+    std::string used;
+    const KernelScan scan = FindKernels(text, Dialect::kCuda);
+    REQUIRE(scan.kernels.size() == 1);
+    for (const KernelParameter& parameter : scan.kernels[0].parameters) {
+      if (parameter.is_used) used += parameter.name;
+    }
+    return used;
+  };
+  const std::string kernel = "__global__ void f(const float* a, float* b, int) ";
+
+  CHECK(uses(kernel + "{ b[0] = 1; }") == "b");
+  CHECK(uses(kernel + "{ /* a */ b[0] = \"a\"[0]; }") == "b");
+  CHECK(uses(kernel + "{ (void)a; b[0] = 1; }") == "b");
+  CHECK(uses(kernel + "{ b[0] = (float)a[0]; }") == "ab");
+  CHECK(uses("#define READ a[0]\n" + kernel + "{ b[0] = READ; }") == "ab");
+  CHECK(uses("#define P(x) x##_\n" + kernel + "{ b[0] = 1; }") == "ab");
+}
+
 }  // namespace
 }  // namespace mtmc::kernel

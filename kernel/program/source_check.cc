@@ -2,13 +2,12 @@
 #include "kernel/program/source_check.h"
 
 #include <algorithm>
-#include <array>
-#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "kernel/graph/text.h"
+#include "kernel/program/opencl_guard.h"
 #include "kernel/program/source_lexer.h"
 
 namespace mtmc::kernel {
@@ -138,16 +137,16 @@ bool IsPlainRelative(std::string_view path) {
 class SourceChecker {
  public:
   SourceChecker(std::string_view text, Dialect dialect)
-      : text_(text), spliced_(text), dialect_(dialect) {}
+      : text_(text), dialect_(dialect), lexed_(LexSource(text, dialect)) {}
 
   std::vector<Diagnostic> Run() {
     CheckSpellings();
-    CheckInclusions();
-    if (dialect_ == Dialect::kOpenCl) {
-      CheckWords();
+    if (lexed_.is_ambiguous()) {
+      CheckEveryHash();
     } else {
-      CheckNamespaces();
+      for (const SourceDirective& directive : lexed_.directives()) CheckDirective(directive);
     }
+    if (dialect_ == Dialect::kOpenCl) CheckWords();
     return std::move(diagnostics_);
   }
 
@@ -169,10 +168,42 @@ class SourceChecker {
     }
   }
 
-  // Looks at every `#`, in comments and strings too: what is a comment is for the
-  // compiler to say, and none needs to name a file outside.
-  void CheckInclusions() {
-    const std::string_view text = spliced_.text();
+  void CheckDirective(const SourceDirective& directive) {
+    if (directive.is_digraph) {
+      Report(directive.line, "the digraph `%:` is refused; write `#`");
+    }
+    CheckInclusion(directive.name, directive.operand, directive.line);
+    for (const SourceToken& token : directive.tokens) {
+      if (token.text == "__has_include" || token.text == "__has_embed") {
+        Report(token.line, Concat("`", token.text, "` is refused: it would tell about the host"));
+      }
+    }
+  }
+
+  void CheckInclusion(std::string_view name, std::string_view operand, int line) {
+    if (name == "include_next" || name == "import" || name == "embed") {
+      Report(line, Concat("`#", name, "` is refused"));
+    } else if (name == "include") {
+      CheckInclude(operand, line);
+    }
+  }
+
+  void CheckInclude(std::string_view operand, int line) {
+    if (dialect_ == Dialect::kOpenCl) {
+      return Report(line, "an opencl source includes no files; paste what it needs");
+    }
+    if (!IsPlainRelative(IncludedFile(operand))) {
+      Report(line,
+             "`#include` takes a plain name such as <cuda_fp16.h>, no macro and no path "
+             "outside the toolkit");
+    }
+  }
+
+  // Where it cannot be told what is a comment: looks at every `#`, in comments and
+  // strings too.
+  void CheckEveryHash() {
+    const SplicedText spliced(text_);
+    const std::string_view text = spliced.text();
     BlankSkipper blanks(text);
     // Only blanks, or the end of a comment, stand before on this line.
     bool is_line_start = true;
@@ -184,67 +215,20 @@ class SourceChecker {
       const size_t word_at = blanks.Skip(at + (is_digraph ? 2 : 1));
       const std::string_view word = WordAt(text, word_at);
       if (is_digraph && !word.empty()) {
-        Report(spliced_.line(at), "the digraph `%:` is refused; write `#`");
+        Report(spliced.line(at), "the digraph `%:` is refused; write `#`");
       }
-      if (word == "include_next" || word == "import" || word == "embed") {
-        Report(spliced_.line(at), Concat("`#", word, "` is refused"));
-      } else if (word == "include") {
-        CheckInclude(blanks.Skip(word_at + word.size()), spliced_.line(at));
-      }
+      CheckInclusion(word, text.substr(blanks.Skip(word_at + word.size())), spliced.line(at));
     }
     for (const std::string_view probe : {"__has_include", "__has_embed"}) {
       const size_t at = text.find(probe);
       if (at == std::string_view::npos) continue;
-      Report(spliced_.line(at), Concat("`", probe, "` is refused: it would tell about the host"));
-    }
-  }
-
-  // `at` is where the file's name begins.
-  void CheckInclude(size_t at, int line) {
-    if (dialect_ == Dialect::kOpenCl) {
-      return Report(line, "an opencl source includes no files; paste what it needs");
-    }
-    const std::string_view text = spliced_.text();
-    const std::string_view path = IncludedFile(text.substr(at));
-    if (!IsPlainRelative(path)) {
-      Report(line,
-             "`#include` takes a plain name such as <cuda_fp16.h>, no macro and no path "
-             "outside the toolkit");
+      Report(spliced.line(at), Concat("`", probe, "` is refused: it would tell about the host"));
     }
   }
 
   void CheckWords() {
-    for (const SourceToken& token : LexSource(text_, dialect_)) {
-      const auto& words = ForbiddenOpenClWords();
-      if (token.kind != SourceToken::Kind::kWord ||
-          std::find(words.begin(), words.end(), token.text) == words.end()) {
-        continue;
-      }
-      Report(token.line, Concat("`", token.text, "` is refused: a kernel only computes"));
-    }
-  }
-
-  // The toolkit's own constants may lie in a module's memory, so nobody else
-  // takes their names.
-  void CheckNamespaces() {
-    constexpr std::array<std::string_view, 5> kToolkit = {"cuda", "cooperative_groups", "cub",
-                                                          "thrust", "nvcuda"};
-    // A static member's name looks like that of a namespace.
-    constexpr std::array<std::string_view, 4> kScopes = {"namespace", "struct", "class", "union"};
-    std::string_view previous;
-    for (const SourceToken& token : LexSource(text_, dialect_)) {
-      const bool is_toolkit =
-          std::find(kToolkit.begin(), kToolkit.end(), token.text) != kToolkit.end();
-      const bool is_scope = std::find(kScopes.begin(), kScopes.end(), previous) != kScopes.end();
-      if (is_toolkit && is_scope) is_opening_ = true;
-      if (token.text == "{" && is_opening_) {
-        Report(token.line, "a name of the CUDA toolkit is reopened; use another one");
-      }
-      if (token.text == "{" || token.text == ";" || token.text == "=") is_opening_ = false;
-      previous = token.text;
-    }
-    if (const size_t at = spliced_.text().find("__cudart"); at != std::string_view::npos) {
-      Report(spliced_.line(at), "names with `__cudart` are the compiler's");
+    for (Diagnostic& diagnostic : CheckOpenClWords(lexed_)) {
+      Report(diagnostic.line, std::move(diagnostic.message));
     }
   }
 
@@ -256,10 +240,8 @@ class SourceChecker {
   }
 
   const std::string_view text_;
-  const SplicedText spliced_;
   const Dialect dialect_;
-  // After `namespace cuda` or `struct cuda`, until what follows is known.
-  bool is_opening_ = false;
+  const LexedSource lexed_;
   std::vector<Diagnostic> diagnostics_;
 };
 
@@ -282,25 +264,6 @@ std::vector<Diagnostic> CheckCharacters(std::string_view text) {
 
 std::vector<Diagnostic> CheckSource(std::string_view text, Dialect dialect) {
   return SourceChecker(text, dialect).Run();
-}
-
-const std::vector<std::string_view>& ForbiddenOpenClWords() {
-  // Inline assembly, output, code that runs while a library is loaded, and where
-  // the stack of the host lies.
-  static const std::vector<std::string_view> words = {"asm",
-                                                      "__asm",
-                                                      "__asm__",
-                                                      "printf",
-                                                      "__builtin_printf",
-                                                      "constructor",
-                                                      "__constructor__",
-                                                      "destructor",
-                                                      "__destructor__",
-                                                      "ifunc",
-                                                      "__ifunc__",
-                                                      "__builtin_return_address",
-                                                      "__builtin_frame_address"};
-  return words;
 }
 
 }  // namespace mtmc::kernel

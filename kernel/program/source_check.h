@@ -16,15 +16,12 @@ namespace mtmc::kernel {
 std::vector<Diagnostic> CheckCharacters(std::string_view text);
 
 // Source that could reach beyond the device: files of the build host
-// (`#include` by another path than a plain relative one), inline assembly and
-// output in OpenCL, which on CPU devices would run and write as the worker; and
-// spellings (trigraphs, digraphs, a backslash before blanks) that hide lines
-// from readers and from the other checks. It is a first line of defence with
-// clear messages: what macros paste together is refused by the compiler
+// (`#include` by another path than a plain relative one), what CheckOpenClWords()
+// refuses; and spellings (trigraphs, digraphs, a backslash before blanks) that hide
+// lines from readers and from the other checks. What stands in a comment or a string
+// is no finding, unless compilers may disagree on what those are. It is a first line
+// of defence with clear messages: what macros paste together is for the compiler
 // adapters. REQUIRES: `dialect` is not kTriton.
 std::vector<Diagnostic> CheckSource(std::string_view text, Dialect dialect);
-
-// Words that no OpenCL source may use; the adapter poisons them, too.
-const std::vector<std::string_view>& ForbiddenOpenClWords();
 
 }  // namespace mtmc::kernel

@@ -54,11 +54,46 @@ TEST_CASE("CheckSource sees OpenCL code behind what only C++ reads as a string",
   CHECK_THAT(CheckOpenCl("#define S(x)\nS(0'\"') void f() { asm(\"\"); }\n"), Contains("`asm`"));
 }
 
-TEST_CASE("CheckSource keeps the toolkit's names for the toolkit", "[program]") {
-  CHECK_THAT(Check("namespace cuda::std {\nint x; }\n"), Contains("reopened"));
-  CHECK_THAT(Check("struct cuda {\n  static constexpr int value = 0;\n};\n"), Contains("reopened"));
-  CHECK_THAT(Check("extern unsigned __cud\\\nart_i2opi_f[6];\n"), Contains("__cudart"));
-  CHECK(Check("namespace cg = cooperative_groups;\nusing namespace cuda;\nvoid f() {}\n") == "");
+TEST_CASE("CheckSource finds nothing in comments and strings", "[program]") {
+  const std::string source = GENERATE(
+      "// #include \"/etc/passwd\"\nvoid f() {}\n", "/* a\n#include \"../b.h\"\n*/\nvoid f() {}\n",
+      "// no __has_include, no constructor, no asm(\"\"), as printf would\nvoid f() {}\n",
+      "/* #import <a.h> %: */ void f() {}\n", "// a comment that \\\n#include \"/goes/on.h\"\n");
+
+  INFO(source);
+  CHECK(Check(source) == "");
+  CHECK(CheckOpenCl(source) == "");
+}
+
+TEST_CASE("CheckSource finds no words in a CUDA source's strings", "[program]") {
+  CHECK(Check("const char* s = \"#include </a> __has_include\"; int constructor;\n") == "");
+  CHECK(Check("namespace cuda { int section; }\n") == "");
+}
+
+TEST_CASE("CheckSource looks everywhere where compilers may disagree", "[program]") {
+  const std::string source =
+      GENERATE("#if 0\ndon't /*\n#endif\n// #include \"/etc/passwd\"\n",
+               "auto s = R\"(\n// #include \"/etc/passwd\"\n)\";\n",
+               "/* #include \"/etc/passwd\"\n", "int x; /*\n*/ #include \"/etc/passwd\"\n");
+
+  INFO(source);
+  CHECK_THAT(Check(source), Contains("plain name"));
+}
+
+TEST_CASE("LexSource reads what a spliced line spells", "[program]") {
+  const LexedSource lexed =
+      LexSource("/\\\n/ a \"\nin\\\nt x; /* b *\\\n/ int y;\n#def\\\nine A \\\n 1 // c\nint z;\n",
+                Dialect::kCuda);
+
+  std::string text;
+  for (const SourceToken& token : lexed.tokens()) text += std::string(token.text) + " ";
+  CHECK(text == "int x ; int y ; int z ; ");
+  CHECK(lexed.tokens().back().line == 9);
+  REQUIRE(lexed.directives().size() == 1);
+  CHECK(lexed.directives()[0].name == "define");
+  CHECK(lexed.directives()[0].line == 6);
+  CHECK(lexed.directives()[0].tokens.size() == 2);
+  CHECK_FALSE(lexed.is_ambiguous());
 }
 
 TEST_CASE("CheckSource refuses spellings that hide lines", "[program]") {

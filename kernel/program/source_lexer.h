@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,11 +20,48 @@ struct SourceToken {
   int line = 1;
 };
 
-// Splits C, CUDA or OpenCL source into tokens. Comments, preprocessor lines
-// (continued ones too) and line splices yield none. Accepts any bytes: an
-// unterminated comment or raw string runs to the end. Raw strings and digit
-// separators are CUDA's alone: OpenCL is C99. Tokens point into `source`.
-// REQUIRES: `dialect` is not kTriton.
-std::vector<SourceToken> LexSource(std::string_view source, Dialect dialect);
+// One preprocessor line with those that continue it.
+struct SourceDirective {
+  // `include` of `#include <a.h>`; empty where no word follows the `#`.
+  std::string_view name;
+  // What follows the name, up to the end of the line.
+  std::string_view operand;
+  // Of the operand.
+  std::vector<SourceToken> tokens;
+  // It begins with `%:`.
+  bool is_digraph = false;
+  int line = 1;
+};
+
+// A source as its compiler sees it: lines spliced, comments gone, preprocessor
+// lines apart. Moves keep the tokens valid.
+class LexedSource {
+ public:
+  const std::vector<SourceToken>& tokens() const { return tokens_; }
+
+  const std::vector<SourceDirective>& directives() const { return directives_; }
+
+  // The text with its lines joined.
+  std::string_view spliced() const { return *spliced_; }
+
+  // Compilers may disagree on what is a string or a comment: a literal or comment
+  // without end, a raw string over several lines or with quotes, comments or
+  // preprocessor lines in it. Nothing may be concluded from what is not a token.
+  bool is_ambiguous() const { return is_ambiguous_; }
+
+ private:
+  friend class SourceLexer;
+
+  // What the views point into.
+  std::unique_ptr<const std::string> spliced_;
+  std::vector<SourceToken> tokens_;
+  std::vector<SourceDirective> directives_;
+  bool is_ambiguous_ = false;
+};
+
+// Splits C, CUDA or OpenCL source into tokens. Accepts any bytes: an unterminated
+// comment or raw string runs to the end. Raw strings and digit separators are
+// CUDA's alone: OpenCL is C99. REQUIRES: `dialect` is not kTriton.
+LexedSource LexSource(std::string_view source, Dialect dialect);
 
 }  // namespace mtmc::kernel

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "kernel/program/parser.h"
+#include "worker/cuda/cuda_headers.h"
 #include "worker/cuda/nvrtc_compiler.h"
 #include "worker/device/failure_proto.h"
 #include "worker/opencl/opencl_compiler.h"
@@ -80,9 +81,10 @@ absl::StatusOr<Compiler*> BuilderService::FindCompiler(kernel::Dialect dialect,
       compilers_[absl::StrCat(is_cuda ? "cuda" : "opencl", target)];
   if (compiler) return compiler.get();
   if (is_cuda) {
-    MTMC_ASSIGN_OR_RETURN(compiler, NvrtcCompiler::Create({.library = tools_.nvrtc,
-                                                           .include_dir = tools_.cuda_include_dir,
-                                                           .compute_capability = target}));
+    MTMC_ASSIGN_OR_RETURN(
+        compiler, NvrtcCompiler::Create({.library = tools_.nvrtc,
+                                         .include_dir = CudaIncludePath(tools_.cuda_include_dir),
+                                         .compute_capability = target}));
   } else {
     MTMC_ASSIGN_OR_RETURN(auto context, OpenClContext::Create(target));
     compiler = std::make_unique<OpenClCompiler>(std::move(context));

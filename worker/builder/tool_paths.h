@@ -16,7 +16,8 @@ struct ToolPaths {
   // libnvrtc.so.13 and libcupti.so.13.
   std::string nvrtc;
   std::string cupti;
-  // Headers that CUDA sources may include.
+  // Folders of the toolkit's headers, joined with ':': that of PyTorch's wheels, and that
+  // of Triton's, which has the few that those lack (mma.h needs crt/mma.h).
   std::string cuda_include_dir;
   // Folder of libtorch_cpu.so.
   std::string torch_lib_dir;

@@ -4,12 +4,12 @@
 #include <elf.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "worker/cuda/ptx_scan.h"
 
 namespace mtmc::worker {
 namespace {
@@ -221,51 +221,13 @@ class CubinReader {
   CubinContents contents_;
 };
 
-// Without the component that NVRTC puts before names of one file:
-// `_ZN34_INTERNAL_00000000_10_program_cu_k4cuda...` to `4cuda...`, and without `_ZN`.
-std::string_view StripPrefix(std::string_view mangled) {
-  if (!mangled.starts_with("_ZN")) return {};
-  mangled.remove_prefix(3);
-  size_t length = 0;
-  size_t digits = 0;
-  while (digits < mangled.size() && digits < 4 && mangled[digits] >= '0' &&
-         mangled[digits] <= '9') {
-    length = length * 10 + static_cast<size_t>(mangled[digits++] - '0');
-  }
-  if (!mangled.substr(digits).starts_with("_INTERNAL_")) return mangled;
-  return mangled.substr(std::min(mangled.size(), digits + length));
-}
-
-// Tables of the mathematical functions, and the small constants that the
-// toolkit's headers define.
-bool IsToolkitConstant(const CubinVariable& variable) {
-  struct Table {
-    std::string_view name;
-    int64_t bytes;
-  };
-
-  constexpr std::array<Table, 3> kTables = {
-      {{"__cudart_i2opi_f", 24}, {"__cudart_i2opi_d", 144}, {"__cudart_sin_cos_coeffs", 128}}};
-  for (const Table& table : kTables) {
-    if (variable.name == table.name) return variable.bytes == table.bytes;
-  }
-  constexpr int64_t kMaxConstantBytes = 16;
-  if (variable.bytes > kMaxConstantBytes) return false;
-  const std::string_view name = StripPrefix(variable.name);
-  for (const std::string_view space :
-       {"4cuda", "18cooperative_groups", "3cub", "6thrust", "6nvcuda"}) {
-    if (name.starts_with(space)) return true;
-  }
-  return false;
-}
-
 Failure Refuse(std::string message) {
   return {.kind = Failure::Kind::kCheck, .message = std::move(message)};
 }
 
 std::string AdviceFor(const std::string& function) {
   if (function == "vprintf") return "remove printf";
-  if (function == "__assertfail") return "remove assert";
+  if (function == "__assertfail") return "use assert, which is off";
   if (function == "malloc" || function == "free") return "declare scratch as a `buffer`";
   if (absl::StartsWith(function, "cuda")) return "add a `launch` to the plan";
   return "define it in the source";
@@ -294,11 +256,31 @@ MaybeFailure CheckParameters(const CubinContents& contents,
   return std::nullopt;
 }
 
+// Tables, strings and the coefficients of the mathematical functions are variables
+// that nothing writes.
+MaybeFailure CheckVariables(const CubinContents& contents, std::string_view ptx) {
+  if (contents.variables.empty()) return std::nullopt;
+  const PtxVariables known = ScanPtx(ptx);
+  for (const CubinVariable& variable : contents.variables) {
+    const bool is_written = variable.name == known.written;
+    if (!is_written && known.declared.contains(variable.name)) continue;
+    return Refuse(
+        absl::StrCat("`", variable.name, "` (", variable.bytes,
+                     " bytes) outlives a launch, and kernels keep no state",
+                     is_written ? absl::StrCat("; `", known.statement, "` may write it") : "",
+                     "; declare a table __constant__, use a `buffer` for scratch"));
+  }
+  if (known.written.empty()) return std::nullopt;
+  return Refuse(absl::StrCat("`", known.written,
+                             "` outlives a launch, and kernels keep no state; `", known.statement,
+                             "` may write it"));
+}
+
 }  // namespace
 
 std::optional<CubinContents> ReadCubin(std::string_view cubin) { return CubinReader(cubin).Read(); }
 
-MaybeFailure CheckCubin(std::string_view cubin, std::string_view source) {
+MaybeFailure CheckCubin(std::string_view cubin, std::string_view ptx, std::string_view source) {
   const std::optional<CubinContents> contents = ReadCubin(cubin);
   if (!contents) return Refuse("the compiled program cannot be read");
   if (!contents->undefined.empty()) {
@@ -306,12 +288,7 @@ MaybeFailure CheckCubin(std::string_view cubin, std::string_view source) {
     return Refuse(absl::StrCat("the program calls `", name, "`, which is not in its source; ",
                                AdviceFor(name)));
   }
-  for (const CubinVariable& variable : contents->variables) {
-    if (IsToolkitConstant(variable)) continue;
-    return Refuse(absl::StrCat("`", variable.name, "` (", variable.bytes,
-                               " bytes) outlives a launch, and kernels keep no state; declare a "
-                               "table __constant__, use a `buffer` for scratch"));
-  }
+  if (MaybeFailure failure = CheckVariables(*contents, ptx)) return failure;
   if (!contents->writable_sections.empty()) {
     return Refuse(absl::StrCat("the compiled program has writable memory `",
                                contents->writable_sections.front(),

@@ -28,7 +28,7 @@ struct CubinVariable {
 // What a compiled CUDA module holds besides instructions.
 struct CubinContents {
   std::vector<CubinKernel> kernels;
-  // Variables in global memory, constants of the toolkit's headers included.
+  // Variables in global memory, tables and strings included.
   std::vector<CubinVariable> variables;
   // Writable memory that belongs to no variable.
   std::vector<std::string> writable_sections;
@@ -40,11 +40,11 @@ struct CubinContents {
 // given. Absent when it is malformed.
 std::optional<CubinContents> ReadCubin(std::string_view cubin);
 
-// Why a cubin compiled from `source` must not run, as a kCheck failure: a
-// variable that survives a launch and is none of the toolkit's own constants, a
-// function that is not in the module (printf, malloc, assert and launches live
-// in the device's runtime), or a kernel whose parameters are others than
-// `source` declares, so that a launch would read beyond its arguments.
-MaybeFailure CheckCubin(std::string_view cubin, std::string_view source);
+// Why a cubin compiled from `source` by way of `ptx` must not run, as a kCheck
+// failure: a variable that survives a launch and that something may write, a function
+// that is not in the module (printf, malloc and launches live in the device's
+// runtime), or a kernel whose parameters are others than `source` declares, so that a
+// launch would read beyond its arguments.
+MaybeFailure CheckCubin(std::string_view cubin, std::string_view ptx, std::string_view source);
 
 }  // namespace mtmc::worker

@@ -9,7 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "worker/cuda/cubin_scan.h"
@@ -25,7 +28,9 @@
   F(nvrtcGetProgramLogSize)     \
   F(nvrtcGetProgramLog)         \
   F(nvrtcGetCUBINSize)          \
-  F(nvrtcGetCUBIN)
+  F(nvrtcGetCUBIN)              \
+  F(nvrtcGetPTXSize)            \
+  F(nvrtcGetPTX)
 
 namespace mtmc::worker {
 
@@ -83,6 +88,26 @@ std::string ReadLog(const NvrtcApi& api, nvrtcProgram program) {
   return log.substr(0, kMaxLogBytes);
 }
 
+// Header with what nvcc makes known to every source.
+constexpr char kPrelude[] = "mtmc_prelude.h";
+
+// Whether a source that was refused with `log` may only lack the prelude. Reading it
+// costs about as much as the source, so no source gets it unasked.
+bool LacksPrelude(const std::string& log) {
+  return absl::StrContains(log, "is undefined") || absl::StrContains(log, "namespace \"std\"");
+}
+
+// One of the two results of a compilation.
+template <typename SizeFunction, typename ReadFunction>
+nvrtcResult Read(SizeFunction get_size, ReadFunction read, nvrtcProgram program,
+                 std::string& bytes) {
+  size_t size = 0;
+  const nvrtcResult status = get_size(program, &size);
+  if (status != NVRTC_SUCCESS) return status;
+  bytes.resize(size);
+  return read(program, bytes.data());
+}
+
 }  // namespace
 
 NvrtcCompiler::NvrtcCompiler(Options options, std::unique_ptr<NvrtcApi> api)
@@ -113,26 +138,49 @@ std::string NvrtcCompiler::version() const {
 
 CompileResult NvrtcCompiler::Compile(const std::string& source, const kernel::Bindings& defines) {
   const absl::Time start = absl::Now();
-  CompileResult result;
-  auto finish = [&](const std::string& message) {
-    if (!message.empty()) {
-      result.failure =
-          Failure{.kind = Failure::Kind::kCompile, .message = message, .diagnostics = result.log};
+  CompileResult result = CompileWith(source, FlagsFor(source, defines, /*has_prelude=*/false));
+  if (result.failure && LacksPrelude(result.log) && !options_.include_dir.empty()) {
+    CompileResult again = CompileWith(source, FlagsFor(source, defines, /*has_prelude=*/true));
+    // What is wrong beside that is told by the first.
+    if (again.failure == std::nullopt || again.failure->kind != Failure::Kind::kCompile) {
+      result = std::move(again);
     }
-    result.duration = absl::Now() - start;
-    return std::move(result);
-  };
-
-  std::vector<std::string> flags = {ArchitectureFlag(options_.compute_capability), "--std=c++20",
-                                    "-default-device", "--extra-device-vectorization"};
-  // Without an include folder NVRTC needs no file system and a tenth of the time.
-  if (!options_.include_dir.empty() && source.find("#include") != std::string::npos) {
-    flags.push_back(absl::StrCat("--include-path=", options_.include_dir));
-    flags.push_back(absl::StrCat("--include-path=", options_.include_dir, "/cccl"));
   }
+  result.duration = absl::Now() - start;
+  return result;
+}
+
+std::vector<std::string> NvrtcCompiler::FlagsFor(const std::string& source,
+                                                 const kernel::Bindings& defines,
+                                                 bool has_prelude) const {
+  std::vector<std::string> flags = {ArchitectureFlag(options_.compute_capability), "--std=c++20",
+                                    "-default-device", "--extra-device-vectorization",
+                                    "--define-macro=NDEBUG"};
+  // Without an include folder NVRTC needs no file system and a tenth of the time.
+  const bool has_include = has_prelude || source.find("#include") != std::string::npos;
+  if (has_include && !options_.include_dir.empty()) {
+    for (const auto folder : absl::StrSplit(options_.include_dir, ':', absl::SkipEmpty())) {
+      flags.push_back(absl::StrCat("--include-path=", folder));
+    }
+    // Our limits are defined again by those of libcu++, with equal values.
+    flags.emplace_back("--diag-suppress=47");
+  }
+  if (has_prelude) flags.push_back(absl::StrCat("--pre-include=", kPrelude));
   for (const auto& [name, value] : defines) {
     flags.push_back(absl::StrCat("--define-macro=", name, "=", value));
   }
+  return flags;
+}
+
+CompileResult NvrtcCompiler::CompileWith(const std::string& source,
+                                         const std::vector<std::string>& flags) {
+  CompileResult result;
+  const auto fail = [&](std::string message) {
+    result.binary.clear();
+    result.failure = Failure{
+        .kind = Failure::Kind::kCompile, .message = std::move(message), .diagnostics = result.log};
+    return std::move(result);
+  };
   std::vector<const char*> arguments;
   for (const std::string& flag : flags) arguments.push_back(flag.c_str());
 
@@ -140,34 +188,30 @@ CompileResult NvrtcCompiler::Compile(const std::string& source, const kernel::Bi
   nvrtcResult status =
       api_->nvrtcCreateProgram(&program, source.c_str(), "program.cu", 0, nullptr, nullptr);
   if (status != NVRTC_SUCCESS) {
-    return finish(
-        absl::StrCat("the compiler refused the text: ", api_->nvrtcGetErrorString(status)));
+    return fail(absl::StrCat("the compiler refused the text: ", api_->nvrtcGetErrorString(status)));
   }
+  const auto destroy = absl::MakeCleanup([&] { api_->nvrtcDestroyProgram(&program); });
   status = api_->nvrtcCompileProgram(program, static_cast<int>(arguments.size()), arguments.data());
   result.log = ReadLog(*api_, program);
-  std::string message;
-  if (status == NVRTC_ERROR_COMPILATION) {
-    message = "the source does not compile";
-  } else if (status != NVRTC_SUCCESS) {
-    message = absl::StrCat("the compiler failed: ", api_->nvrtcGetErrorString(status));
-  } else {
-    size_t size = 0;
-    status = api_->nvrtcGetCUBINSize(program, &size);
-    result.binary.resize(size);
-    if (status == NVRTC_SUCCESS) status = api_->nvrtcGetCUBIN(program, result.binary.data());
-    if (status != NVRTC_SUCCESS || size == 0) {
-      result.binary.clear();
-      message = absl::StrCat("the compiler gave no binary: ", api_->nvrtcGetErrorString(status));
-    }
+  if (status == NVRTC_ERROR_COMPILATION) return fail("the source does not compile");
+  if (status != NVRTC_SUCCESS) {
+    return fail(absl::StrCat("the compiler failed: ", api_->nvrtcGetErrorString(status)));
   }
-  api_->nvrtcDestroyProgram(&program);
-  if (message.empty()) {
-    if (MaybeFailure failure = CheckCubin(result.binary, source)) {
-      result.failure = *std::move(failure);
-      result.binary.clear();
-    }
+  std::string ptx;
+  status = Read(api_->nvrtcGetCUBINSize, api_->nvrtcGetCUBIN, program, result.binary);
+  if (status == NVRTC_SUCCESS) {
+    status = Read(api_->nvrtcGetPTXSize, api_->nvrtcGetPTX, program, ptx);
   }
-  return finish(message);
+  if (status != NVRTC_SUCCESS || result.binary.empty()) {
+    return fail(absl::StrCat("the compiler gave no binary: ", api_->nvrtcGetErrorString(status)));
+  }
+  // The text is a C string.
+  while (!ptx.empty() && ptx.back() == '\0') ptx.pop_back();
+  if (MaybeFailure failure = CheckCubin(result.binary, ptx, source)) {
+    result.failure = *std::move(failure);
+    result.binary.clear();
+  }
+  return result;
 }
 
 }  // namespace mtmc::worker

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "worker/device/compiler.h"
@@ -12,14 +13,16 @@ namespace mtmc::worker {
 struct NvrtcApi;
 
 // CUDA C++ to a cubin, through NVRTC, which needs no GPU. Kernels must be
-// `extern "C"`; functions without an execution space are device functions. What
-// keeps state between launches is refused (`cubin_scan.h`).
+// `extern "C"`; functions without an execution space are device functions; `assert` is
+// off. A source that uses what nvcc makes known unasked, such as `INFINITY` and
+// `uint32_t`, gets it. What keeps state between launches is refused (`cubin_scan.h`).
 class NvrtcCompiler final : public Compiler {
  public:
   struct Options {
     // Path of libnvrtc.so.13; its `libnvrtc-builtins` lies beside it.
     std::string library;
-    // Headers for sources that include any; empty gives them none.
+    // Folders of headers for sources that include any, joined with ':' as
+    // CudaIncludePath() gives them; empty gives them none.
     std::string include_dir;
     // Times ten: 90 builds for sm_90a, whose features are Hopper's alone.
     int compute_capability = 0;
@@ -37,6 +40,10 @@ class NvrtcCompiler final : public Compiler {
 
  private:
   NvrtcCompiler(Options options, std::unique_ptr<NvrtcApi> api);
+
+  std::vector<std::string> FlagsFor(const std::string& source, const kernel::Bindings& defines,
+                                    bool has_prelude) const;
+  CompileResult CompileWith(const std::string& source, const std::vector<std::string>& flags);
 
   const Options options_;
   const std::unique_ptr<NvrtcApi> api_;

@@ -47,6 +47,87 @@ extern "C" __global__ void f(__nv_bfloat16* y) { y[0] = __float2bfloat16(1.0f); 
   CHECK_FALSE(result.failure);
 }
 
+TEST_CASE("NvrtcCompiler finds what good authors include", "[cuda]") {
+  auto compiler = FindCompiler();
+  if (!compiler) return;
+  const std::string header =
+      GENERATE("algorithm", "assert.h", "cassert", "cfloat", "climits", "cmath",
+               "cooperative_groups.h", "cstddef", "cstdint", "cstdio", "cstring",
+               "cub/block/block_reduce.cuh", "cuda_bf16.h", "cuda_fp16.h", "cuda_runtime.h",
+               "float.h", "initializer_list", "limits", "limits.h", "math.h", "mma.h", "new",
+               "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h", "type_traits", "utility");
+
+  const CompileResult result = compiler->Compile(
+      "#include <" + header + ">\nextern \"C\" __global__ void f(float* y) { y[0] = 1; }", {});
+
+  INFO(header << "\n" << result.log);
+  CHECK_FALSE(result.failure);
+}
+
+TEST_CASE("NvrtcCompiler's standard headers agree with libcu++", "[cuda]") {
+  auto compiler = FindCompiler();
+  if (!compiler) return;
+
+  const CompileResult result = compiler->Compile(R"(
+#include <cuda/std/cstdint>
+#include <cuda/std/limits>
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+static_assert(std::is_same_v<uint64_t, std::uint64_t> && sizeof(intptr_t) == 8);
+template <class T>
+constexpr bool kAgrees =
+    std::numeric_limits<T>::max() == cuda::std::numeric_limits<T>::max() &&
+    std::numeric_limits<T>::min() == cuda::std::numeric_limits<T>::min() &&
+    std::numeric_limits<T>::lowest() == cuda::std::numeric_limits<T>::lowest() &&
+    std::numeric_limits<T>::epsilon() == cuda::std::numeric_limits<T>::epsilon() &&
+    std::numeric_limits<T>::infinity() == cuda::std::numeric_limits<T>::infinity() &&
+    std::numeric_limits<T>::denorm_min() == cuda::std::numeric_limits<T>::denorm_min() &&
+    std::numeric_limits<T>::digits == cuda::std::numeric_limits<T>::digits &&
+    std::numeric_limits<T>::digits10 == cuda::std::numeric_limits<T>::digits10;
+static_assert(kAgrees<float> && kAgrees<double> && kAgrees<int> && kAgrees<bool>);
+static_assert(kAgrees<char> && kAgrees<short> && kAgrees<unsigned> && kAgrees<long long>);
+static_assert(std::numeric_limits<float>::max() == FLT_MAX && INFINITY > FLT_MAX && NAN != NAN);
+extern "C" __global__ void f(float* y) {
+  y[0] = std::sqrt(y[1]) + std::max(y[2], 3.0f) + std::min(1, 2) + std::exp(y[3]);
+}
+)",
+                                                 {});
+
+  INFO(result.log);
+  CHECK_FALSE(result.failure);
+}
+
+TEST_CASE("NvrtcCompiler knows unasked what nvcc knows unasked", "[cuda]") {
+  auto compiler = FindCompiler();
+  if (!compiler) return;
+
+  const CompileResult result = compiler->Compile(
+      "extern \"C\" __global__ void f(float* y, unsigned n) {\n"
+      "  const uint32_t i = min(n, (uint32_t)INT_MAX);\n  assert(i > 0);\n"
+      "  y[i] = fmaxf(-INFINITY, -FLT_MAX) + std::numeric_limits<float>::epsilon();\n}",
+      {});
+
+  INFO(result.log);
+  CHECK_FALSE(result.failure);
+}
+
+TEST_CASE("NvrtcCompiler lets a source define what the prelude has", "[cuda]") {
+  auto compiler = FindCompiler();
+  if (!compiler) return;
+
+  const CompileResult result = compiler->Compile(
+      "#define INFINITY __int_as_float(0x7f800000)\ntypedef unsigned long uint64_t;\n"
+      "extern \"C\" __global__ void f(float* y) { y[0] = INFINITY + (uint64_t)1; }",
+      {});
+
+  INFO(result.log);
+  CHECK_FALSE(result.failure);
+}
+
 TEST_CASE("NvrtcCompiler builds for Hopper's own instructions", "[cuda]") {
   auto compiler = FindCompiler();
   if (!compiler) return;

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "common/config/python_environment.h"
+#include "worker/cuda/cuda_headers.h"
 #include "worker/cuda/nvrtc_compiler.h"
 
 namespace mtmc::worker {
@@ -17,9 +18,10 @@ inline std::unique_ptr<NvrtcCompiler> FindCompiler(int compute_capability = 90) 
     std::cout << "SKIPPED: there is no NVRTC\n";
     return nullptr;
   }
-  auto compiler = NvrtcCompiler::Create({.library = environment->nvrtc_library,
-                                         .include_dir = environment->cuda_include_dir,
-                                         .compute_capability = compute_capability});
+  auto compiler =
+      NvrtcCompiler::Create({.library = environment->nvrtc_library,
+                             .include_dir = CudaIncludePath(environment->cuda_include_dir),
+                             .compute_capability = compute_capability});
   REQUIRE(compiler.ok());
   return *std::move(compiler);
 }

@@ -4,8 +4,11 @@
 #include <filesystem>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "common/config/paths.h"
 #include "worker/builder/child_process.h"
+#include "worker/builder/tool_paths.h"
+#include "worker/cuda/cuda_headers.h"
 
 namespace mtmc::worker {
 namespace {
@@ -41,9 +44,12 @@ ChildRights MakeChildRights(const config::PythonEnvironment& python, const Child
   interpreter.push_back(folders.runner);
 
   // NVRTC and the headers that sources may include; nothing else of PyTorch.
+  const ToolPaths tools = ToolPaths::From(python);
   std::vector<std::string> compilers = Installation();
   Add(python.cuda_lib_dir, compilers);
-  Add(python.cuda_include_dir, compilers);
+  for (const auto& folder : absl::StrSplit(CudaIncludePath(tools.cuda_include_dir), ':')) {
+    compilers.emplace_back(folder);
+  }
   Add(python.nvrtc_library.parent_path(), compilers);
 
   // libtorch finds cuDNN and its kin beside itself.

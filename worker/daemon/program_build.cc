@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/daemon/program_build.h"
 
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -53,16 +54,18 @@ std::variant<kernel::Program, v1::Failure> ParseText(const std::string& text) {
                      ToText(parsed.diagnostics));
 }
 
-MaybeEnd CheckPlan(const kernel::Program& program, const v1::Graph& graph,
+MaybeEnd CheckPlan(const kernel::Program& program, const v1::Inspection& inspection,
                    const google::protobuf::RepeatedPtrField<std::string>& allowed_calls,
                    const v1::DeviceFacts& device) {
-  const auto read = kernel::FromProto(graph);
+  const auto read = kernel::FromProto(inspection.graph());
   if (!read.ok()) return WorkerTrouble("BAD_GRAPH", std::string(read.status().message()));
   const kernel::CheckLimits limits{.max_threads_per_block = device.max_threads_per_block(),
                                    .max_shared_bytes = device.shared_memory_per_block_bytes(),
                                    .max_buffer_bytes = device.memory_bytes(),
                                    .allowed_calls = {allowed_calls.begin(), allowed_calls.end()}};
-  const auto diagnostics = kernel::CheckProgram(program, kernel::FromGraph(*read), limits,
+  const std::set<std::string> idle(inspection.idle_inputs().begin(),
+                                   inspection.idle_inputs().end());
+  const auto diagnostics = kernel::CheckProgram(program, kernel::FromGraph(*read, idle), limits,
                                                 kernel::DefaultBindings(program));
   if (diagnostics.empty()) return std::nullopt;
   return MakeFailure(v1::Failure::KIND_CHECK, v1::STAGE_BUILD,

@@ -8,7 +8,7 @@
 #include "google/protobuf/repeated_field.h"
 #include "kernel/program/program.h"
 #include "mtmc/v1/evaluation.pb.h"
-#include "mtmc/v1/graph.pb.h"
+#include "mtmc/v1/problem.pb.h"
 #include "worker/daemon/evaluation_context.h"
 #include "worker/daemon/stage_end.h"
 
@@ -23,10 +23,10 @@ struct BuiltVariant {
 // The program in `text`, or a KIND_PARSE failure.
 std::variant<kernel::Program, v1::Failure> ParseText(const std::string& text);
 
-// Checks the plan of `program` against the problem's graph, the device's limits
-// and the allowed library calls, for the default setting of its parameters.
-// `graph` that cannot be read is the worker's trouble.
-MaybeEnd CheckPlan(const kernel::Program& program, const v1::Graph& graph,
+// Checks the plan of `program` against the graph and the idle inputs of
+// `inspection`, the device's limits and the allowed library calls, for the default
+// setting of its parameters. A graph that cannot be read is the worker's trouble.
+MaybeEnd CheckPlan(const kernel::Program& program, const v1::Inspection& inspection,
                    const google::protobuf::RepeatedPtrField<std::string>& allowed_calls,
                    const v1::DeviceFacts& device);
 

@@ -5,8 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/base/string_view.h"
-#include "kernel/program/source_check.h"
+#include "kernel/program/opencl_guard.h"
 
 namespace mtmc::worker {
 
@@ -24,21 +23,6 @@ std::string ReadBuildLog(const OpenClContext& context, cl_program program) {
   return log.substr(0, kMaxLogBytes);
 }
 
-namespace {
-
-// Makes the compiler refuse forbidden words, pasted together by macros too; lines
-// keep their numbers.
-std::string WithPoison(const std::string& source) {
-  std::string text = "#pragma GCC poison";
-  for (const std::string_view word : kernel::ForbiddenOpenClWords()) {
-    absl::StrAppend(&text, " ", base::ToAbsl(word));
-  }
-  absl::StrAppend(&text, "\n#line 1\n", source);
-  return text;
-}
-
-}  // namespace
-
 CompileResult OpenClCompiler::Compile(const std::string& source, const kernel::Bindings& defines) {
   const OpenClApi& api = context_->api();
   const absl::Time start = absl::Now();
@@ -50,9 +34,15 @@ CompileResult OpenClCompiler::Compile(const std::string& source, const kernel::B
     return result;
   };
 
-  const std::string poisoned = WithPoison(source);
-  const char* text = poisoned.data();
-  const size_t length = poisoned.size();
+  // The plan checker says so earlier; here nothing depends on its having been asked.
+  const auto words = kernel::CheckOpenClWords(kernel::LexSource(source, kernel::Dialect::kOpenCl));
+  if (!words.empty()) {
+    result.log = kernel::ToText(words);
+    return fail("the source does more than compute");
+  }
+  const std::string guarded = kernel::GuardOpenCl(source);
+  const char* text = guarded.data();
+  const size_t length = guarded.size();
   cl_int error = CL_SUCCESS;
   cl_program program =
       api.clCreateProgramWithSource(context_->context(), 1, &text, &length, &error);
