@@ -182,7 +182,7 @@ def is_near(actual, expected, ratio):
 
 def _chunk_nearness(actual, expected):
     sums = torch.zeros(3, dtype=torch.float64, device=expected.device)
-    for _, y, r in _chunks(actual, expected):
+    for _, y, r in chunks(actual, expected):
         y, r = y.double(), r.double()
         sums += torch.stack([(y - r).square().sum(), r.square().sum(), r.sum()])
     return sums.tolist()
@@ -227,7 +227,7 @@ def _kernel_found(tolerance, swapped, absolute, index, is_special):
 def _chunk_scan(pairs):
     rows, owners = [], []
     for number, (actual, expected) in enumerate(pairs):
-        for start, y, r in _chunks(actual, expected):
+        for start, y, r in chunks(actual, expected):
             rows.append(_chunk_row(y, r))
             owners.append((number, start))
     found = [_Found() for _ in pairs]
@@ -285,7 +285,7 @@ def _located(actual, expected, found):
 
 def _exact_error(actual, expected):
     worst, largest, index = 0.0, 0.0, 0
-    for start, y, r in _chunks(actual, expected):
+    for start, y, r in chunks(actual, expected):
         needed, absolute = _element_errors(y, r)
         value, position = needed.max(dim=0)
         if value.item() > worst:
@@ -314,7 +314,7 @@ def _element_errors(y, r):
 def _is_allclose(actual, expected, tolerance):
     return all(
         torch.allclose(r, y.to(r.dtype), atol=tolerance, rtol=tolerance)
-        for _, y, r in _chunks(actual, expected)
+        for _, y, r in chunks(actual, expected)
     )
 
 
@@ -322,7 +322,8 @@ def _chunk_size(tensor):
     return _CUDA_CHUNK if tensor.is_cuda else _CPU_CHUNK
 
 
-def _chunks(actual, expected):
+def chunks(actual, expected):
+    """(start, part of `actual`, part of `expected`), one piece of the elements after another."""
     y, r = actual.reshape(-1), expected.reshape(-1)
     size = _chunk_size(expected)
     for start in range(0, r.numel(), size):

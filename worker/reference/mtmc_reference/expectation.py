@@ -6,7 +6,7 @@ import time
 import torch
 
 from .compare import errors, float_spreads
-from .distribution import NONFINITE, WITHIN_RANGE
+from .distribution import NONFINITE
 from .failure import Dropped, ProblemFailure, is_out_of_memory
 from .group_bounds import GroupBounds
 from .groups import measured
@@ -52,7 +52,7 @@ class Judge:
             return self.execution.run(inputs, Arithmetic.STRICT, state=state)
 
         try:
-            outputs = self.peril.run(f"state {state}", False, run) if self.peril else run()
+            outputs = self.peril.run(f"state {state}", _never, run) if self.peril else run()
         except Dropped:
             return False
         except ProblemFailure as failure:
@@ -84,7 +84,7 @@ class Judge:
         if levels is None:
             levels = self.workloads.levels(key.distribution)
         what = f"{key.distribution} {sorted(levels.items())}"
-        return self.peril.run(what, key.distribution not in WITHIN_RANGE, run)
+        return self.peril.run(what, lambda: self.workloads.leave_range(inputs), run)
 
     def _strict_run(self, key, inputs, levels=None):
         """`strict_outputs`, and the Spread of each that has floating-point elements, or None."""
@@ -170,7 +170,7 @@ class Expectation:
         # What stands for the truth: `fp64`, `strict` or `equal`.
         if not any(dtype.is_floating_point for dtype in self._dtypes):
             self.oracle = "equal"
-        elif key.salt or judge.draws_random:
+        elif key.salt or judge.draws_random or key.distribution == NONFINITE:
             self.oracle = "strict"
         else:
             self.oracle = "fp64"
@@ -302,6 +302,10 @@ class Expectation:
             return function()
         finally:
             self.later_seconds += time.perf_counter() - start
+
+
+def _never():
+    return False
 
 
 def _unknown(*_):

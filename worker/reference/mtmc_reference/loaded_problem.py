@@ -84,6 +84,7 @@ class LoadedProblem:
             self._execution.user_outputs,
             self._precision,
             self._may_keep_outputs,
+            judges_nonfinite=bool(options.get("nonfinite", False)),
         )
 
     def _trace(self, path, randomize_identity):
