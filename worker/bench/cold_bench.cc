@@ -11,7 +11,6 @@
 namespace mtmc::worker {
 namespace {
 
-constexpr uint8_t kPoison = 0x7B;
 // Copies of code and data.
 constexpr int kPlaces = 7;
 
@@ -95,7 +94,11 @@ std::vector<ColdBench::Condition> ColdBench::MakeConditions() {
   const Place& first = places_.front();
   auto nothing = [] { return MaybeFailure(); };
   auto rewrite = [this, &first] { return first.x->CopyFrom(*kept_); };
-  auto poison = [&first] { return first.y->Poison(kPoison); };
+  auto poison = [this, &first] {
+    const BufferFill fills[] = {{.buffer = first.x.get(), .with_tensor = false},
+                                {.buffer = first.y.get()}};
+    return device_.Randomize(fills, DrawSeed());
+  };
   auto scrub = [this] { return device_.Scrub(); };
   auto flush = [this] { return Flush(); };
   auto read = [this, &first]() -> MaybeFailure {

@@ -47,6 +47,7 @@
   F(cuMemAllocHost)              \
   F(cuMemFreeHost)               \
   F(cuMemsetD8Async)             \
+  F(cuMemsetD32Async)            \
   F(cuMemcpyHtoDAsync)           \
   F(cuMemcpyDtoHAsync)           \
   F(cuMemcpyDtoDAsync)           \
@@ -56,6 +57,7 @@
   F(cuModuleLoadData)            \
   F(cuModuleUnload)              \
   F(cuModuleGetFunction)         \
+  F(cuFuncGetAttribute)          \
   F(cuFuncSetAttribute)          \
   F(cuLaunchKernel)
 

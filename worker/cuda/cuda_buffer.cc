@@ -59,38 +59,7 @@ void* CudaBuffer::address() const {
   return reinterpret_cast<void*>(tensor_);
 }
 
-MaybeFailure CudaBuffer::WipeSlack(uint8_t value) {
-  if (slack_bytes_ == 0) return std::nullopt;
-  const CUdeviceptr start = tensor_ + static_cast<CUdeviceptr>(bytes() + kRedzoneBytes);
-  return Enqueued(context_->api().cuMemsetD8Async(start, value, slack_bytes_, context_->stream()),
-                  "cuMemsetD8Async");
-}
-
 MaybeFailure CudaBuffer::Fill(uint8_t value) {
-  if (MaybeFailure failure = WipeSlack(value)) return failure;
-  const CUdeviceptr start = allocation_ ? allocation_ : tensor_;
-  const int64_t total = bytes() + (allocation_ ? 2 * kRedzoneBytes : 0);
-  if (total == 0) return std::nullopt;
-  return Enqueued(
-      context_->api().cuMemsetD8Async(start, value, static_cast<size_t>(total), context_->stream()),
-      "cuMemsetD8Async");
-}
-
-MaybeFailure CudaBuffer::Guard(uint8_t value) {
-  if (!allocation_) return std::nullopt;
-  if (MaybeFailure failure = WipeSlack(value)) return failure;
-  const auto half = static_cast<size_t>(kRedzoneBytes);
-  const CudaApi& api = context_->api();
-  CUresult error = api.cuMemsetD8Async(allocation_, value, half, context_->stream());
-  if (error == CUDA_SUCCESS) {
-    error = api.cuMemsetD8Async(tensor_ + static_cast<CUdeviceptr>(bytes()), value, half,
-                                context_->stream());
-  }
-  return Enqueued(error, "cuMemsetD8Async");
-}
-
-MaybeFailure CudaBuffer::Poison(uint8_t value) {
-  if (MaybeFailure failure = WipeSlack(value)) return failure;
   if (bytes() == 0) return std::nullopt;
   return Enqueued(context_->api().cuMemsetD8Async(tensor_, value, static_cast<size_t>(bytes()),
                                                   context_->stream()),
@@ -115,7 +84,6 @@ MaybeFailure CudaBuffer::Download(std::span<std::byte> data) const {
 
 MaybeFailure CudaBuffer::CopyFrom(const Buffer& source) {
   MTMC_CHECK(source.bytes() == bytes());
-  if (MaybeFailure failure = WipeSlack(0)) return failure;
   if (bytes() == 0) return std::nullopt;
   return Enqueued(
       context_->api().cuMemcpyDtoDAsync(tensor_, ToPointer(source.address()),
@@ -155,17 +123,14 @@ std::optional<PeerMemory> CudaBuffer::Share() const {
                     .offset_bytes = static_cast<int64_t>(tensor_ - allocation_)};
 }
 
-std::optional<CudaScan::Question> CudaBuffer::AboutRedzones(uint8_t value) const {
-  if (!allocation_) return std::nullopt;
-  return CudaScan::Question{.kind = CudaScan::Question::Kind::kCountOther,
-                            .front = allocation_,
-                            .back = tensor_ + static_cast<CUdeviceptr>(bytes()),
-                            .bytes = kRedzoneBytes,
-                            .value = value};
+// Up to the ends of the pages: results could be hidden there.
+RandomFill CudaBuffer::Describe() const {
+  if (!allocation_) return DescribeView(tensor_, bytes());
+  return DescribeAllocation(allocation_, TotalBytes(), kRedzoneBytes, bytes());
 }
 
 CudaScan::Question CudaBuffer::AboutTensor() const {
-  return {.kind = CudaScan::Question::Kind::kChecksum, .front = tensor_, .bytes = bytes()};
+  return {.kind = CudaScan::Question::Kind::kChecksum, .address = tensor_, .bytes = bytes()};
 }
 
 }  // namespace mtmc::worker

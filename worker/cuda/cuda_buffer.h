@@ -25,16 +25,14 @@ class CudaBuffer final : public Buffer {
 
   void* address() const override;
   MaybeFailure Fill(uint8_t value) override;
-  MaybeFailure Guard(uint8_t value) override;
-  MaybeFailure Poison(uint8_t value) override;
   MaybeFailure Upload(std::span<const std::byte> data) override;
   MaybeFailure Download(std::span<std::byte> data) const override;
   MaybeFailure CopyFrom(const Buffer& source) override;
   MaybeFailure CopyFrom(const PeerMemory& source) override;
   std::optional<PeerMemory> Share() const override;
 
-  // What CudaScan answers about the redzones, nothing for a view, and about the tensor.
-  std::optional<CudaScan::Question> AboutRedzones(uint8_t value) const;
+  // The buffer for CudaScan: with nothing to do yet, and its checksum.
+  RandomFill Describe() const;
   CudaScan::Question AboutTensor() const;
 
  private:
@@ -42,10 +40,6 @@ class CudaBuffer final : public Buffer {
   int64_t TotalBytes() const;
 
   MaybeFailure Enqueued(CUresult error, const char* call) const;
-
-  // Overwrites what lies between the redzones and the ends of the pages: results
-  // could be hidden there. Enqueued.
-  MaybeFailure WipeSlack(uint8_t value);
 
   // Finishes what was enqueued; `error` is that of the last call.
   MaybeFailure Finish(CUresult error, const char* call) const;

@@ -1,56 +1,113 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/cuda/cuda_conditions.h"
 
-#include <random>
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "worker/device/random_fill.h"
 
 namespace mtmc::worker {
 namespace {
 
-// `volatile` keeps stores that nothing reads. A block of scrub_shared takes all
-// shared memory that a block can have, so each multiprocessor gets one of them.
+// `volatile` keeps stores that nothing reads, and an index that the compiler does not know
+// keeps the stack in memory. A block of scrub_shared takes all
+// shared memory that a block can have, so each multiprocessor gets one of them. Blocks that
+// meet give up after 100 us, where somebody else holds a part of the device.
 constexpr char kSource[] = R"(
-extern "C" __global__ void mtmc_scrub_shared(unsigned value) {
+__device__ __forceinline__ unsigned long long mtmc_time() {
+  unsigned long long now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  return now;
+}
+
+__device__ void mtmc_meet(unsigned* arrived, unsigned all) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    atomicAdd(arrived, 1u);
+    const unsigned long long start = mtmc_time();
+    while ((int)(*(volatile unsigned*)arrived - all) < 0 && mtmc_time() - start < 100000) {
+    }
+  }
+  __syncthreads();
+}
+
+extern "C" __global__ void mtmc_scrub_shared(unsigned long long seed, unsigned* arrived,
+                                             unsigned all) {
   extern __shared__ volatile unsigned mtmc_words[];
   unsigned bytes;
   asm("mov.u32 %0, %dynamic_smem_size;" : "=r"(bytes));
-  for (unsigned i = threadIdx.x; i < bytes / 4; i += blockDim.x) mtmc_words[i] = value ^ i;
+  mtmc_meet(arrived, all);
+  const unsigned long long stream = RandomWord(seed, blockIdx.x);
+  for (unsigned i = threadIdx.x; i < bytes / 4; i += blockDim.x) {
+    mtmc_words[i] = (unsigned)RandomWord(stream, i);
+  }
 }
 
-extern "C" __global__ void mtmc_scrub_local(unsigned value) {
-  volatile unsigned stack[128];
-  for (unsigned i = 0; i < 128; ++i) stack[(i + value) % 128] = value ^ i;
+#define MTMC_SCRUB_LOCAL(BYTES)                                                               \
+  extern "C" __global__ void __launch_bounds__(512, 2) mtmc_scrub_local_##BYTES(              \
+      unsigned long long seed, unsigned* arrived, unsigned all) {                             \
+    volatile unsigned stack[BYTES / 4];                                                       \
+    mtmc_meet(arrived, all);                                                                  \
+    const unsigned long long stream = RandomWord(seed, blockIdx.x * blockDim.x + threadIdx.x); \
+    for (unsigned i = 0; i < BYTES / 4; ++i) stack[(i + all) % (BYTES / 4)] = (unsigned)RandomWord(stream, i); \
+  }
+
+MTMC_LOCAL_SIZES(MTMC_SCRUB_LOCAL)
+
+extern "C" __global__ void mtmc_occupy(unsigned long long nanoseconds, const unsigned* num_ended,
+                                       unsigned turn) {
+  if (threadIdx.x == 0) {
+    const unsigned long long start = mtmc_time();
+    while (mtmc_time() - start < nanoseconds && (int)(*(volatile const unsigned*)num_ended - turn) < 0) {
+    }
+  }
+  __syncthreads();
 }
 
-extern "C" __global__ void mtmc_occupy(unsigned long long nanoseconds) {
-  unsigned long long start, now;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
-  do {
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-  } while (now - start < nanoseconds);
+extern "C" __global__ void mtmc_delay(unsigned long long nanoseconds) {
+  const unsigned long long start = mtmc_time();
+  while (mtmc_time() - start < nanoseconds) {
+  }
 }
 )";
 
+// Local memory that a scrub has for a thread: each twice as much as the one before, up to what
+// a thread can have (512 KiB, some of which is the system's).
+#define MTMC_LOCAL_SIZES(F) \
+  F(512) F(1024) F(2048) F(4096) F(8192) F(16384) F(32768) F(65536) F(131072) F(262144) F(516096)
+
+#define MTMC_SIZE_TEXT(bytes) "F(" #bytes ") "
+#define MTMC_SIZE(bytes) bytes,
+
+constexpr char kLocalSizes[] = "#define MTMC_LOCAL_SIZES(F) " MTMC_LOCAL_SIZES(MTMC_SIZE_TEXT);
+constexpr int kLocalBytes[] = {MTMC_LOCAL_SIZES(MTMC_SIZE)};
+
 constexpr unsigned kThreads = 1024;
-// Two blocks of that size fill a multiprocessor's 2,048 thread slots.
-constexpr unsigned kBlocksPerMultiprocessor = 2;
+// Of a block that scrubs local memory: divides what the multiprocessor of any GPU holds.
+constexpr unsigned kLocalThreads = 512;
+
+// Random numbers from `least` to `most`.
+unsigned Draw(unsigned least, unsigned most) {
+  return least + static_cast<unsigned>((DrawSeed() >> 1) % (most - least + 1));
+}
 
 }  // namespace
 
 CudaConditions::CudaConditions(std::shared_ptr<const CudaContext> context, const DeviceFacts& facts)
     : context_(std::move(context)),
       multiprocessors_(static_cast<unsigned>(facts.compute_units)),
-      shared_bytes_(facts.shared_memory_per_block_bytes),
-      turn_(std::random_device()()) {}
+      threads_per_multiprocessor_(static_cast<unsigned>(context_->ReadLimits().max_threads)),
+      shared_bytes_(facts.shared_memory_per_block_bytes) {}
 
 CudaConditions::~CudaConditions() {
+  if (counters_) context_->api().cuMemFree(counters_);
   if (load_stream_) context_->api().cuStreamDestroy(load_stream_);
   if (module_) context_->api().cuModuleUnload(module_);
 }
 
-const char* CudaConditions::Source() { return kSource; }
+std::string CudaConditions::Source() { return absl::StrCat(kLocalSizes, "\n", kSource); }
 
 absl::StatusOr<std::unique_ptr<CudaConditions>> CudaConditions::Create(
     std::shared_ptr<const CudaContext> context, const std::string& binary,
@@ -62,11 +119,20 @@ absl::StatusOr<std::unique_ptr<CudaConditions>> CudaConditions::Create(
 
 absl::Status CudaConditions::Prepare(const std::string& binary) {
   const CudaApi& api = context_->api();
-  MTMC_RETURN_IF_ERROR(context_->LoadKernels(binary,
-                                             {{&scrub_shared_, "mtmc_scrub_shared"},
-                                              {&scrub_local_, "mtmc_scrub_local"},
-                                              {&occupy_, "mtmc_occupy"}},
-                                             module_));
+  MTMC_RETURN_IF_ERROR(context_->LoadKernels(
+      binary,
+      {{&scrub_shared_, "mtmc_scrub_shared"}, {&occupy_, "mtmc_occupy"}, {&delay_, "mtmc_delay"}},
+      module_));
+  for (const int bytes : kLocalBytes) {
+    const std::string name = absl::StrCat("mtmc_scrub_local_", bytes);
+    MTMC_RETURN_IF_ERROR(CudaStatus(
+        api, api.cuModuleGetFunction(&scrub_local_[bytes], module_, name.c_str()), name));
+  }
+  constexpr size_t kCounterBytes = 2 * sizeof(uint32_t);
+  MTMC_RETURN_IF_ERROR(CudaStatus(api, api.cuMemAlloc(&counters_, kCounterBytes), "cuMemAlloc"));
+  MTMC_RETURN_IF_ERROR(
+      CudaStatus(api, api.cuMemsetD8Async(counters_, 0, kCounterBytes, context_->stream()),
+                 "cuMemsetD8Async"));
   for (CUfunction function : {scrub_shared_, occupy_}) {
     MTMC_RETURN_IF_ERROR(
         CudaStatus(api,
@@ -87,14 +153,25 @@ CUresult CudaConditions::Launch(CUfunction kernel, unsigned blocks, unsigned thr
                                         nullptr);
 }
 
+CUresult CudaConditions::LaunchScrub(CUfunction kernel, unsigned blocks, unsigned threads,
+                                     int64_t shared_bytes) {
+  uint64_t seed = DrawSeed();
+  CUdeviceptr arrived = counters_;
+  uint32_t all = num_scrub_blocks_ += blocks;
+  void* arguments[] = {&seed, &arrived, &all};
+  return Launch(kernel, blocks, threads, shared_bytes, context_->stream(), arguments);
+}
+
 MaybeFailure CudaConditions::Scrub() {
-  uint32_t value = turn_++;
-  void* arguments[] = {&value};
-  CUresult error = Launch(scrub_local_, kBlocksPerMultiprocessor * multiprocessors_, kThreads, 0,
-                          context_->stream(), arguments);
+  // The kernel with the least that is enough: slots of threads lie behind one another, each as
+  // large as the kernel's own need or a larger one's, so that more than enough covers both.
+  auto local = scrub_local_.lower_bound(local_bytes_);
+  if (local == scrub_local_.end()) --local;
+  CUresult error =
+      LaunchScrub(local->second, multiprocessors_ * threads_per_multiprocessor_ / kLocalThreads,
+                  kLocalThreads, 0);
   if (error == CUDA_SUCCESS) {
-    error = Launch(scrub_shared_, multiprocessors_, kThreads, shared_bytes_, context_->stream(),
-                   arguments);
+    error = LaunchScrub(scrub_shared_, multiprocessors_, kThreads, shared_bytes_);
   }
   if (error != CUDA_SUCCESS) return CudaFailure(context_->api(), error, "the scrub kernel");
   return std::nullopt;
@@ -104,14 +181,38 @@ void CudaConditions::ReleasePersistingLines() const {
   context_->api().cuCtxResetPersistingL2Cache();
 }
 
-MaybeFailure CudaConditions::StartLoad(double seconds) {
+MaybeFailure CudaConditions::StartLoad() {
+  auto nanoseconds = static_cast<uint64_t>(kMostLoadSeconds * 1e9);
+  CUdeviceptr num_ended = counters_ + sizeof(uint32_t);
+  uint32_t turn = ++num_loads_;
+  void* arguments[] = {&nanoseconds, &num_ended, &turn};
+  // Either all but a few multiprocessors, so that the blocks of a program come one after the
+  // other, some long after the first ones; or a half of up to three quarters of them. One is
+  // left at least, in which the load can be ended.
+  const bool is_whole = Draw(0, 1) == 0;
+  const unsigned blocks =
+      is_whole ? multiprocessors_ - std::min(multiprocessors_, Draw(1, multiprocessors_ / 4 + 1))
+               : Draw(multiprocessors_ / 4 + 1, multiprocessors_ - multiprocessors_ / 4);
+  if (blocks == 0) return std::nullopt;
+  const CUresult error =
+      Launch(occupy_, blocks, kThreads, is_whole ? shared_bytes_ : shared_bytes_ / 2, load_stream_,
+             arguments);
+  if (error != CUDA_SUCCESS) return CudaFailure(context_->api(), error, "the load kernel");
+  return std::nullopt;
+}
+
+MaybeFailure CudaConditions::EndLoad() {
+  const CUresult error = context_->api().cuMemsetD32Async(counters_ + sizeof(uint32_t), num_loads_,
+                                                          1, context_->stream());
+  if (error != CUDA_SUCCESS) return CudaFailure(context_->api(), error, "cuMemsetD32Async");
+  return std::nullopt;
+}
+
+MaybeFailure CudaConditions::Delay(double seconds) {
   auto nanoseconds = static_cast<uint64_t>(seconds * 1e9);
   void* arguments[] = {&nanoseconds};
-  // Between a quarter and three quarters of the multiprocessors.
-  const unsigned blocks = multiprocessors_ / 4 + turn_++ % (multiprocessors_ / 2 + 1) + 1;
-  const CUresult error =
-      Launch(occupy_, blocks, kThreads, shared_bytes_ / 2, load_stream_, arguments);
-  if (error != CUDA_SUCCESS) return CudaFailure(context_->api(), error, "the load kernel");
+  const CUresult error = Launch(delay_, 1, 1, 0, context_->stream(), arguments);
+  if (error != CUDA_SUCCESS) return CudaFailure(context_->api(), error, "the delay kernel");
   return std::nullopt;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -14,8 +15,8 @@ namespace mtmc::worker {
 // nothing of the last execution on the chip, or a part of the chip taken.
 class CudaConditions {
  public:
-  // The kernels' source, for the compiler that the caller has.
-  static const char* Source();
+  // The kernels' source, for the compiler that the caller has; follows CudaFill::Source().
+  static std::string Source();
 
   // `binary` is Source(), alone or with more, compiled for the context's device.
   static absl::StatusOr<std::unique_ptr<CudaConditions>> Create(
@@ -26,18 +27,32 @@ class CudaConditions {
   CudaConditions(const CudaConditions&) = delete;
   CudaConditions& operator=(const CudaConditions&) = delete;
 
-  // Overwrites all shared memory and the first 512 bytes of local memory of every
-  // thread that can be resident, and with them L1 and L2. Enqueued.
+  // How much local memory a thread of the program may have, in any of its kernels.
+  void set_local_bytes(int bytes) { local_bytes_ = bytes; }
+
+  int local_bytes() const { return local_bytes_; }
+
+  // Overwrites with random words all shared memory, and the local memory of every thread that
+  // can be resident: as much as the program's threads have, 512 bytes at least. With them go
+  // L1 and L2. Enqueued.
   MaybeFailure Scrub();
 
   // Makes lines that a kernel asked to stay in L2 ordinary ones, which a flush
   // evicts. REQUIRES: the device is idle.
   void ReleasePersistingLines() const;
 
-  // Starts a kernel on another stream that holds half of the shared memory and
-  // thread slots of some multiprocessors, another number each time, and ends
-  // after `seconds`.
-  MaybeFailure StartLoad(double seconds);
+  // Starts a kernel on another stream that takes some multiprocessors wholly or by half,
+  // others each time, until EndLoad's turn comes on the context's stream, or for
+  // kMostLoadSeconds.
+  MaybeFailure StartLoad();
+  MaybeFailure EndLoad();
+
+  // Keeps the context's stream busy for a while. Enqueued.
+  MaybeFailure Delay(double seconds);
+
+  // Longer than a kernel might wait for the writes of another block instead of synchronizing
+  // with it.
+  static constexpr double kMostLoadSeconds = 25e-3;
 
  private:
   CudaConditions(std::shared_ptr<const CudaContext> context, const DeviceFacts& facts);
@@ -45,17 +60,26 @@ class CudaConditions {
   absl::Status Prepare(const std::string& binary);
   CUresult Launch(CUfunction kernel, unsigned blocks, unsigned threads, int64_t shared_bytes,
                   CUstream stream, void** arguments) const;
+  // A scrub whose blocks, which fill the device, meet before they go on, so that each has a
+  // part of the chip of its own.
+  CUresult LaunchScrub(CUfunction kernel, unsigned blocks, unsigned threads, int64_t shared_bytes);
 
   const std::shared_ptr<const CudaContext> context_;
   const unsigned multiprocessors_;
+  const unsigned threads_per_multiprocessor_;
   const int64_t shared_bytes_;
   CUmodule module_ = nullptr;
   CUfunction scrub_shared_ = nullptr;
-  CUfunction scrub_local_ = nullptr;
+  // By the bytes that each has for a thread.
+  std::map<int, CUfunction> scrub_local_;
   CUfunction occupy_ = nullptr;
+  CUfunction delay_ = nullptr;
   CUstream load_stream_ = nullptr;
-  // Changes what the scrubs write and how much the load takes.
-  uint32_t turn_ = 0;
+  // On the device: how many blocks of scrubs have begun so far, and how many loads have ended.
+  CUdeviceptr counters_ = 0;
+  uint32_t num_scrub_blocks_ = 0;
+  uint32_t num_loads_ = 0;
+  int local_bytes_ = 0;
 };
 
 }  // namespace mtmc::worker

@@ -14,6 +14,7 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "worker/cuda/cuda_buffer.h"
+#include "worker/device/random_fill.h"
 
 namespace mtmc::worker {
 namespace {
@@ -34,8 +35,18 @@ constexpr absl::Duration kClockAge = absl::Milliseconds(2);
 // Executions of nothing that tell what the host's clock adds.
 constexpr int kEmptySamples = 9;
 
-// How long a load lasts: longer than most bodies, and short beside a verification.
-constexpr double kLoadSeconds = 1e-3;
+// How long a load takes to begin.
+constexpr double kLoadStartSeconds = 50e-6;
+
+// Of all delays of one plan under load, at most.
+constexpr double kMostDelaySeconds = 3e-3;
+
+// Before one of `num_steps`: none at all for every other one, by chance.
+double DrawDelay(size_t num_steps) {
+  const uint64_t draw = DrawSeed() >> 1;
+  const double share = static_cast<double>(draw >> 1) / 0x1p62;
+  return draw & 1 ? share * kMostDelaySeconds / static_cast<double>(num_steps) : 0;
+}
 
 class CudaKernel final : public Kernel {
  public:
@@ -52,8 +63,10 @@ class CudaKernel final : public Kernel {
 
 class CudaModule final : public Module {
  public:
-  CudaModule(std::shared_ptr<const CudaContext> context, CUmodule module)
-      : context_(std::move(context)), module_(module) {}
+  // Tells `conditions` how much local memory its kernels have.
+  CudaModule(std::shared_ptr<const CudaContext> context, CudaConditions& conditions,
+             CUmodule module)
+      : context_(std::move(context)), conditions_(conditions), module_(module) {}
 
   ~CudaModule() override { context_->api().cuModuleUnload(module_); }
 
@@ -68,11 +81,15 @@ class CudaModule final : public Module {
     if (context_->api().cuModuleGetFunction(&function, module_, text.c_str()) != CUDA_SUCCESS) {
       return nullptr;
     }
+    int local_bytes = 0;
+    context_->api().cuFuncGetAttribute(&local_bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function);
+    conditions_.set_local_bytes(std::max(conditions_.local_bytes(), local_bytes));
     return (kernels_[text] = std::make_unique<CudaKernel>(function)).get();
   }
 
  private:
   const std::shared_ptr<const CudaContext> context_;
+  CudaConditions& conditions_;
   const CUmodule module_;
   std::map<std::string, std::unique_ptr<CudaKernel>, std::less<>> kernels_;
 };
@@ -139,7 +156,11 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(
 }
 
 Outcome<std::unique_ptr<Buffer>> CudaDevice::Allocate(int64_t bytes) {
-  return CudaBuffer::Allocate(context_, memory_, bytes);
+  auto buffer = CudaBuffer::Allocate(context_, memory_, bytes);
+  if (!buffer.ok()) return buffer;
+  const BufferFill fill{.buffer = buffer->get(), .with_tensor = false};
+  if (MaybeFailure failure = Randomize({&fill, 1}, DrawSeed())) return *std::move(failure);
+  return buffer;
 }
 
 Outcome<std::unique_ptr<Buffer>> CudaDevice::Wrap(void* address, int64_t bytes) {
@@ -147,18 +168,29 @@ Outcome<std::unique_ptr<Buffer>> CudaDevice::Wrap(void* address, int64_t bytes) 
       std::make_unique<CudaBuffer>(context_, reinterpret_cast<CUdeviceptr>(address), bytes));
 }
 
+MaybeFailure CudaDevice::Randomize(std::span<const BufferFill> fills, uint64_t seed) {
+  std::vector<RandomFill> prepared;
+  for (size_t i = 0; i < fills.size(); ++i) {
+    const auto& buffer = static_cast<const CudaBuffer&>(*fills[i].buffer);
+    prepared.push_back(PrepareFill(buffer.Describe(), fills[i], StreamOf(seed, i)));
+  }
+  return scan_->Fill(prepared);
+}
+
 MaybeFailure CudaDevice::Scan(std::span<BufferScan> scans) {
   // Parallel to what is to be done with their answers.
   std::vector<CudaScan::Question> questions;
   std::vector<std::function<void(uint64_t)>> takers;
+  bool asks_redzones = false;
   for (BufferScan& scan : scans) {
     const auto& buffer = static_cast<const CudaBuffer&>(*scan.buffer);
     scan.has_redzones = true;
-    const auto redzones =
-        scan.redzone_value ? buffer.AboutRedzones(*scan.redzone_value) : std::nullopt;
-    if (redzones) {
-      questions.push_back(*redzones);
-      takers.push_back([&scan](uint64_t others) { scan.has_redzones = others == 0; });
+    asks_redzones |= scan.with_redzones;
+    if (scan.with_redzones) {
+      RandomFill expected = buffer.Describe();
+      expected.former = buffer.stream();
+      questions.push_back({.kind = CudaScan::Question::Kind::kWrongWords, .fill = expected});
+      takers.push_back([&scan](uint64_t wrong) { scan.has_redzones = wrong == 0; });
     }
     if (scan.with_checksum) {
       questions.push_back(buffer.AboutTensor());
@@ -168,16 +200,22 @@ MaybeFailure CudaDevice::Scan(std::span<BufferScan> scans) {
   const auto answers = scan_->Ask(questions);
   if (!answers.ok()) return answers.failure();
   for (size_t i = 0; i < takers.size(); ++i) takers[i]((*answers)[i]);
+  // Who is still seen to be wrong is named by the caller.
+  const bool are_intact = std::all_of(scans.begin(), scans.end(),
+                                      [](const BufferScan& scan) { return scan.has_redzones; });
+  if (asks_redzones && scan_->TakeStrays() && are_intact) return StrayWrite();
   return std::nullopt;
 }
 
 Outcome<std::unique_ptr<Module>> CudaDevice::Load(std::string_view binary) {
   lead_.Reset();
+  scan_->DropStrays();
+  conditions_->set_local_bytes(0);
   // A plan of library calls alone may come without device code.
   CUmodule module = nullptr;
   const CUresult error = context_->api().cuModuleLoadData(&module, std::string(binary).c_str());
   if (error != CUDA_SUCCESS) return CudaFailure(context_->api(), error, "cuModuleLoadData");
-  return std::unique_ptr<Module>(std::make_unique<CudaModule>(context_, module));
+  return std::unique_ptr<Module>(std::make_unique<CudaModule>(context_, *conditions_, module));
 }
 
 MaybeFailure CudaDevice::Enqueue(const LaunchCommand& command) {
@@ -352,10 +390,21 @@ MaybeFailure CudaDevice::CheckGuards() {
                      "flushes the cache"};
 }
 
-MaybeFailure CudaDevice::RunUnderLoad(const Body& body) {
+MaybeFailure CudaDevice::RunUnderLoad(std::span<const Body> steps) {
   if (MaybeFailure failure = Synchronize()) return failure;
-  if (MaybeFailure failure = conditions_->StartLoad(kLoadSeconds)) return failure;
-  if (MaybeFailure failure = body()) return failure;
+  conditions_->ReleasePersistingLines();
+  // It needs the whole device, or takes long.
+  if (MaybeFailure failure = FlushCache()) return failure;
+  if (MaybeFailure failure = Synchronize()) return failure;
+  if (MaybeFailure failure = conditions_->StartLoad()) return failure;
+  MaybeFailure failure = conditions_->Delay(kLoadStartSeconds);
+  for (const Body& step : steps) {
+    if (!failure) failure = conditions_->Delay(DrawDelay(steps.size()));
+    if (!failure) failure = step();
+  }
+  // The load must not last on after a failed launch.
+  if (MaybeFailure ended = conditions_->EndLoad()) return ended;
+  if (failure) return failure;
   const CUresult error = context_->api().cuCtxSynchronize();
   if (error != CUDA_SUCCESS) return CudaFailure(context_->api(), error, "cuCtxSynchronize");
   return std::nullopt;

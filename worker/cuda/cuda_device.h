@@ -46,6 +46,7 @@ class CudaDevice final : public Device {
 
   Outcome<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
   Outcome<std::unique_ptr<Buffer>> Wrap(void* address, int64_t bytes) override;
+  MaybeFailure Randomize(std::span<const BufferFill> fills, uint64_t seed) override;
   MaybeFailure Scan(std::span<BufferScan> scans) override;
   Outcome<std::unique_ptr<Module>> Load(std::string_view binary) override;
   MaybeFailure Enqueue(const LaunchCommand& command) override;
@@ -55,7 +56,7 @@ class CudaDevice final : public Device {
   Outcome<std::optional<double>> TimeYardstick() override;
   MaybeFailure Scrub() override;
   MaybeFailure CheckGuards() override;
-  MaybeFailure RunUnderLoad(const Body& body) override;
+  MaybeFailure RunUnderLoad(std::span<const Body> steps) override;
   Outcome<std::vector<StepActivity>> Profile(const std::vector<Body>& steps) override;
   Outcome<StepCounters> Count(const std::vector<Body>& steps) override;
 
@@ -75,7 +76,7 @@ class CudaDevice final : public Device {
   MaybeFailure CleanCache();
 
   const std::shared_ptr<const CudaContext> context_;
-  std::shared_ptr<const CudaScan> scan_;
+  std::unique_ptr<CudaScan> scan_;
   DeviceFacts facts_;
   // Null where the host has none.
   std::unique_ptr<NvmlClock> clock_;

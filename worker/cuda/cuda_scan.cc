@@ -33,16 +33,6 @@ extern "C" __global__ void mtmc_checksum(const unsigned char* data, word bytes, 
   }
   if (threadIdx.x % 32 == 0) atomicAdd(result, sum);
 }
-
-extern "C" __global__ void mtmc_count_other(const unsigned char* front, const unsigned char* back,
-                                            word bytes, unsigned value, word* result) {
-  const word threads = (word)gridDim.x * blockDim.x;
-  word other = 0;
-  for (word i = (word)blockIdx.x * blockDim.x + threadIdx.x; i < bytes; i += threads) {
-    other += (front[i] != value) + (back[i] != value);
-  }
-  if (other) atomicAdd(result, other);
-}
 )";
 
 constexpr unsigned kThreads = 256;
@@ -61,67 +51,94 @@ CudaScan::~CudaScan() {
   if (module_) api.cuModuleUnload(module_);
 }
 
-const char* CudaScan::Source() { return kSource; }
+std::string CudaScan::Source() { return CudaFill::Source() + kSource; }
 
-absl::StatusOr<std::shared_ptr<const CudaScan>> CudaScan::Create(
+absl::StatusOr<std::unique_ptr<CudaScan>> CudaScan::Create(
     std::shared_ptr<const CudaContext> context, const std::string& binary) {
-  std::shared_ptr<CudaScan> scan(new CudaScan(std::move(context)));
+  std::unique_ptr<CudaScan> scan(new CudaScan(std::move(context)));
   MTMC_RETURN_IF_ERROR(scan->Prepare(binary));
   return scan;
 }
 
 absl::Status CudaScan::Prepare(const std::string& binary) {
   const CudaApi& api = context_->api();
-  MTMC_RETURN_IF_ERROR(context_->LoadKernels(
-      binary, {{&checksum_, "mtmc_checksum"}, {&count_other_, "mtmc_count_other"}}, module_));
-  constexpr size_t kBytes = kMostAnswers * sizeof *fetched_;
+  MTMC_ASSIGN_OR_RETURN(fill_, CudaFill::Create(context_, binary));
+  MTMC_RETURN_IF_ERROR(context_->LoadKernels(binary, {{&checksum_, "mtmc_checksum"}}, module_));
+  constexpr size_t kBytes = (1 + kMostAnswers) * sizeof *fetched_;
   MTMC_RETURN_IF_ERROR(CudaStatus(api, api.cuMemAlloc(&results_, kBytes), "cuMemAlloc"));
+  MTMC_RETURN_IF_ERROR(CudaStatus(api, api.cuMemsetD8Async(results_, 0, kBytes, context_->stream()),
+                                  "cuMemsetD8Async"));
   void* fetched = nullptr;
   MTMC_RETURN_IF_ERROR(CudaStatus(api, api.cuMemAllocHost(&fetched, kBytes), "cuMemAllocHost"));
   fetched_ = static_cast<uint64_t*>(fetched);
   return absl::OkStatus();
 }
 
-CUresult CudaScan::Enqueue(const Question& question, CUdeviceptr result) const {
-  const bool is_checksum = question.kind == Question::Kind::kChecksum;
-  const int64_t blocks = question.bytes / (is_checksum ? kBytesPerBlock : int64_t{kThreads});
-  CUdeviceptr front = question.front;
-  CUdeviceptr back = question.back;
-  auto bytes = static_cast<uint64_t>(question.bytes);
-  uint32_t value = question.value;
-  void* of_checksum[] = {&front, &bytes, &result};
-  void* of_count[] = {&front, &back, &bytes, &value, &result};
-  return context_->api().cuLaunchKernel(
-      is_checksum ? checksum_ : count_other_,
-      static_cast<unsigned>(std::clamp(blocks, int64_t{1}, kMaxBlocks)), 1, 1, kThreads, 1, 1, 0,
-      context_->stream(), is_checksum ? of_checksum : of_count, nullptr);
+CUresult CudaScan::Enqueue(std::span<const Question> questions, CUdeviceptr result) const {
+  std::vector<CudaFill::Task> tasks;
+  CUresult error = CUDA_SUCCESS;
+  for (const Question& question : questions) {
+    if (question.kind == Question::Kind::kWrongWords) {
+      tasks.push_back({.fill = question.fill, .counter = result});
+    } else if (error == CUDA_SUCCESS) {
+      const int64_t blocks = std::clamp(question.bytes / kBytesPerBlock, int64_t{1}, kMaxBlocks);
+      CUdeviceptr address = question.address;
+      auto bytes = static_cast<uint64_t>(question.bytes);
+      void* arguments[] = {&address, &bytes, &result};
+      error =
+          context_->api().cuLaunchKernel(checksum_, static_cast<unsigned>(blocks), 1, 1, kThreads,
+                                         1, 1, 0, context_->stream(), arguments, nullptr);
+    }
+    result += sizeof *fetched_;
+  }
+  return error == CUDA_SUCCESS ? fill_->Enqueue(tasks) : error;
 }
 
-Outcome<std::vector<uint64_t>> CudaScan::Ask(std::span<const Question> questions) const {
+MaybeFailure CudaScan::Fill(std::span<const RandomFill> fills) {
+  std::vector<CudaFill::Task> tasks;
+  for (const RandomFill& fill : fills) tasks.push_back({.fill = fill, .counter = results_});
+  const CUresult error = fill_->Enqueue(tasks);
+  if (error != CUDA_SUCCESS) return CudaFailure(context_->api(), error, "a fill of memory");
+  return std::nullopt;
+}
+
+Outcome<std::vector<uint64_t>> CudaScan::Ask(std::span<const Question> questions) {
   const CudaApi& api = context_->api();
   CUstream stream = context_->stream();
+  const CUdeviceptr first = results_ + sizeof *fetched_;
   std::vector<uint64_t> answers;
   while (answers.size() < questions.size()) {
     const auto batch = questions.subspan(answers.size(),
                                          std::min(kMostAnswers, questions.size() - answers.size()));
     const size_t bytes = batch.size() * sizeof *fetched_;
-    CUresult error = api.cuMemsetD8Async(results_, 0, bytes, stream);
-    for (size_t i = 0; i < batch.size() && error == CUDA_SUCCESS; ++i) {
-      error = Enqueue(batch[i], results_ + i * sizeof *fetched_);
+    CUresult error = api.cuMemsetD8Async(first, 0, bytes, stream);
+    if (error == CUDA_SUCCESS) error = Enqueue(batch, first);
+    if (error == CUDA_SUCCESS) {
+      error = api.cuMemcpyDtoHAsync(fetched_, results_, bytes + sizeof *fetched_, stream);
     }
-    if (error == CUDA_SUCCESS) error = api.cuMemcpyDtoHAsync(fetched_, results_, bytes, stream);
     if (error != CUDA_SUCCESS) return CudaFailure(api, error, "a scan of memory");
     if (MaybeFailure failure = context_->Synchronize()) return *std::move(failure);
     for (size_t i = 0; i < batch.size(); ++i) {
       const bool is_checksum = batch[i].kind == Question::Kind::kChecksum;
-      answers.push_back(fetched_[i] ^ (is_checksum ? static_cast<uint64_t>(batch[i].bytes) : 0));
+      answers.push_back(fetched_[1 + i] ^
+                        (is_checksum ? static_cast<uint64_t>(batch[i].bytes) : 0));
     }
+    if (fetched_[0] == 0) continue;
+    DropStrays();
+    has_strays_ = true;
   }
   return answers;
 }
 
-Outcome<uint64_t> CudaScan::Checksum(CUdeviceptr address, int64_t bytes) const {
-  const Question question{.kind = Question::Kind::kChecksum, .front = address, .bytes = bytes};
+bool CudaScan::TakeStrays() { return std::exchange(has_strays_, false); }
+
+void CudaScan::DropStrays() {
+  has_strays_ = false;
+  context_->api().cuMemsetD8Async(results_, 0, sizeof *fetched_, context_->stream());
+}
+
+Outcome<uint64_t> CudaScan::Checksum(CUdeviceptr address, int64_t bytes) {
+  const Question question{.kind = Question::Kind::kChecksum, .address = address, .bytes = bytes};
   auto answers = Ask({&question, 1});
   if (!answers.ok()) return answers.failure();
   return answers->front();

@@ -27,7 +27,7 @@ struct PeerMemory {
 // Memory of one dense tensor on a device, with redzones around it where the
 // device allocated it (Device::Allocate), without where a library did
 // (Device::Wrap). All operations are ordered after the launches enqueued before.
-// Fill, Guard, Poison and the copy from a buffer of the same device may still be under
+// Fill and the copy from a buffer of the same device may still be under
 // way on return, ordered before what is enqueued next; all others are finished.
 // Thread-compatible. Immovable: kernels hold its address.
 class Buffer {
@@ -44,14 +44,8 @@ class Buffer {
   // has no addresses.
   virtual void* address() const = 0;
 
-  // Fills tensor and redzones.
+  // Fills the tensor with one byte.
   virtual MaybeFailure Fill(uint8_t value) = 0;
-
-  // Fills the redzones alone.
-  virtual MaybeFailure Guard(uint8_t value) = 0;
-
-  // Fills the tensor alone: what was written into a redzone stays visible.
-  virtual MaybeFailure Poison(uint8_t value) = 0;
 
   // REQUIRES: `data.size()` equals bytes().
   virtual MaybeFailure Upload(std::span<const std::byte> data) = 0;
@@ -65,8 +59,15 @@ class Buffer {
   // the device's memory cannot be shared.
   virtual std::optional<PeerMemory> Share() const = 0;
 
+  // Of the random words around the tensor (RandomFill); 0 where there are none. The device
+  // keeps it.
+  uint64_t stream() const { return stream_; }
+
+  void set_stream(uint64_t stream) { stream_ = stream; }
+
  private:
   const int64_t bytes_;
+  uint64_t stream_ = 0;
 };
 
 }  // namespace mtmc::worker

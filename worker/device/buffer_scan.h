@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 namespace mtmc::worker {
 
@@ -11,11 +10,11 @@ class Buffer;
 // What is asked about the bytes of a buffer, and the answer (Device::Scan).
 struct BufferScan {
   const Buffer* buffer = nullptr;
-  // What every byte of both redzones should be; absent where they are not asked about.
-  std::optional<uint8_t> redzone_value;
+  bool with_redzones = false;
   bool with_checksum = false;
 
-  // Whether they are; true where there are none.
+  // Whether all that lies around the tensor is as Device::Randomize left it; true where there
+  // is nothing of the buffer's.
   bool has_redzones = true;
   // 64 bits that differ when the tensor's bytes differ (not cryptographic).
   uint64_t checksum = 0;
@@ -23,7 +22,7 @@ struct BufferScan {
 
 // Asks for the checksum alone.
 inline BufferScan ChecksumScan(const Buffer* buffer) {
-  return {.buffer = buffer, .redzone_value = {}, .with_checksum = true};
+  return {.buffer = buffer, .with_checksum = true};
 }
 
 }  // namespace mtmc::worker

@@ -15,6 +15,7 @@
 
 #include "common/profile/metric_table.h"
 #include "worker/device/buffer.h"
+#include "worker/device/buffer_fill.h"
 #include "worker/device/buffer_scan.h"
 #include "worker/device/device_facts.h"
 #include "worker/device/failure.h"
@@ -114,14 +115,22 @@ class Device {
 
   virtual const DeviceFacts& facts() const = 0;
 
-  // Memory of `bytes` with redzones around it, contents undefined. kOutOfMemory.
+  // Memory of `bytes`, contents undefined, with redzones of random words around it.
+  // kOutOfMemory.
   virtual Outcome<std::unique_ptr<Buffer>> Allocate(int64_t bytes) = 0;
 
   // A view of memory that a library owns; REQUIRES: facts().has_library_calls.
   virtual Outcome<std::unique_ptr<Buffer>> Wrap(void* address, int64_t bytes) = 0;
 
+  // Fills every buffer with random words, which are those of `seed`, another stream for each:
+  // what lies around the tensor up to the ends of its pages, and the tensor unless it is left
+  // out. What was written around a tensor since it was filled last does not get lost: the next
+  // Scan that asks about redzones fails. Enqueued.
+  virtual MaybeFailure Randomize(std::span<const BufferFill> fills, uint64_t seed) = 0;
+
   // Answers all of `scans`, after what was enqueued before; a device with memory of its own
-  // reads it there and waits once for all.
+  // reads it there and waits once for all. kOutOfBounds where redzones are asked about, and
+  // some were found written when they were filled anew.
   virtual MaybeFailure Scan(std::span<BufferScan> scans) = 0;
 
   // Loads what this backend's Compiler made.
@@ -145,19 +154,21 @@ class Device {
   // none, or no memory for it, or the sample is throttled or late.
   virtual Outcome<std::optional<double>> TimeYardstick() { return std::optional<double>(); }
 
-  // Overwrites what kernels can leave on the chip for the next ones, as far as
-  // the backend can reach it: shared memory, local memory, L1. May evict the
-  // last-level cache. Enqueued.
+  // Overwrites with random words what kernels can leave on the chip for the next ones, as far
+  // as the backend can reach it: all shared memory, and all local memory that the kernels
+  // found in the module loaded last can have. May evict the last-level cache. Enqueued.
   virtual MaybeFailure Scrub() = 0;
 
   // kOutOfBounds when memory of the device's own, which no program was ever given, was
   // written since the last timed sample.
   virtual MaybeFailure CheckGuards() { return std::nullopt; }
 
-  // Enqueues `body` while other work of ours takes a part of the device that
-  // differs from call to call, and waits for both. The other work ends by itself
-  // within milliseconds, so that a body that needs the whole device goes on.
-  virtual MaybeFailure RunUnderLoad(const Body& body) = 0;
+  // Enqueues `steps` one after the other, each after a random delay, with the last-level cache
+  // flushed before, while other work of ours takes a part of the device that differs from call
+  // to call; waits for both. The other work ends with the steps, or by itself after some tens
+  // of milliseconds, so that a step that needs the whole device goes on, and one that sleeps
+  // for less gets no further by it.
+  virtual MaybeFailure RunUnderLoad(std::span<const Body> steps) = 0;
 
   // Runs the steps one after the other and reports each.
   virtual Outcome<std::vector<StepActivity>> Profile(const std::vector<Body>& steps) = 0;

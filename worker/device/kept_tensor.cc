@@ -39,16 +39,12 @@ Outcome<std::shared_ptr<KeptTensor>> CopyToKeep(Device& device, const kernel::Te
                                                 const InputSource& source) {
   auto buffer = device.Allocate(tensor.type.bytes());
   if (!buffer.ok()) return buffer.failure();
-  MaybeFailure failure = (*buffer)->Guard(KeptTensor::kRedzoneValue);
-  if (!failure) failure = CopyInput(tensor, source, **buffer);
-  if (failure) return *std::move(failure);
+  if (MaybeFailure failure = CopyInput(tensor, source, **buffer)) return *std::move(failure);
   return std::make_shared<KeptTensor>(KeptTensor{.buffer = *std::move(buffer), .checksum = 0});
 }
 
 BufferScan AboutKept(const KeptTensor& kept) {
-  return {.buffer = kept.buffer.get(),
-          .redzone_value = KeptTensor::kRedzoneValue,
-          .with_checksum = true};
+  return {.buffer = kept.buffer.get(), .with_redzones = true, .with_checksum = true};
 }
 
 bool IsIntact(const KeptTensor& kept, const BufferScan& answer) {

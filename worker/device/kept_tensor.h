@@ -16,9 +16,6 @@ namespace mtmc::worker {
 
 // An input's bytes on the device, which programs may only read.
 struct KeptTensor {
-  // What the redzones around them hold.
-  static constexpr uint8_t kRedzoneValue = 0x5A;
-
   std::unique_ptr<Buffer> buffer;
   uint64_t checksum = 0;
 };

@@ -2,28 +2,19 @@
 #include "worker/device/plan_runner.h"
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "worker/device/random_fill.h"
 
 namespace mtmc::worker {
-namespace {
-
-// Bytes that make NaN, huge and small values of every floating type, and
-// different integers. Timed executions draw theirs, so that nothing in the
-// outputs tells one execution from another.
-constexpr uint8_t kTimedPoison[] = {0xFF, 0x7B, 0x01, 0xA5, 0xC3};
-
-}  // namespace
 
 PlanRunner::PlanRunner(Device& device, Library* library, Options options)
     : device_(device),
       library_(library),
       options_(std::move(options)),
-      tensors_(device, options_.program),
-      random_(std::random_device()()) {}
+      tensors_(device, options_.program) {}
 
 PlanRunner::~PlanRunner() = default;
 
@@ -61,32 +52,45 @@ MaybeFailure PlanRunner::CheckCall(const kernel::LibraryCall& call) const {
       .message = absl::StrCat("line ", call.line, ": '", call.op, "' is not an allowed call")};
 }
 
-MaybeFailure PlanRunner::Execute(const InputSources& inputs, uint8_t poison, bool under_load) {
+MaybeFailure PlanRunner::Execute(const InputSources& inputs, uint64_t seed, bool under_load) {
   is_executed_ = false;
   seconds_ = 0;
   graph_.reset();
-  if (MaybeFailure failure = tensors_.Place(inputs, poison)) return failure;
-  if (MaybeFailure failure = tensors_.Clear(poison)) return failure;
+  if (MaybeFailure failure = tensors_.Place(inputs)) return failure;
+  if (MaybeFailure failure = tensors_.Clear()) return failure;
   if (options_.program.has_capture) {
     if (MaybeFailure failure = CapturePlan()) return failure;
-    if (MaybeFailure failure = tensors_.Poison(poison)) return failure;
   }
-  const Body body = [this] { return Replay(); };
-  if (under_load) {
-    if (MaybeFailure failure = device_.RunUnderLoad(body)) return failure;
-  } else {
-    auto sample = device_.Time(body, /*is_cold=*/false);
-    if (!sample.ok()) return sample.failure();
-    seconds_ = sample->seconds;
-  }
+  auto sample = RunOnce({.seed = seed, .under_load = under_load});
+  if (!sample.ok()) return sample.failure();
+  seconds_ = sample->seconds;
   is_executed_ = true;
   return CheckMemory();
+}
+
+MaybeFailure PlanRunner::Condition(uint64_t seed) {
+  if (MaybeFailure failure = tensors_.Randomize(seed != 0 ? seed : DrawSeed())) return failure;
+  return device_.Scrub();
+}
+
+Outcome<TimedSample> PlanRunner::RunOnce(const Run& run) {
+  if (MaybeFailure failure = Condition(run.seed)) return *std::move(failure);
+  if (!run.is_cold) {
+    // The cache is warm with what the plan itself reads and writes; the results of
+    // the run that warmed it are overwritten again.
+    if (MaybeFailure failure = EnqueueAll()) return *std::move(failure);
+    if (MaybeFailure failure = tensors_.Randomize(DrawSeed())) return *std::move(failure);
+  }
+  if (!run.under_load) return device_.Time([this] { return EnqueueAll(); }, run.is_cold);
+  if (MaybeFailure failure = device_.RunUnderLoad(Launches())) return *std::move(failure);
+  return TimedSample{};
 }
 
 // What is verified is the replay of the graph, because that is what will be timed.
 MaybeFailure PlanRunner::CapturePlan() {
   const Body body = [this] { return RunAll(); };
   // A run before lets libraries choose and allocate.
+  if (MaybeFailure failure = Condition(/*seed=*/0)) return failure;
   if (MaybeFailure failure = body()) return failure;
   if (MaybeFailure failure = device_.Synchronize()) return failure;
   auto graph = has_calls_ ? library_->Capture(body) : device_.Capture(body);
@@ -147,43 +151,38 @@ MaybeFailure PlanRunner::RunCall(const kernel::LibraryCall& call) {
           absl::StrCat("result '", name, "' is ", kernel::ToText(type), ", but ", call.op,
                        " returned ", result ? kernel::ToText(result->operand().type) : "nothing"));
     }
-    if (tensor->tensor->role == kernel::Tensor::Role::kOutput &&
-        tensors_.HasInputAt(result->operand().address, type.bytes())) {
+    const bool is_input = tensors_.HasInputAt(result->operand().address, type.bytes());
+    if (is_input && tensor->tensor->role == kernel::Tensor::Role::kOutput) {
       return library_failure(absl::StrCat("output '", name, "' is the memory of an input; ",
                                           call.op, " made no new tensor"));
     }
     auto view = device_.Wrap(result->operand().address, type.bytes());
     if (!view.ok()) return view.failure();
     tensor->view = *std::move(view);
+    tensor->is_view_of_input = is_input;
     tensor->library = std::move(result);
   }
   return std::nullopt;
 }
 
-MaybeFailure PlanRunner::Replay() { return graph_ ? graph_->Enqueue() : RunAll(); }
-
-MaybeFailure PlanRunner::Condition(const InputSources* inputs) {
-  tensors_.DropPublished();
-  if (inputs) {
-    if (MaybeFailure failure = tensors_.Rewrite(*inputs)) return failure;
+std::vector<Body> PlanRunner::Launches() {
+  if (graph_) return {[this] { return graph_->Enqueue(); }};
+  std::vector<Body> launches;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    launches.push_back([this, i] { return RunStep(i); });
   }
-  if (MaybeFailure failure = tensors_.Poison(NextPoison())) return failure;
-  return device_.Scrub();
+  return launches;
 }
 
-uint8_t PlanRunner::NextPoison() { return kTimedPoison[random_() % std::size(kTimedPoison)]; }
+MaybeFailure PlanRunner::EnqueueAll() { return graph_ ? graph_->Enqueue() : RunAll(); }
 
 Outcome<TimedSample> PlanRunner::Time(bool is_cold, const InputSources* inputs) {
   MTMC_CHECK(is_executed_);
-  if (MaybeFailure failure = Condition(inputs)) return *std::move(failure);
-  const Body body = [this] { return Replay(); };
-  if (!is_cold) {
-    // The cache is warm with what the plan itself reads and writes; the results of
-    // the run that warmed it are poisoned again.
-    if (MaybeFailure failure = body()) return *std::move(failure);
-    if (MaybeFailure failure = tensors_.Poison(NextPoison())) return *std::move(failure);
+  tensors_.DropPublished();
+  if (inputs) {
+    if (MaybeFailure failure = tensors_.Rewrite(*inputs)) return *std::move(failure);
   }
-  return device_.Time(body, is_cold);
+  return RunOnce({.is_cold = is_cold});
 }
 
 MaybeFailure PlanRunner::Shuffle() {
@@ -213,11 +212,9 @@ Outcome<PlanProfile> PlanRunner::Profile(bool with_counters) {
   // steps rebind its tensors, so it is dropped.
   is_executed_ = graph_ == nullptr;
   graph_.reset();
-  std::vector<Body> steps;
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    steps.push_back([this, i] { return RunStep(i); });
-  }
+  const std::vector<Body> steps = Launches();
   tensors_.DropPublished();
+  if (MaybeFailure failure = Condition(/*seed=*/0)) return *std::move(failure);
   auto activities = device_.Profile(steps);
   if (!activities.ok()) return activities.failure();
   PlanProfile profile{.activities = *std::move(activities)};

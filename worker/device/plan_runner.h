@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -26,7 +25,7 @@ struct PlanProfile {
 // A loaded program: its plan, its tensors and its kernels on one device.
 //
 //   auto runner = PlanRunner::Create(device, library, {.program = ..., .binary = ...});
-//   runner->Execute(inputs, 0xA5);   // fresh addresses, poisoned, checked
+//   runner->Execute(inputs);         // fresh addresses, checked
 //   runner->Time(/*is_cold=*/true);  // on the same inputs
 //   runner->CheckMemory();           // redzones and inputs, after timing
 //   runner->Outputs();
@@ -34,6 +33,9 @@ struct PlanProfile {
 // Invariants:
 // 1. Every input lies at a new address after each Execute.
 // 2. What is timed is what was executed: the same graph when the plan captures.
+// 3. Every execution, for whatever purpose, begins on a device in the same state: outputs,
+//    scratch and redzones are random words that no execution saw before, the chip is
+//    scrubbed, the cache is flushed (unless a hot one was asked for).
 // Thread-compatible. Blocks as long as the device code runs.
 class PlanRunner {
  public:
@@ -52,23 +54,23 @@ class PlanRunner {
                                                      Options options);
   ~PlanRunner();
 
-  // Runs the plan once on new inputs; outputs, scratch and redzones hold `poison`
-  // before. Then checks the memory as CheckMemory does. With `under_load` other
-  // work runs meanwhile.
-  MaybeFailure Execute(const InputSources& inputs, uint8_t poison, bool under_load = false);
+  // Runs the plan once on new inputs, cold, and then checks the memory as CheckMemory does.
+  // The random words are those of `seed`, for tests; 0 draws it. With `under_load` other
+  // work runs meanwhile, and launches are delayed.
+  MaybeFailure Execute(const InputSources& inputs, uint64_t seed = 0, bool under_load = false);
 
   // One timed run of the plan, on the present inputs or on `inputs`, which are kept: copied to
-  // where the present ones lie, or where they are kept if the plan is long. Outputs and scratch are
-  // poisoned and the chip is scrubbed before. A hot run follows an untimed one on
-  // the same inputs. REQUIRES: is_executed(), as for all below.
+  // where the present ones lie, or where they are kept if the plan is long. A hot run follows
+  // an untimed one on the same inputs. REQUIRES: is_executed(), as for all below.
   Outcome<TimedSample> Time(bool is_cold, const InputSources* inputs = nullptr);
 
   // Lays the tensors of a short plan at other addresses, of some: several calls and Times
-  // in between average over where data lies. Outputs are poisoned then. Does nothing for
+  // in between average over where data lies. Outputs are lost. Does nothing for
   // a plan whose time does not depend on it.
   MaybeFailure Shuffle();
 
-  // kOutOfBounds when a redzone was written, kInputChanged when an input was.
+  // kOutOfBounds when a redzone was written, kInputChanged when an input was, in any execution
+  // since the last call.
   MaybeFailure CheckMemory();
 
   // Outputs in buffers of the device's own.
@@ -107,10 +109,20 @@ class PlanRunner {
   MaybeFailure RunAll();
   MaybeFailure RunStep(size_t index);
   MaybeFailure RunCall(const kernel::LibraryCall& call);
-  MaybeFailure Replay();
-  // Everything between two timed executions.
-  MaybeFailure Condition(const InputSources* inputs);
-  uint8_t NextPoison();
+  // What an execution enqueues one after the other: its steps, or one graph.
+  std::vector<Body> Launches();
+  MaybeFailure EnqueueAll();
+  // Brings the device into the state in which any execution begins, but for the cache.
+  MaybeFailure Condition(uint64_t seed);
+
+  struct Run {
+    uint64_t seed = 0;
+    bool is_cold = true;
+    bool under_load = false;
+  };
+
+  // The one way in which the plan is executed. No time where it is under load.
+  Outcome<TimedSample> RunOnce(const Run& run);
 
   Device& device_;
   Library* const library_;
@@ -121,7 +133,6 @@ class PlanRunner {
   // Null unless the plan captures and was executed. Destroyed before the tensors
   // it refers to.
   std::unique_ptr<Graph> graph_;
-  std::mt19937 random_;
   bool has_calls_ = false;
   bool is_executed_ = false;
   double seconds_ = 0;

@@ -66,15 +66,14 @@ bool PlanTensors::HasInputAt(const void* address, int64_t bytes) const {
   });
 }
 
-MaybeFailure PlanTensors::Place(const InputSources& inputs, uint8_t poison) {
-  poison_ = poison;
+MaybeFailure PlanTensors::Place(const InputSources& inputs) {
+  left_.clear();
   std::vector<PlanTensor*> copied;
   for (auto& [name, slot] : tensors_) {
     if (!IsReadOnly(*slot.tensor)) continue;
     auto source = inputs.find(name);
     if (source == inputs.end()) return NoInput(*slot.tensor);
     if (MaybeFailure failure = Move(slot, kInputPlaces)) return failure;
-    if (MaybeFailure failure = slot.own->Guard(poison)) return failure;
     if (MaybeFailure failure = CopyInput(*slot.tensor, source->second, *slot.own)) return failure;
     slot.source = KeptOf(source->second);
     if (slot.source) {
@@ -100,7 +99,10 @@ MaybeFailure PlanTensors::TakeChecksums(const std::vector<PlanTensor*>& placed) 
 bool PlanTensors::UsesKept() const { return !program_.has_capture && !IsSmall(); }
 
 void PlanTensors::Use(PlanTensor& slot, std::shared_ptr<const KeptTensor> kept) {
-  if (slot.own) slot.spares.push_back(std::move(slot.own));
+  if (slot.own) {
+    left_.emplace_back(slot.tensor->name, slot.own.get());
+    slot.spares.push_back(std::move(slot.own));
+  }
   used_.emplace(kept, slot.tensor->name);
   slot.source = std::move(kept);
 }
@@ -140,9 +142,8 @@ Outcome<bool> PlanTensors::Shuffle(bool has_graph) {
     if (!slot.own) continue;
     const Buffer* before = slot.own.get();
     if (MaybeFailure failure = Move(slot, static_cast<size_t>(places))) return *std::move(failure);
-    MaybeFailure failure = slot.own->Fill(poison_);
-    if (!failure && IsReadOnly(*slot.tensor)) failure = slot.own->CopyFrom(*before);
-    if (failure) return *std::move(failure);
+    if (!IsReadOnly(*slot.tensor)) continue;
+    if (MaybeFailure failure = slot.own->CopyFrom(*before)) return *std::move(failure);
   }
   return true;
 }
@@ -169,6 +170,7 @@ Outcome<std::unique_ptr<Buffer>> PlanTensors::Allocate(const kernel::Tensor& ten
 
 void PlanTensors::DropSpares() {
   held_results_.clear();
+  left_.clear();
   for (auto& [name, slot] : tensors_) slot.spares.clear();
 }
 
@@ -201,7 +203,7 @@ MaybeFailure PlanTensors::Rewrite(const InputSources& inputs) {
   return std::nullopt;
 }
 
-MaybeFailure PlanTensors::Clear(uint8_t poison) {
+MaybeFailure PlanTensors::Clear() {
   const bool outputs_stay = OutputsStay();
   for (auto& [name, slot] : tensors_) {
     if (outputs_stay && slot.tensor->role == kernel::Tensor::Role::kOutput) {
@@ -217,17 +219,23 @@ MaybeFailure PlanTensors::Clear(uint8_t poison) {
       if (!buffer.ok()) return buffer.failure();
       slot.own = *std::move(buffer);
     }
-    if (MaybeFailure failure = slot.own->Fill(poison)) return failure;
   }
   return std::nullopt;
 }
 
-MaybeFailure PlanTensors::Poison(uint8_t poison) {
+MaybeFailure PlanTensors::Randomize(uint64_t seed) {
+  std::vector<BufferFill> fills;
   for (auto& [name, slot] : tensors_) {
-    if (IsReadOnly(*slot.tensor) || !slot.own) continue;
-    if (MaybeFailure failure = slot.own->Poison(poison)) return failure;
+    const bool is_input = IsReadOnly(*slot.tensor);
+    if (slot.own) fills.push_back({.buffer = slot.own.get(), .with_tensor = !is_input});
+    // The memory of an input that is read where it is kept.
+    if (!slot.own && slot.source) {
+      fills.push_back({.buffer = slot.source->buffer.get(), .with_tensor = false});
+    }
+    // Results of the last execution, whose memory the next one gets again.
+    if (slot.view && !slot.is_view_of_input) fills.push_back({.buffer = slot.view.get()});
   }
-  return std::nullopt;
+  return device_.Randomize(fills, seed);
 }
 
 void PlanTensors::DropResults() {
@@ -258,22 +266,22 @@ MaybeFailure PlanTensors::Check() {
 
   std::vector<Subject> subjects;
   std::vector<BufferScan> scans;
+  auto add = [&](const Subject& subject, const Buffer* buffer) {
+    subjects.push_back(subject);
+    scans.push_back({.buffer = buffer, .with_redzones = true, .with_checksum = subject.is_input});
+  };
   for (const auto& [name, slot] : tensors_) {
-    const bool is_input = IsReadOnly(*slot.tensor);
     if (slot.own) {
-      subjects.push_back({name, is_input, slot.checksum});
-      scans.push_back(
-          {.buffer = slot.own.get(), .redzone_value = poison_, .with_checksum = is_input});
+      add({name, IsReadOnly(*slot.tensor), slot.checksum}, slot.own.get());
     } else if (slot.source) {
       used_.emplace(slot.source, name);
     }
   }
-  for (const auto& [kept, name] : used_) {
-    subjects.push_back({name, /*is_input=*/true, kept->checksum});
-    scans.push_back(AboutKept(*kept));
-  }
+  for (const auto& [kept, name] : used_) add({name, true, kept->checksum}, kept->buffer.get());
+  for (const auto& [name, buffer] : left_) add({name, true, Find(name)->checksum}, buffer);
   if (MaybeFailure failure = device_.Scan(scans)) return failure;
   used_.clear();
+  left_.clear();
   for (size_t i = 0; i < scans.size(); ++i) {
     const auto& [name, is_input, checksum] = subjects[i];
     if (!scans[i].has_redzones) {

@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernel/program/program.h"
@@ -28,6 +29,8 @@ struct PlanTensor {
   // Set by a call during a run: the library's storage and a view of it.
   std::unique_ptr<LibraryTensor> library;
   std::unique_ptr<Buffer> view;
+  // `view` lies in an input: the call made no new tensor.
+  bool is_view_of_input = false;
   // Copy of `view` that other processes may read.
   std::unique_ptr<Buffer> published;
   // What the execution before left for others to read, of an output that stays.
@@ -50,7 +53,7 @@ struct PlanOutput {
   const Buffer* buffer = nullptr;
 };
 
-// The tensors of one plan on one device: what is placed, poisoned and checked
+// The tensors of one plan on one device: what is placed, filled with random words and checked
 // around every execution. Thread-compatible; must not outlive the program or the
 // device.
 class PlanTensors {
@@ -68,13 +71,22 @@ class PlanTensors {
   // Whether the program may be so short that the place of its data shows in its time.
   bool IsSmall() const;
 
-  // Lays all inputs at other addresses than the last time, as long as memory suffices,
-  // with redzones of `poison`. kCheck when one is missing.
-  MaybeFailure Place(const InputSources& inputs, uint8_t poison);
+  // Lays all inputs at other addresses than the last time, as long as memory suffices.
+  // kCheck when one is missing.
+  MaybeFailure Place(const InputSources& inputs);
+
+  // Makes room for what the program may write. Outputs of the execution before may stay
+  // where they are.
+  MaybeFailure Clear();
+
+  // Fills everything that the program may write, and what lies around that and around inputs,
+  // with random words of `seed`: what any execution finds before it. Enqueued. REQUIRES: Place
+  // and Clear were called.
+  MaybeFailure Randomize(uint64_t seed);
 
   // Lays everything at other addresses, of some, where that is small enough to be quick;
-  // contents of inputs, checksums and redzones move along, and what the program may write
-  // is poisoned. Results of library calls are forgotten, and those of the next calls lie
+  // inputs and checksums move along, what the program may write is undefined until Randomize.
+  // Results of library calls are forgotten, and those of the next calls lie
   // elsewhere, unless `has_graph` decides where. False when nothing was moved. Enqueued.
   // REQUIRES: Place and Clear were called.
   Outcome<bool> Shuffle(bool has_graph);
@@ -83,18 +95,11 @@ class PlanTensors {
   // takes them where they lie. Enqueued. REQUIRES: Place was called.
   MaybeFailure Rewrite(const InputSources& inputs);
 
-  // Fills everything that the program may write, redzones too, with the poison of
-  // Place; allocates it at first.
-  MaybeFailure Clear(uint8_t poison);
-
-  // Fills the same with `poison` but leaves the redzones. Enqueued.
-  MaybeFailure Poison(uint8_t poison);
-
   // Forgets what library calls returned.
   void DropResults();
 
   // kOutOfBounds when a redzone was written, kInputChanged when an input was, of those that
-  // the plan had since the last Check.
+  // the plan had since the last Check, in any execution since.
   MaybeFailure Check();
 
   // Outputs in buffers of the device's own.
@@ -137,8 +142,8 @@ class PlanTensors {
   std::vector<std::vector<std::unique_ptr<LibraryTensor>>> held_results_;
   // Kept inputs that the plan could reach since the last Check, with their names.
   std::map<std::shared_ptr<const KeptTensor>, std::string> used_;
-  // Byte that the redzones hold.
-  uint8_t poison_ = 0;
+  // Tensors whose own buffer lies in wait since a kept input took its place, and that buffer.
+  std::vector<std::pair<std::string, const Buffer*>> left_;
   std::mt19937 random_;
 };
 

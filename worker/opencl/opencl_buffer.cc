@@ -20,18 +20,17 @@ constexpr size_t kHostAlignment = 4096;
 // A cl_mem of zero bytes is not allowed; an empty tensor takes one line.
 size_t AtLeastOneLine(int64_t bytes) { return static_cast<size_t>(std::max<int64_t>(bytes, 64)); }
 
-bool IsFilled(const std::byte* data, int64_t bytes, uint8_t value) {
-  // Equal to itself shifted by one byte means all bytes are equal.
-  if (bytes == 0) return true;
-  return data[0] == std::byte{value} &&
-         std::memcmp(data, data + 1, static_cast<size_t>(bytes - 1)) == 0;
+uint64_t FillChunks(const RandomFill& fill) {
+  uint64_t wrong = 0;
+  for (uint64_t i = 0; i < CountVisited(fill); ++i) wrong += FillChunk(fill, VisitedChunk(fill, i));
+  return wrong;
 }
 
 }  // namespace
 
 OpenClBuffer::OpenClBuffer(std::shared_ptr<const OpenClContext> context, int64_t bytes,
-                           int64_t redzone_bytes)
-    : Buffer(bytes), context_(std::move(context)), redzone_bytes_(redzone_bytes) {}
+                           int64_t total_bytes)
+    : Buffer(bytes), context_(std::move(context)), total_bytes_(total_bytes) {}
 
 OpenClBuffer::~OpenClBuffer() {
   // A plan whose later step was refused may have an earlier one still running.
@@ -44,12 +43,13 @@ OpenClBuffer::~OpenClBuffer() {
 Outcome<std::unique_ptr<OpenClBuffer>> OpenClBuffer::Allocate(
     std::shared_ptr<const OpenClContext> context, int64_t bytes) {
   const OpenClApi& api = context->api();
-  std::unique_ptr<OpenClBuffer> buffer(new OpenClBuffer(std::move(context), bytes, kRedzoneBytes));
-  const size_t total = static_cast<size_t>(2 * kRedzoneBytes) + AtLeastOneLine(bytes);
+  const size_t used = static_cast<size_t>(2 * kRedzoneBytes) + AtLeastOneLine(bytes);
+  const size_t total = (used + kHostAlignment - 1) / kHostAlignment * kHostAlignment;
+  std::unique_ptr<OpenClBuffer> buffer(
+      new OpenClBuffer(std::move(context), bytes, static_cast<int64_t>(total)));
   cl_int error = CL_SUCCESS;
   if (buffer->context_->is_host()) {
-    const size_t rounded = (total + kHostAlignment - 1) / kHostAlignment * kHostAlignment;
-    buffer->allocation_ = static_cast<std::byte*>(std::aligned_alloc(kHostAlignment, rounded));
+    buffer->allocation_ = static_cast<std::byte*>(std::aligned_alloc(kHostAlignment, total));
     if (!buffer->allocation_) {
       return Failure{.kind = Failure::Kind::kOutOfMemory,
                      .message = absl::StrCat("no host memory for ", bytes, " bytes")};
@@ -88,35 +88,47 @@ Outcome<std::unique_ptr<OpenClBuffer>> OpenClBuffer::Wrap(
 
 void* OpenClBuffer::address() const { return host_; }
 
-MaybeFailure OpenClBuffer::FillRange(int64_t offset, int64_t range_bytes, uint8_t value) {
+MaybeFailure OpenClBuffer::Fill(uint8_t value) {
+  if (bytes() == 0) return std::nullopt;
   const OpenClApi& api = context_->api();
   cl_int error = api.clFinish(context_->queue());
   if (error != CL_SUCCESS) return OpenClFailure(error, "clFinish");
-  const auto size = static_cast<size_t>(range_bytes);
+  const auto size = static_cast<size_t>(bytes());
   if (host_) {
-    std::memset(host_ + offset, value, size);
+    std::memset(host_, value, size);
     return std::nullopt;
   }
-  error = api.clEnqueueFillBuffer(context_->queue(), whole_, &value, 1,
-                                  static_cast<size_t>(redzone_bytes_ + offset), size, 0, nullptr,
-                                  nullptr);
+  error =
+      api.clEnqueueFillBuffer(context_->queue(), tensor_, &value, 1, 0, size, 0, nullptr, nullptr);
   if (error == CL_SUCCESS) error = api.clFinish(context_->queue());
   if (error != CL_SUCCESS) return OpenClFailure(error, "clEnqueueFillBuffer");
   return std::nullopt;
 }
 
-MaybeFailure OpenClBuffer::Fill(uint8_t value) {
-  return FillRange(-redzone_bytes_, total_bytes(), value);
+RandomFill OpenClBuffer::Describe() const {
+  if (total_bytes_ == 0) return DescribeView(reinterpret_cast<uintptr_t>(host_), bytes());
+  return DescribeAllocation(reinterpret_cast<uintptr_t>(allocation_), total_bytes_, kRedzoneBytes,
+                            bytes());
 }
 
-MaybeFailure OpenClBuffer::Guard(uint8_t value) {
-  if (redzone_bytes_ == 0) return std::nullopt;
-  if (MaybeFailure failure = FillRange(-redzone_bytes_, redzone_bytes_, value)) return failure;
-  return FillRange(bytes(), redzone_bytes_, value);
-}
-
-MaybeFailure OpenClBuffer::Poison(uint8_t value) {
-  return bytes() == 0 ? std::nullopt : FillRange(0, bytes(), value);
+Outcome<uint64_t> OpenClBuffer::Apply(RandomFill fill) const {
+  const OpenClApi& api = context_->api();
+  cl_int error = api.clFinish(context_->queue());
+  if (error != CL_SUCCESS) return OpenClFailure(error, "clFinish");
+  if (host_) return FillChunks(fill);
+  std::vector<RandomChunk> copy(fill.num_chunks);
+  const size_t size = copy.size() * sizeof copy[0];
+  error = api.clEnqueueReadBuffer(context_->queue(), whole_, CL_TRUE, 0, size, copy.data(), 0,
+                                  nullptr, nullptr);
+  if (error != CL_SUCCESS) return OpenClFailure(error, "clEnqueueReadBuffer");
+  fill.chunks = copy.data();
+  const uint64_t wrong = FillChunks(fill);
+  if (fill.fills_tensor || fill.fills_around) {
+    error = api.clEnqueueWriteBuffer(context_->queue(), whole_, CL_TRUE, 0, size, copy.data(), 0,
+                                     nullptr, nullptr);
+    if (error != CL_SUCCESS) return OpenClFailure(error, "clEnqueueWriteBuffer");
+  }
+  return wrong;
 }
 
 MaybeFailure OpenClBuffer::Upload(std::span<const std::byte> data) {
@@ -174,25 +186,6 @@ MaybeFailure OpenClBuffer::CopyFrom(const PeerMemory&) {
 }
 
 std::optional<PeerMemory> OpenClBuffer::Share() const { return std::nullopt; }
-
-Outcome<bool> OpenClBuffer::HasRedzones(uint8_t value) const {
-  if (redzone_bytes_ == 0) return true;
-  const OpenClApi& api = context_->api();
-  cl_int error = api.clFinish(context_->queue());
-  if (error != CL_SUCCESS) return OpenClFailure(error, "clFinish");
-  if (host_) {
-    return IsFilled(host_ - redzone_bytes_, redzone_bytes_, value) &&
-           IsFilled(host_ + bytes(), redzone_bytes_, value);
-  }
-  std::vector<std::byte> zone(static_cast<size_t>(redzone_bytes_));
-  for (const int64_t offset : {int64_t{0}, redzone_bytes_ + bytes()}) {
-    error = api.clEnqueueReadBuffer(context_->queue(), whole_, CL_TRUE, static_cast<size_t>(offset),
-                                    zone.size(), zone.data(), 0, nullptr, nullptr);
-    if (error != CL_SUCCESS) return OpenClFailure(error, "clEnqueueReadBuffer");
-    if (!IsFilled(zone.data(), redzone_bytes_, value)) return false;
-  }
-  return true;
-}
 
 Outcome<uint64_t> OpenClBuffer::Checksum() const {
   if (host_) {

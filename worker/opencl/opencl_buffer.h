@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "worker/device/buffer.h"
+#include "worker/device/random_fill.h"
 #include "worker/opencl/opencl_context.h"
 
 namespace mtmc::worker {
@@ -26,30 +27,25 @@ class OpenClBuffer final : public Buffer {
 
   void* address() const override;
   MaybeFailure Fill(uint8_t value) override;
-  MaybeFailure Guard(uint8_t value) override;
-  MaybeFailure Poison(uint8_t value) override;
   MaybeFailure Upload(std::span<const std::byte> data) override;
   MaybeFailure Download(std::span<std::byte> data) const override;
   MaybeFailure CopyFrom(const Buffer& source) override;
   MaybeFailure CopyFrom(const PeerMemory& source) override;
   std::optional<PeerMemory> Share() const override;
 
-  // Whether every byte of both redzones still is `value`.
-  Outcome<bool> HasRedzones(uint8_t value) const;
+  // The buffer with nothing to do yet.
+  RandomFill Describe() const;
+  // Does what `fill`, which was made by Describe, says; how many words were wrong.
+  Outcome<uint64_t> Apply(RandomFill fill) const;
   // 64 bits that differ when the tensor's bytes differ.
   Outcome<uint64_t> Checksum() const;
 
  private:
-  OpenClBuffer(std::shared_ptr<const OpenClContext> context, int64_t bytes, int64_t redzone_bytes);
-
-  // Fills a range that begins `offset` bytes after the first redzone's end.
-  MaybeFailure FillRange(int64_t offset, int64_t range_bytes, uint8_t value);
-
-  int64_t total_bytes() const { return bytes() + 2 * redzone_bytes_; }
+  OpenClBuffer(std::shared_ptr<const OpenClContext> context, int64_t bytes, int64_t total_bytes);
 
   const std::shared_ptr<const OpenClContext> context_;
-  // On each side; 0 for a view.
-  const int64_t redzone_bytes_;
+  // With redzones and padding; 0 for a view.
+  const int64_t total_bytes_;
   // Owned allocation of a host device, otherwise null.
   std::byte* allocation_ = nullptr;
   // First byte of the tensor in host memory; null on other devices.

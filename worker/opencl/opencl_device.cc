@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "worker/device/random_fill.h"
 #include "worker/opencl/opencl_buffer.h"
 #include "worker/opencl/opencl_compiler.h"
 
@@ -23,15 +24,24 @@ constexpr int64_t kFlushFactor = 4;
 constexpr int64_t kMinFlushBytes = int64_t{16} << 20;
 constexpr int64_t kMaxFlushBytes = int64_t{256} << 20;
 
-// Threads that keep a random number of the host's cores busy while they live.
+// How long the load lasts unless what it loads ends before: longer than a kernel might wait
+// for the writes of another work-group instead of synchronizing with it.
+constexpr std::chrono::milliseconds kMostLoad{25};
+
+// Of all delays of one plan, at most.
+constexpr std::chrono::microseconds kMostDelay{2000};
+
+// Threads that keep the host's cores busy, up to twice as many as there are, while they live.
 class BusyThreads {
  public:
   BusyThreads() {
     const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
-    const unsigned count = 1 + std::random_device()() % cores;
+    const unsigned count = 1 + std::random_device()() % (2 * cores);
+    const auto end = std::chrono::steady_clock::now() + kMostLoad;
     for (unsigned i = 0; i < count; ++i) {
-      threads_.emplace_back([this] {
-        while (!is_done_.load(std::memory_order_relaxed)) {
+      threads_.emplace_back([this, end] {
+        while (!is_done_.load(std::memory_order_relaxed) &&
+               std::chrono::steady_clock::now() < end) {
         }
       });
     }
@@ -49,6 +59,21 @@ class BusyThreads {
   std::atomic<bool> is_done_ = false;
   std::vector<std::thread> threads_;
 };
+
+// Enqueues the steps, every other one by chance some time after the one before.
+MaybeFailure RunDelayed(std::span<const Body> steps) {
+  const auto longest =
+      static_cast<uint64_t>(kMostDelay.count()) / std::max<size_t>(steps.size(), 1);
+  for (const Body& step : steps) {
+    const uint64_t draw = DrawSeed() >> 1;
+    const std::chrono::microseconds delay((draw >> 1) % (longest + 1) * (draw & 1));
+    const auto end = std::chrono::steady_clock::now() + delay;
+    while (std::chrono::steady_clock::now() < end) {
+    }
+    if (MaybeFailure failure = step()) return failure;
+  }
+  return std::nullopt;
+}
 
 class OpenClKernel final : public Kernel {
  public:
@@ -114,6 +139,8 @@ OpenClDevice::OpenClDevice(std::shared_ptr<const OpenClContext> context)
 Outcome<std::unique_ptr<Buffer>> OpenClDevice::Allocate(int64_t bytes) {
   auto buffer = OpenClBuffer::Allocate(context_, bytes);
   if (!buffer.ok()) return buffer.failure();
+  const BufferFill fill{.buffer = buffer->get(), .with_tensor = false};
+  if (MaybeFailure failure = Randomize({&fill, 1}, DrawSeed())) return *std::move(failure);
   return std::unique_ptr<Buffer>(*std::move(buffer));
 }
 
@@ -123,13 +150,27 @@ Outcome<std::unique_ptr<Buffer>> OpenClDevice::Wrap(void* address, int64_t bytes
   return std::unique_ptr<Buffer>(*std::move(buffer));
 }
 
+MaybeFailure OpenClDevice::Randomize(std::span<const BufferFill> fills, uint64_t seed) {
+  for (size_t i = 0; i < fills.size(); ++i) {
+    auto& buffer = static_cast<OpenClBuffer&>(*fills[i].buffer);
+    const auto wrong = buffer.Apply(PrepareFill(buffer.Describe(), fills[i], StreamOf(seed, i)));
+    if (!wrong.ok()) return wrong.failure();
+    has_strays_ |= *wrong != 0;
+  }
+  return std::nullopt;
+}
+
 MaybeFailure OpenClDevice::Scan(std::span<BufferScan> scans) {
+  bool asks_redzones = false;
   for (BufferScan& scan : scans) {
     const auto& buffer = static_cast<const OpenClBuffer&>(*scan.buffer);
-    if (scan.redzone_value) {
-      const auto has_redzones = buffer.HasRedzones(*scan.redzone_value);
-      if (!has_redzones.ok()) return has_redzones.failure();
-      scan.has_redzones = *has_redzones;
+    asks_redzones |= scan.with_redzones;
+    if (scan.with_redzones) {
+      RandomFill question = buffer.Describe();
+      question.former = buffer.stream();
+      const auto wrong = buffer.Apply(question);
+      if (!wrong.ok()) return wrong.failure();
+      scan.has_redzones = *wrong == 0;
     }
     if (scan.with_checksum) {
       const auto checksum = buffer.Checksum();
@@ -137,10 +178,15 @@ MaybeFailure OpenClDevice::Scan(std::span<BufferScan> scans) {
       scan.checksum = *checksum;
     }
   }
+  // Who is still seen to be wrong is named by the caller.
+  const bool are_intact = std::all_of(scans.begin(), scans.end(),
+                                      [](const BufferScan& scan) { return scan.has_redzones; });
+  if (asks_redzones && std::exchange(has_strays_, false) && are_intact) return StrayWrite();
   return std::nullopt;
 }
 
 Outcome<std::unique_ptr<Module>> OpenClDevice::Load(std::string_view binary) {
+  has_strays_ = false;
   const OpenClApi& api = context_->api();
   const cl_device_id device = context_->device();
   const size_t length = binary.size();
@@ -229,16 +275,16 @@ Outcome<TimedSample> OpenClDevice::Time(const Body& body, bool is_cold) {
 
 MaybeFailure OpenClDevice::Scrub() { return std::nullopt; }
 
-MaybeFailure OpenClDevice::RunUnderLoad(const Body& body) {
-  if (!context_->is_host()) return RunBesideFill(body);
+MaybeFailure OpenClDevice::RunUnderLoad(std::span<const Body> steps) {
+  if (MaybeFailure failure = FlushCache()) return failure;
+  if (!context_->is_host()) return RunBesideFill(steps);
   const BusyThreads load;
-  if (MaybeFailure failure = body()) return failure;
+  if (MaybeFailure failure = RunDelayed(steps)) return failure;
   return Synchronize();
 }
 
-MaybeFailure OpenClDevice::RunBesideFill(const Body& body) {
+MaybeFailure OpenClDevice::RunBesideFill(std::span<const Body> steps) {
   // The buffer that flushes the cache is nobody's.
-  if (MaybeFailure failure = FlushCache()) return failure;
   const OpenClApi& api = context_->api();
   cl_int error = CL_SUCCESS;
   cl_command_queue queue =
@@ -247,7 +293,7 @@ MaybeFailure OpenClDevice::RunBesideFill(const Body& body) {
   const auto* memory = static_cast<const OpenClBuffer*>(flush_.get());
   error = api.clEnqueueFillBuffer(queue, memory->memory(), &flush_value_, 1, 0,
                                   static_cast<size_t>(flush_->bytes()), 0, nullptr, nullptr);
-  MaybeFailure failure = body();
+  MaybeFailure failure = RunDelayed(steps);
   if (!failure) failure = Synchronize();
   if (error == CL_SUCCESS) error = api.clFinish(queue);
   api.clReleaseCommandQueue(queue);

@@ -22,6 +22,7 @@ class OpenClDevice final : public Device {
 
   Outcome<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
   Outcome<std::unique_ptr<Buffer>> Wrap(void* address, int64_t bytes) override;
+  MaybeFailure Randomize(std::span<const BufferFill> fills, uint64_t seed) override;
   MaybeFailure Scan(std::span<BufferScan> scans) override;
   Outcome<std::unique_ptr<Module>> Load(std::string_view binary) override;
   MaybeFailure Enqueue(const LaunchCommand& command) override;
@@ -37,20 +38,22 @@ class OpenClDevice final : public Device {
 
   // The load is, on a processor, threads that compete for its cores; on another
   // device, a fill of memory on a second queue.
-  MaybeFailure RunUnderLoad(const Body& body) override;
+  MaybeFailure RunUnderLoad(std::span<const Body> steps) override;
   Outcome<std::vector<StepActivity>> Profile(const std::vector<Body>& steps) override;
 
   std::string profile_source() const override { return "host"; }
 
  private:
   MaybeFailure FlushCache();
-  MaybeFailure RunBesideFill(const Body& body);
+  MaybeFailure RunBesideFill(std::span<const Body> steps);
 
   const std::shared_ptr<const OpenClContext> context_;
   DeviceFacts facts_;
   // What FlushCache writes; made at the first use.
   std::unique_ptr<Buffer> flush_;
   uint8_t flush_value_ = 0;
+  // Something was written around a buffer before that was filled anew.
+  bool has_strays_ = false;
 };
 
 }  // namespace mtmc::worker

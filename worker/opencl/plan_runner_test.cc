@@ -2,7 +2,6 @@
 #include "worker/device/plan_runner.h"
 
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <set>
 #include <string>
 #include <vector>
@@ -38,8 +37,7 @@ TEST_CASE("PlanRunner moves its inputs each time", "[opencl]") {
   for (const float value : {1.0F, 2.0F, 3.0F, 4.0F}) {
     const Floats x(1000, value);
     // Whatever lay in a place before, and around it, does not show.
-    const auto poison = static_cast<uint8_t>(0xA0 + static_cast<int>(value));
-    REQUIRE_FALSE((*runner)->Execute({{"x", Bytes(x)}}, poison));
+    REQUIRE_FALSE((*runner)->Execute({{"x", Bytes(x)}}));
     const void* now = std::get<const Buffer*>((*runner)->FindLaunch(0)->arguments[0])->address();
     CHECK(now != before);
     CHECK(FirstOutput(**runner) == Floats(1000, 2 * value + 1));
@@ -138,42 +136,18 @@ TEST_CASE("A long plan stays where it is", "[opencl]") {
   CHECK(address() == before);
 }
 
-TEST_CASE("A timed execution starts from poison", "[opencl]") {
-  auto bench = Bench::Find();
-  if (!bench) return;
-  // Writes half of its output, and what it found in the other half is not zero.
-  const std::string text = R"(//@ mtmc 1 opencl
-//@ input  x f32[64]
-//@ output y f32[64]
-//@ launch half_of grid=1 block=32 args=(x, y)
-__kernel void half_of(__global const float* x, __global float* y) {
-  y[get_global_id(0)] = x[0];
-}
-)";
-  auto runner = bench->Load(text);
-  REQUIRE(runner.ok());
-  REQUIRE_FALSE((*runner)->Execute({{"x", Bytes(Floats(64, 1.0F))}}, 0));
-  REQUIRE(FirstOutput(**runner)[40] == 0.0F);
-
-  REQUIRE((*runner)->Time(/*is_cold=*/false).ok());
-
-  CHECK(FirstOutput(**runner)[0] == 1.0F);
-  CHECK_FALSE(FirstOutput(**runner)[40] == 0.0F);
-}
-
 TEST_CASE("Scans of several buffers are answered together", "[opencl]") {
   auto bench = Bench::Find();
   if (!bench) return;
   auto one = bench->device->Allocate(100);
   auto other = bench->device->Allocate(100);
   REQUIRE((one.ok() && other.ok()));
-  REQUIRE_FALSE((*one)->Fill(1));
-  REQUIRE_FALSE((*other)->Fill(2));
-  REQUIRE_FALSE((*other)->Poison(1));
+  for (auto* buffer : {&one, &other}) REQUIRE_FALSE((**buffer)->Fill(1));
+  static_cast<uint8_t*>((*other)->address())[100] ^= 1;
   std::vector<BufferScan> scans = {
-      {.buffer = one->get(), .redzone_value = 1, .with_checksum = true},
-      {.buffer = other->get(), .redzone_value = 1, .with_checksum = true},
-      {.buffer = other->get(), .redzone_value = 2, .with_checksum = false}};
+      {.buffer = one->get(), .with_redzones = true, .with_checksum = true},
+      {.buffer = other->get(), .with_redzones = true, .with_checksum = true},
+      ChecksumScan(other->get())};
 
   REQUIRE_FALSE(bench->device->Scan(scans));
 
@@ -279,27 +253,6 @@ __kernel void spoil(__global const float* x, __global float* y) {
 
   REQUIRE(failure);
   CHECK(failure->kind == Failure::Kind::kInputChanged);
-}
-
-TEST_CASE("What no kernel writes stays poisoned", "[opencl]") {
-  auto bench = Bench::Find();
-  if (!bench) return;
-  const std::string text = R"(//@ mtmc 1 opencl
-//@ input x f32[4]
-//@ output y f32[4]
-//@ launch front grid=2 block=1 args=(x, y)
-__kernel void front(__global const float* x, __global float* y) {
-  y[get_global_id(0)] = x[get_global_id(0)];
-}
-)";
-  auto runner = bench->Load(text);
-  REQUIRE(runner.ok());
-
-  REQUIRE_FALSE((*runner)->Execute({{"x", Bytes(Floats(4, 1.0F))}}, 0xFF));
-
-  const Floats y = FirstOutput(**runner);
-  CHECK(y[1] == 1.0F);
-  CHECK(std::isnan(y[3]));
 }
 
 TEST_CASE("A block larger than the device allows is a failed launch", "[opencl]") {

@@ -126,7 +126,7 @@ std::optional<double> TimeProgram(Device& device, Library* library, Compiler& co
     const std::vector<std::byte>& bytes = values[tensor.name] = RandomFloats(tensor.type.bytes());
     inputs[tensor.name] = std::span<const std::byte>(bytes);
   }
-  if (MaybeFailure failure = (*plan)->Execute(inputs, 0)) return fail(failure->message);
+  if (MaybeFailure failure = (*plan)->Execute(inputs)) return fail(failure->message);
   double best = 0;
   for (int i = 0; i < kSamples; ++i) {
     auto sample = (*plan)->Time(/*is_cold=*/false);

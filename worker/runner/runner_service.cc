@@ -247,7 +247,7 @@ absl::StatusOr<MaybeFailure> RunnerService::ExecuteOn(const InputSources& inputs
                                                       const v1::RunnerRequest::Execute& execute,
                                                       v1::RunnerResponse& response) {
   if (MaybeFailure failure =
-          plan_->Execute(inputs, static_cast<uint8_t>(execute.poison()), execute.under_load())) {
+          plan_->Execute(inputs, static_cast<uint32_t>(execute.poison()), execute.under_load())) {
     return failure;
   }
   response.mutable_outputs()->set_seconds(plan_->executed_seconds());

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <iostream>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -23,61 +22,6 @@ constexpr int kSamples = 200;
 double MedianOf(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
-}
-
-// Counts what is found of a mark in MEMORY, and leaves the mark there.
-std::string MarkingProgram(const std::string& memory) {
-  return absl::StrReplaceAll(R"(//@ mtmc 1 cuda
-//@ input x f32[256]
-//@ output y f32[64]
-//@ launch look grid=64 block=256 args=(x, y)
-extern "C" __global__ void look(const float* x, float* y) {
-  MEMORY
-  unsigned found = 0;
-  for (int i = FIRST; i < WORDS; i += STEP) found += words[i] == 0x5ca1ab1e;
-  for (int i = FIRST; i < WORDS; i += STEP) words[i] = 0x5ca1ab1e;
-  if (threadIdx.x == 0) y[blockIdx.x] = x[0] * found;
-}
-)",
-                             {{"MEMORY", memory}});
-}
-
-double CountMarks(Gpu& gpu, const std::string& text) {
-  auto plan = gpu.Load(text);
-  INFO((plan.ok() ? "" : plan.failure().message));
-  REQUIRE(plan.ok());
-  const Floats x(256, 1.0F);
-  REQUIRE_FALSE((*plan)->Execute({{"x", Bytes(x)}}, 0));
-  const Floats first = OutputOf(**plan);
-  REQUIRE((*plan)->Time(/*is_cold=*/true).ok());
-  const Floats timed = OutputOf(**plan);
-  std::cout << "   marks at the first execution "
-            << std::accumulate(first.begin(), first.end(), 0.0) << ", when timed "
-            << std::accumulate(timed.begin(), timed.end(), 0.0) << "\n";
-  // There are fewer blocks than multiprocessors, so that none finds what another one
-  // of its launch has left.
-  return std::accumulate(timed.begin(), timed.end(), 0.0);
-}
-
-TEST_CASE("A timed execution finds nothing in shared memory", "[gpu]") {
-  Gpu* gpu = Gpu::Find();
-  if (!gpu) return;
-
-  const std::string text =
-      absl::StrReplaceAll(MarkingProgram("__shared__ volatile unsigned words[WORDS];"),
-                          {{"FIRST", "threadIdx.x"}, {"STEP", "256"}, {"WORDS", "12288"}});
-
-  CHECK(CountMarks(*gpu, text) == 0);
-}
-
-TEST_CASE("A timed execution finds nothing in local memory", "[gpu]") {
-  Gpu* gpu = Gpu::Find();
-  if (!gpu) return;
-
-  const std::string text = absl::StrReplaceAll(MarkingProgram("volatile unsigned words[WORDS];"),
-                                               {{"FIRST", "0"}, {"STEP", "1"}, {"WORDS", "64"}});
-
-  CHECK(CountMarks(*gpu, text) == 0);
 }
 
 constexpr char kShort[] = R"(//@ mtmc 1 cuda
@@ -99,7 +43,7 @@ TEST_CASE("A sample of a short kernel costs less than half a millisecond", "[gpu
   const Floats x(65536, 1.0F);
   InputStore store(*gpu->backend.device, int64_t{1} << 30);
   REQUIRE(store.Keep(1, (*plan)->program(), {{"x", Bytes(x)}}).ok());
-  REQUIRE_FALSE((*plan)->Execute(*store.Find(1), 0xA5));
+  REQUIRE_FALSE((*plan)->Execute(*store.Find(1)));
 
   std::vector<double> seconds;
   std::vector<double> unseen;
@@ -204,7 +148,7 @@ TEST_CASE("Lines that a kernel wants to keep in L2 are flushed too", "[gpu]") {
     auto plan = gpu->Load(SumProgram(keeps_lines));
     INFO((plan.ok() ? "" : plan.failure().message));
     REQUIRE(plan.ok());
-    REQUIRE_FALSE((*plan)->Execute({{"x", Bytes(x)}}, 0));
+    REQUIRE_FALSE((*plan)->Execute({{"x", Bytes(x)}}));
     std::vector<double> cold;
     std::vector<double> hot;
     for (int i = 0; i < 41; ++i) cold.push_back((*plan)->Time(true)->seconds);
@@ -216,39 +160,6 @@ TEST_CASE("Lines that a kernel wants to keep in L2 are flushed too", "[gpu]") {
   }
 
   CHECK(medians[1] > 0.8 * medians[0]);
-}
-
-// Every block waits for all others, one for each multiprocessor and more.
-constexpr char kBarrier[] = R"(//@ mtmc 1 cuda
-//@ input x f32[256]
-//@ buffer n i32[1]
-//@ output y f32[256]
-//@ launch zero grid=1 block=32 args=(n)
-//@ launch meet grid=256 block=64 args=(x, n, y)
-extern "C" __global__ void zero(int* n) { if (threadIdx.x == 0) *n = 0; }
-extern "C" __global__ void meet(const float* x, int* n, float* y) {
-  if (threadIdx.x == 0) {
-    atomicAdd(n, 1);
-    while (atomicAdd(n, 0) < 256) {}
-    y[blockIdx.x] = x[blockIdx.x] + 1;
-  }
-}
-)";
-
-TEST_CASE("A program whose blocks wait for each other ends under load", "[gpu]") {
-  Gpu* gpu = Gpu::Find();
-  if (!gpu) return;
-  auto plan = gpu->Load(kBarrier);
-  REQUIRE(plan.ok());
-  const Floats x(256, 1.0F);
-
-  const absl::Time start = absl::Now();
-  const MaybeFailure failure = (*plan)->Execute({{"x", Bytes(x)}}, 0, /*under_load=*/true);
-
-  std::cout << absl::StrFormat("-- under load: %.2f ms\n",
-                               absl::ToDoubleMilliseconds(absl::Now() - start));
-  CHECK_FALSE(failure);
-  CHECK(OutputOf(**plan) == Floats(256, 2.0F));
 }
 
 }  // namespace
