@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "kernel/program/stall.h"
 #include "mtmc/v1/builder.pb.h"
 #include "mtmc/v1/reference.pb.h"
 #include "mtmc/v1/runner.pb.h"
@@ -22,6 +23,8 @@ namespace {
 constexpr int kDefaultHiddenSeeds = 3;
 // Whoever has executed on the one finds the other next.
 constexpr int kMinHiddenSeeds = 2;
+
+constexpr int kStalledRuns = 2;
 
 void SetTime(absl::Time time, google::protobuf::Timestamp& field) {
   field.set_seconds(absl::ToUnixSeconds(time));
@@ -111,7 +114,7 @@ MaybeEnd EvaluationRun::Build() {
   if (MaybeEnd end = LoadReference()) return end;
   auto parsed = ParseText(text_);
   if (auto* failure = std::get_if<v1::Failure>(&parsed)) return std::move(*failure);
-  const auto& program = std::get<kernel::Program>(parsed);
+  const kernel::Program& program = program_.emplace(std::get<kernel::Program>(std::move(parsed)));
   if (MaybeEnd end = CheckPlan(program, inspection_, request_.allowed_calls(),
                                context_.options.device)) {
     return end;
@@ -216,16 +219,15 @@ MaybeEnd EvaluationRun::Measure() {
   const bool may_win = MayWin(request_, session);
   const Confirmation confirmation = DecideConfirmation(request_, session);
   evaluation().set_skipped_confirmation(!may_win || confirmation == Confirmation::kSkipped);
+  const bool is_measured_again = confirmation == Confirmation::kNeeded;
   if (may_win) {
     if (MaybeEnd end = VerifyTimedSets()) return end;
+    if (MaybeEnd end = VerifyStalled()) return end;
   }
-  const bool is_measured_again = confirmation == Confirmation::kNeeded;
-  if (is_measured_again) {
-    if (MaybeEnd end = ChangeRunner()) return end;
+  if (may_win || is_measured_again) {
+    if (MaybeEnd end = Reload(is_measured_again)) return end;
   }
-  if (may_win) {
-    if (MaybeEnd end = VerifyWinner()) return end;
-  }
+  if (MaybeEnd end = may_win ? VerifyWinner() : std::nullopt) return end;
   return is_measured_again ? MeasureAgain() : std::nullopt;
 }
 
@@ -235,6 +237,32 @@ MaybeEnd EvaluationRun::VerifyTimedSets() {
       verifier_.VerifyKept(TimeoutOr(options_.measure_timeout(), kMeasureTimeout));
   if (MaybeEnd end = ConvictUnless(again)) return end;
   evaluation().mutable_checks()->set_verified_timed_sets(static_cast<int>(verifier_.kept().size()));
+  return std::nullopt;
+}
+
+MaybeEnd EvaluationRun::VerifyStalled() {
+  const std::string text = kernel::WithStalledBlocks(*program_, random_());
+  if (text.empty()) return std::nullopt;
+  v1::BuilderRequest request = BuildRequestOf(*program_, text, options_, context_.options);
+  request.mutable_build()->clear_variants();
+  *request.mutable_build()->add_variants() = variants_[loaded_variant_].variant;
+  auto built = BuildVariants(context_.parties.builder, request,
+                             TimeoutOr(options_.build_timeout(), kBuildTimeout));
+  // What compiled before is not to blame if it does not now.
+  if (std::holds_alternative<v1::Failure>(built)) return std::nullopt;
+  const absl::Duration timeout = TimeoutOr(options_.verify_timeout(), kVerifyTimeout);
+  if (MaybeEnd end = LoadVariant(std::get<std::vector<BuiltVariant>>(built).front(), timeout)) {
+    return end;
+  }
+  for (int run = 0; run < kStalledRuns; ++run) {
+    Verification stalled = verifier_.VerifyAgain(timeout);
+    if (stalled.failure && stalled.failure->kind() == v1::Failure::KIND_WRONG_RESULT) {
+      stalled.failure->set_kind(v1::Failure::KIND_NONDETERMINISTIC);
+      stalled.failure->set_message(
+          absl::StrCat("wrong when some blocks begin late: ", stalled.failure->message()));
+    }
+    if (MaybeEnd end = ConvictUnless(stalled)) return end;
+  }
   return std::nullopt;
 }
 
@@ -255,14 +283,14 @@ MaybeEnd EvaluationRun::VerifyWinner() {
   return Accept(verified_);
 }
 
-MaybeEnd EvaluationRun::ChangeRunner() {
-  if (context_.options.change_runner) context_.options.change_runner();
+MaybeEnd EvaluationRun::Reload(bool in_another_process) {
+  if (in_another_process && context_.options.change_runner) context_.options.change_runner();
   const absl::Duration timeout = TimeoutOr(options_.measure_timeout(), kMeasureTimeout);
   if (MaybeEnd end = LoadVariant(variants_[loaded_variant_], timeout)) return end;
+  // The runner times what it has executed.
   return ConvictUnless(verifier_.VerifyAgain(timeout));
 }
 
-// A second session, in another process.
 MaybeEnd EvaluationRun::MeasureAgain() {
   MeasuredSession session;
   if (MaybeEnd end = TakeSession(SecondSession(options_, context_.options.device), session))

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -50,13 +52,16 @@ class EvaluationRun {
   // `is_last` tells that it is the one to measure.
   MaybeEnd VerifyVariant(const BuiltVariant& variant, bool is_last);
   MaybeEnd TakeSession(const SessionPlan& plan, MeasuredSession& session);
+  // A second session.
   MaybeEnd MeasureAgain();
   // Everything that is asked only of a program that may become the best. Leaves the device on
   // a hidden seed.
   MaybeEnd VerifyWinner();
   MaybeEnd VerifyTimedSets();
-  // Puts the program on the device in another process.
-  MaybeEnd ChangeRunner();
+  // With some blocks delayed (kernel/program/stall.h). Leaves that build on the device.
+  MaybeEnd VerifyStalled();
+  // Puts the program on the device again.
+  MaybeEnd Reload(bool in_another_process);
   MaybeEnd Convict(v1::Failure failure);
   MaybeEnd ConvictUnless(const Verification& verification);
   MaybeEnd Accept(const Verification& verification);
@@ -76,6 +81,7 @@ class EvaluationRun {
   Verifier verifier_;
   v1::Stage stage_ = v1::STAGE_UNSPECIFIED;
   std::string text_;
+  std::optional<kernel::Program> program_;
   v1::Inspection inspection_;
   // Those that compiled; the default one is first.
   std::vector<BuiltVariant> variants_;
@@ -85,6 +91,8 @@ class EvaluationRun {
   bool outputs_stay_ = false;
   // What holds on all workloads so far.
   Verification verified_;
+  // Of delays, which nobody shall foresee.
+  std::random_device random_;
   v1::LeaseResult result_;
 };
 
