@@ -149,6 +149,15 @@ class Changer:
             self._ways[name][index] = [_other(way) for way in ways]
 
 
+def leaves_range(tensor, public):
+    """Whether floats lie outside of the range of the public ones."""
+    if not tensor.is_floating_point() or not tensor.numel():
+        return False
+    low, high = special_values.natural_range(public)
+    least, most = (end.item() for end in tensor.aminmax())
+    return not low <= least <= most <= high
+
+
 def example(value):
     """What a Changer needs of a draw beside the public one: of a large tensor of floats, some
     elements from all over it."""

@@ -95,7 +95,7 @@ class IdleFinder:
         if self._runs > _MOST_RUNS or time.monotonic() > self._deadline:
             raise _Spent
         run = functools.partial(self._judge.execution.run, inputs, Arithmetic.STRICT)
-        return self._judge.peril.run(f"idle {entry['name']}", True, run)
+        return self._judge.peril.run(f"idle {entry['name']}", lambda: True, run)
 
 
 class _Spent(Exception):

@@ -4,8 +4,8 @@
 Inputs that a model is not made for can trip an assertion on the device, after which
 nothing in the process works. Such a run leaves a mark on the disk before it starts and
 takes it away when all is still well. The process that finds a mark does not repeat the
-run: it costs one draw. After two of them, only draws that look like those of `get_inputs`
-are tried, because whoever waits for the problem does not start processes without end.
+run: it costs one draw. After two of them, only values in the range of `get_inputs` are
+tried, because whoever waits for the problem does not start processes without end.
 """
 
 import hashlib
@@ -34,11 +34,11 @@ class Peril:
 
     def run(self, what, is_risky, function):
         """The result of `function`; ends the process when it breaks the device. Raises
-        Dropped where a process died of it before."""
+        Dropped where a process died of it before, or enough died and it `is_risky()`."""
         if self._deaths.get(what, 0) >= _MOST_REPEATED[self._device.type]:
             raise Dropped("the process of the reference died there")
-        if is_risky and len(self._deaths) >= _MOST_DEADLY:
-            raise Dropped(f"not tried: the process died on {' and '.join(self._deaths)}")
+        if len(self._deaths) >= _MOST_DEADLY and is_risky():
+            raise Dropped("not tried: other values than drawn ended the reference's process")
         self._write({**self._deaths, what: self._deaths.get(what, 0) + 1})
         try:
             return function()

@@ -82,6 +82,12 @@ def make_nonfinite(tensor, generator, *_):
         flat[places] = value
 
 
+def natural_range(tensor):
+    """The ends of what a tensor was drawn from, as far as it shows."""
+    low, high = (end.item() for end in tensor.aminmax())
+    return (0.0, 1.0) if 0 <= low < 0.1 and 0.9 < high <= 1 else (low, high)
+
+
 def _step(tensor):
     low, high = tensor.aminmax()
     wide = torch.promote_types(tensor.dtype, torch.float32)
@@ -119,7 +125,7 @@ def _change_planes(tensor, generator, has_zeros):
             continue
         first, second = torch.randperm(extent, generator=generator, device=generator.device)[:2]
         equal = tensor.select(axis, int(first))
-        equal.copy_(equal.reshape(-1)[0].clone().expand(equal.shape))
+        equal.copy_(_equal(equal.reshape(1, -1), None).reshape(equal.shape))
         if has_zeros and extent >= 2 * _LEAST_PLANES:
             tensor.select(axis, int(second)).zero_()
 
@@ -129,7 +135,12 @@ def _zero(rows, _):
 
 
 def _equal(rows, _):
-    return rows[:, :1].expand(rows.shape)
+    """One value of few bits: whoever sums it in FP32 has no rounding to repeat in one
+    direction, which a division by a variance of zero would magnify."""
+    low, high = rows.aminmax(dim=1, keepdim=True)
+    mantissa, exponent = torch.frexp(high.float())
+    short = torch.ldexp((mantissa * 8).trunc() / 8, exponent).to(rows.dtype)
+    return torch.where(short >= low, short, high).expand(rows.shape)
 
 
 def _tie(rows, generator):
@@ -158,10 +169,7 @@ def _reverse(rows, _):
 
 
 def _go_to_ends(tensor, generator, bounds, is_exact):
-    low, high = (end.item() for end in tensor.aminmax())
-    if 0 <= low < 0.1 and 0.9 < high <= 1:
-        # The ends of what is drawn from [0, 1).
-        low, high = 0.0, 1.0
+    low, high = natural_range(tensor)
     span = high - low
     step = torch.finfo(tensor.dtype).eps * max(abs(high), abs(low))
     inner = max(_NEAR * span, step)

@@ -167,6 +167,14 @@ class Workloads:
                 found[self._names.get(index, str(index))] = reason
         return found
 
+    def leave_range(self, inputs):
+        """Whether an input has values outside of those of the public one."""
+        public = self.draw_own(PUBLIC)
+        return any(
+            isinstance(value, torch.Tensor) and distribution.leaves_range(value, other)
+            for value, other in zip(inputs, public)
+        )
+
     def _known(self):
         """Levels, once the inputs have been looked at."""
         if self._levels is None:
