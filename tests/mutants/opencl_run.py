@@ -1,23 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs programs on an OpenCL device through pyopencl, without the worker.
+"""Runs programs on an OpenCL device through pyopencl, without the worker."""
 
-Every tensor lies between margins, and what a program has to write holds what the
-caller wants, so that a program that reads what it should not shows it.
-"""
-
-import pathlib
-import sys
-
+import laid_out
 import numpy
 import program_text
-import torch
+from laid_out import program_runner
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "kernel/engine/testing"))
-
-import program_runner  # noqa: E402  (the path is set above)
-
-# On both sides of each tensor.
-_MARGIN = 16384
 _SCALARS = {
     "int": numpy.int32,
     "uint": numpy.uint32,
@@ -53,19 +41,11 @@ class LoadedProgram:
         self._built = self._cl.Program(runner.context, text).build(options)
 
     def run(self, inputs, filling):
-        """Outputs by name. `filling` draws the bytes of what a program has to write and
-        of all margins: from the number of bytes to an array."""
+        """Outputs by name; see laid_out.py."""
         flags = self._cl.mem_flags.READ_WRITE | self._cl.mem_flags.USE_HOST_PTR
         arrays, buffers = {}, {}
-        for name, tensor in self._plan.tensors.items():
-            count = int(numpy.prod(tensor.shape)) * torch.empty(0, dtype=tensor.dtype).element_size()
-            raw = filling(count + 2 * _MARGIN)
-            window = raw[_MARGIN : _MARGIN + count]
-            if name in inputs:
-                given = inputs[name].to(tensor.dtype).contiguous()
-                window[:] = given.reshape(-1).view(torch.uint8).numpy() if count else window
-            shaped = torch.from_numpy(window) if count else torch.empty(0, dtype=torch.uint8)
-            arrays[name] = shaped.view(tensor.dtype).reshape(tensor.shape)
+        for name, window, shaped in laid_out.tensors(self._plan, inputs, filling):
+            arrays[name] = shaped
             buffers[name] = self._cl.Buffer(self._runner.context, flags, hostbuf=window)
         for word, rest in self._plan.steps:
             self._step(word, rest, arrays, buffers)

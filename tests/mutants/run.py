@@ -6,7 +6,8 @@
 Draws mutants of the honest programs (operators.py) by a seed that is new each time and
 printed, evaluates them, and judges those that were accepted by running them beside
 PyTorch in fp64 (truth.py). Prints one line for each accepted one whose results differ
-for some legal input, and the counts. Needs PyTorch and, for the judgement, pyopencl.
+for some legal input, and the counts. Needs PyTorch; the judgement needs pyopencl, or a
+GPU with cuda-bindings, which come with PyTorch.
 """
 
 import collections
@@ -29,7 +30,7 @@ import truth
 # Mutants of one problem that are evaluated by one process at most.
 _BATCH = 60
 # A judge's answer on one mutant takes well under a second.
-_TRUTH_SECONDS = 300
+_TRUTH_SECONDS = 900
 
 
 def draw(programs, public, count, seed, wanted=None):
@@ -68,21 +69,27 @@ def judged(bin_folder, pairs, folder):
     by_problem = collections.defaultdict(list)
     for index, (program, mutant) in enumerate(pairs):
         by_problem[program.problem].append((index, program, mutant))
-    for group in by_problem.values():
-        honest = sorted({program.text for _, program, _ in group})
-        first = group[0][1]
-        request = {
-            "problem": str(first.problem),
-            "graph": str(first.graph),
-            "randomize": first.randomize,
-            "honest": honest,
-            "mutants": [{"original": honest.index(p.text), "text": m.text} for _, p, m in group],
-        }
-        path = folder / "request.json"
-        path.write_text(json.dumps(request))
-        for (index, *_), answer in zip(group, _answers(bin_folder, path, len(group))):
-            answers[index] = answer
+    groups = [_group(entries) for entries in by_problem.values()]
+    order = [index for entries in by_problem.values() for index, *_ in entries]
+    path = folder / "request.json"
+    path.write_text(json.dumps(groups))
+    for index, answer in zip(order, _answers(bin_folder, path, len(pairs))):
+        answers[index] = answer
     return answers
+
+
+def _group(entries):
+    """What truth.py wants to know of the mutants of one problem."""
+    honest = sorted({program.text for _, program, _ in entries})
+    first = entries[0][1]
+    return {
+        "problem": str(first.problem),
+        "graph": str(first.graph),
+        "randomize": first.randomize,
+        "dialect": first.dialect,
+        "honest": honest,
+        "mutants": [{"original": honest.index(p.text), "text": m.text} for _, p, m in entries],
+    }
 
 
 def _answers(bin_folder, request, count):

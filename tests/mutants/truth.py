@@ -3,24 +3,24 @@
 
     python truth.py --bin build/release/bin REQUEST.json
 
-REQUEST names a problem, its graph and programs: `honest` and `mutants` (lists of
-texts with the index of their original). Prints one JSON line per mutant, at once, so
-that one that kills this process costs no other. Decided by running both on an OpenCL
-device, and PyTorch in fp64 beside them; nothing of the evaluator is used but the way
-in which the public seed is drawn.
+REQUEST is a list with an entry for each problem: its path, its graph, the dialect, and
+`honest` and `mutants` (texts, the latter with the index of their original). Prints one
+JSON line per mutant, at once, so that one that kills this process costs no other.
+Decided by running both on a device of the dialect, and PyTorch in fp64 beside them;
+nothing of the evaluator is used but the way in which the public seed is drawn.
 """
 
 import argparse
 import functools
 import json
 import pathlib
+import signal
 import sys
 
 import draws
 import numpy
-import opencl_run
 import torch
-from opencl_run import program_runner
+from laid_out import program_runner
 
 # An honest program that is this far off on a draw shows nothing there.
 _UNFIT = 3e-3
@@ -31,6 +31,8 @@ _TIMES = 10
 # For elements that an honest program has right in themselves.
 _OWN_CLEARLY = 0.1
 _SEEDS = 2
+# Most that a mutant may take.
+_SECONDS = 40
 # Bytes around and in what a program has to write. The first two are random words.
 _FILLINGS = ("random", "random", "0xFF", "0x7B", "zeros", "equal")
 
@@ -132,8 +134,9 @@ def public_values(bin_folder, problem_path, randomize, graph):
 class Judge:
     """Compares mutants of one problem with their originals."""
 
-    def __init__(self, reference):
-        self._reference, self._device = reference, opencl_run.Device()
+    def __init__(self, reference, dialect):
+        self._reference = reference
+        self._device, self._not_built = _device(dialect)
         self._honest = {}
 
     def verdict(self, original, mutant):
@@ -144,7 +147,7 @@ class Judge:
             return "invalid", "its original is right on no draw"
         try:
             loaded = self._device.load(mutant)
-        except program_runner_error() as error:
+        except self._not_built as error:
             return "invalid", "does not compile: " + str(error).strip()[:200]
         for number, kind in enumerate(_FILLINGS):
             for draw, values, exact, theirs in honest if number < 1 else honest[:3]:
@@ -168,11 +171,16 @@ class Judge:
         return self._honest[original]
 
 
-def program_runner_error():
-    """What a device raises for a program that it does not take."""
+def _device(dialect):
+    """(device, what it raises for a program that it does not take)."""
+    if dialect == "cuda":
+        import cuda_run
+
+        return cuda_run.Device(), cuda_run.NotBuilt
+    import opencl_run
     import pyopencl
 
-    return pyopencl.Error
+    return opencl_run.Device(), pyopencl.Error
 
 
 def main():
@@ -182,14 +190,23 @@ def main():
     parser.add_argument("request", type=pathlib.Path)
     flags = parser.parse_args()
     torch.set_num_threads(1)
-    request = json.loads(flags.request.read_text())
-    graph = program_runner.load_graph(request["graph"])
-    public = public_values(flags.bin, request["problem"], request["randomize"], graph)
-    judge = Judge(Reference(graph, public))
-    for number, mutant in enumerate(request["mutants"][flags.skip :], flags.skip):
-        original = request["honest"][mutant["original"]]
-        truth, reason = judge.verdict(original, mutant["text"])
-        print(json.dumps({"number": number, "truth": truth, "reason": reason}), flush=True)
+    left = flags.skip
+    for group in json.loads(flags.request.read_text()):
+        mutants = group["mutants"][left:]
+        left = max(left - len(group["mutants"]), 0)
+        if mutants:
+            _judge_group(flags.bin, group, mutants)
+
+
+def _judge_group(bin_folder, group, mutants):
+    graph = program_runner.load_graph(group["graph"])
+    public = public_values(bin_folder, group["problem"], group["randomize"], graph)
+    judge = Judge(Reference(graph, public), group["dialect"])
+    for mutant in mutants:
+        # An endless kernel ends this process, whatever it waits in.
+        signal.alarm(_SECONDS)
+        verdict, reason = judge.verdict(group["honest"][mutant["original"]], mutant["text"])
+        print(json.dumps({"truth": verdict, "reason": reason}), flush=True)
 
 
 if __name__ == "__main__":
