@@ -139,12 +139,14 @@ auto Verifier::Round::Settle(Comparison& comparison) -> MaybeEnd {
   }
   *checks_.add_workloads() = comparison.subject.workload;
   if (!one.checks.nonfinite().empty()) checks_.set_nonfinite(one.checks.nonfinite());
-  checks_.set_oracle(WeakerOracle(checks_.oracle(), comparison.subject.oracle));
+  // What is not finite says nothing about precision.
+  const bool is_finite = comparison.subject.workload.distribution() != v1::DISTRIBUTION_NONFINITE;
+  if (is_finite) checks_.set_oracle(WeakerOracle(checks_.oracle(), comparison.subject.oracle));
   if (one.failure) return WithChecks(std::move(one));
+  if (!is_finite) return std::nullopt;
   if (!all_) {
     all_ = std::move(one);
-  } else if (comparison.subject.workload.distribution() != v1::DISTRIBUTION_NONFINITE) {
-    // What is not finite says nothing about precision.
+  } else {
     MergeInto(*all_, one);
   }
   return std::nullopt;
