@@ -58,13 +58,13 @@ class Comparison:
         nearness = functools.cache(
             lambda index: is_near(actual[index], expectation.reference[index], _NEAR_RATIO)
         )
+        admitted = [0.0 if index in whole else t for index, t in enumerate(needed)]
+        by_element = bounds.satisfied(admitted, nearness)
+        by_group = _classes_of_groups(group_bounds, groups) if by_element else ()
         satisfied = [
             name
-            for name in bounds.satisfied(
-                [0.0 if index in whole else t for index, t in enumerate(needed)], nearness
-            )
-            if all(name in classes for classes in whole.values())
-            and all(group_bounds.holds(name, index, each) for index, each in enumerate(groups))
+            for name in by_element
+            if name in by_group and all(name in classes for classes in whole.values())
         ]
         allowed = [
             bounds.allowed(self._precision, index, t, nearness) for index, t in enumerate(needed)
@@ -156,6 +156,14 @@ class Comparison:
         for copy, output in zip(self._last_outputs, actual):
             copy.copy_(output)
         self._last = entry
+
+
+def _classes_of_groups(group_bounds, groups):
+    """Classes that allow every group its error; each has all that the one before it has."""
+    for number, name in enumerate(PRECISIONS):
+        if all(group_bounds.holds(name, index, each) for index, each in enumerate(groups)):
+            return PRECISIONS[number:]
+    return ()
 
 
 def _whole_number_classes(expectation, actual, needed):

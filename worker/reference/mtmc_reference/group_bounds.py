@@ -42,7 +42,7 @@ _UNITS = 2.0
 # multiplies those. One run in low precision is one sample, and a poor one of a row in which
 # one sum decides all elements; operands that are cut off err twice as much.
 _HONEST = {
-    "PRECISION_STRICT": ((Arithmetic.STRICT, 4.0), (Arithmetic.REORDERED, 2.0)),
+    "PRECISION_STRICT": ((Arithmetic.STRICT, 4.0), (Arithmetic.REORDERED, 4.0)),
     "PRECISION_KERNELBENCH": (
         (Arithmetic.DEFAULT, 2.0),
         (Arithmetic.REORDERED, 8.0),
@@ -128,13 +128,14 @@ class GroupBounds:
         """The Verdict on the Groups of one run against another of the same program, whose
         elements stand for the reference.
 
-        Each is compared with the reference, too. What rounding may do to one and not to the
-        other is that of STRICT, or of honest runs of the class: the ratio of a class is
-        meant for arithmetic, and a lost update would be small beside that of HALF.
+        Each is compared with the reference, too. Beyond the ratio of KERNELBENCH they may
+        differ as honest runs of the class do: a lost update may be small beside the ratio
+        of HALF.
         """
         if groups is None:
             return Verdict()
-        allowed = self._widened(precision, index, groups, "PRECISION_STRICT")
+        fixed = precision if precision in _DOUBLE_RATIOS else "PRECISION_KERNELBENCH"
+        allowed = self._widened(precision, index, groups, fixed)
         return self._verdict(groups, allowed)
 
     def _allowed(self, precision, index, groups):

@@ -11,6 +11,7 @@ import math
 
 import torch
 
+from . import group_kernels
 from . import layout as layouts
 
 _CHUNK = 256 * 1024
@@ -50,11 +51,33 @@ def measured(pairs, spreads):
 
 
 def _measured(y, r, spread):
-    layout = layouts.layout(r.shape)
+    layout = layouts.layout(tuple(r.shape))
     largest = spread.largest() if spread.is_finite() else _largest_finite(r)
     top = max(math.frexp(largest)[1], _LEAST_TOP)
-    scanned = _scan(y.reshape(-1), r.reshape(-1), layout, top, spread.is_finite())
-    return _rooted(layout, largest, top, *(part.cpu() for part in scanned))
+    if layout.is_small:
+        return _of_elements(y, r, layout, largest, top)
+    sums = group_kernels.sums(y, r, layout, top)
+    if sums is None:
+        sums = _scan(y.reshape(-1), r.reshape(-1), layout, top, spread.is_finite())
+    return _rooted(layout, largest, top, *_fetched(sums))
+
+
+def _fetched(parts):
+    """The parts on the CPU, with one transfer."""
+    flat = torch.cat([part.reshape(-1) for part in parts]).cpu()
+    pieces = flat.split([part.numel() for part in parts])
+    return [piece.view(part.shape) for piece, part in zip(pieces, parts)]
+
+
+def _of_elements(y, r, layout, largest, top):
+    """Groups of one element each."""
+    y, r = torch.stack([y.to(r.device).reshape(-1).double(), r.reshape(-1).double()]).cpu()
+    error, size = (y - r).abs_(), r.abs_()
+    has = size.isfinite()
+    if not has.all():
+        error, size = torch.where(has, error, 0.0), torch.where(has, size, 0.0)
+    error = torch.nan_to_num(error, nan=math.inf, posinf=math.inf)
+    return Groups(layout, largest, top, error, size, size.square().mean().sqrt().item())
 
 
 def _largest_finite(r):
@@ -63,19 +86,19 @@ def _largest_finite(r):
 
 
 def _rooted(layout, largest, top, rows, channels, magnitudes):
-    """Groups from sums of the squares of errors and elements, and counts."""
-    if layout.is_small:
-        parts = [rows]
-    else:
-        parts = [rows, channels, _merged(magnitudes)]
-    sums = torch.cat(parts)
-    counts = sums[:, 2].clamp(min=1)
-    error = torch.nan_to_num((sums[:, 0] / counts).sqrt(), nan=math.inf, posinf=math.inf)
-    size = (sums[:, 1] / counts).sqrt()
+    """Groups from sums of the squares of errors and elements."""
+    magnitudes = _merged(magnitudes)
+    sums = torch.cat([rows, channels, magnitudes[:, :2]])
+    counts = torch.empty(len(sums), dtype=torch.float64)
+    counts[: layout.rows] = layout.row
+    counts[layout.rows - 1] = layout.count - layout.row * (layout.rows - 1)
+    counts[layout.rows :] = layout.count // max(layout.channels, 1)
+    counts[layout.rows + layout.channels :] = magnitudes[:, 2].clamp(min=1)
     unit = 2.0**top
-    total = rows.sum(0)
-    scale = math.sqrt(total[1].item() / max(total[2].item(), 1.0)) * unit
-    return Groups(layout, largest, top, error * unit, size * unit, scale)
+    roots = (sums / counts.unsqueeze(1)).sqrt_().mul_(unit)
+    error = torch.nan_to_num(roots[:, 0], nan=math.inf, posinf=math.inf)
+    scale = math.sqrt(rows[:, 1].sum().item() / layout.count) * unit
+    return Groups(layout, largest, top, error, roots[:, 1].contiguous(), scale)
 
 
 def _merged(magnitudes):
@@ -89,9 +112,9 @@ def _merged(magnitudes):
 
 
 def _scan(y, r, layout, top, is_finite):
-    """(rows, channels, magnitudes), each of [squares of errors, of elements, count]."""
-    rows = torch.zeros(layout.rows, 3, dtype=torch.float64, device=r.device)
-    channels = torch.zeros(layout.channels, 3, dtype=torch.float64, device=r.device)
+    """What `group_kernels.sums` finds."""
+    rows = torch.zeros(layout.rows, 2, dtype=torch.float64, device=r.device)
+    channels = torch.zeros(layout.channels, 2, dtype=torch.float64, device=r.device)
     magnitudes = torch.zeros(layouts.MAGNITUDES, 3, dtype=torch.float64, device=r.device)
     for start, size in _pieces(layout, _CUDA_CHUNK if r.is_cuda else _CHUNK):
         piece = slice(start, start + size)
@@ -99,11 +122,7 @@ def _scan(y, r, layout, top, is_finite):
         _add_rows(rows, error, squares, start, layout)
         if layout.channels:
             _add_channels(channels, error, squares, start, layout)
-        if not layout.is_small:
-            _add_magnitudes(magnitudes, error, squares, bucket)
-    rows[:, 2] = layout.row
-    rows[-1, 2] = layout.count - layout.row * (layout.rows - 1)
-    channels[:, 2] = layout.count // max(layout.channels, 1)
+        _add_magnitudes(magnitudes, error, squares, bucket)
     return rows, channels, magnitudes
 
 

@@ -8,12 +8,15 @@ element. A group's number counts elements or rows first, then channels, then mag
 """
 
 import dataclasses
+import functools
 import math
 
 # Outputs of so many elements have each of them as a group.
 SMALL = 64
 # Elements of a row or a channel, at least.
 _LEAST = 64
+# Elements of a channel that lies across rows, at least.
+_LEAST_ACROSS = 16
 # Rows or channels, at most: what is known of the groups of an output stays small.
 _MOST = 1 << 18
 # Magnitudes: OCTAVES binary orders each from the largest element on; the last holds the rest.
@@ -64,19 +67,38 @@ class Layout:
         return f"row {first}" if first == last else f"rows {first} to {last}"
 
 
+@functools.lru_cache(maxsize=1024)
 def layout(shape):
     """The Layout of an output of that shape."""
     count = math.prod(shape)
     width = max(shape[-1], 1) if shape else 1
     if count <= SMALL:
         return Layout(count, width, 1, count)
-    merged = -(-_LEAST // width)
-    merged = max(merged, -(-count // width // _MOST))
-    row = min(merged * width, count)
-    rows = -(-count // row)
     channels = shape[1] if len(shape) > 1 else 0
     inner = math.prod(shape[2:])
-    is_of_rows = shape[0] == 1 and inner == row if channels else False
-    if not 1 < channels <= _MOST or count // channels < _LEAST or is_of_rows:
-        return Layout(count, width, row, rows)
-    return Layout(count, width, row, rows, channels, inner)
+    if not _are_judged(count, channels, inner):
+        return _of_rows(count, width, count // width)
+    # Rows of one channel each, where a channel has that many elements in a row.
+    plan = _of_rows(count, width, inner // width if inner >= _LEAST else count // width)
+    if shape[0] == 1 and inner == plan.row:
+        return plan
+    return dataclasses.replace(plan, channels=channels, inner=inner)
+
+
+def _are_judged(count, channels, inner):
+    """Whether the channels are groups."""
+    if not 1 < channels <= _MOST or count // channels < _LEAST:
+        return False
+    # Across few rows, they would be nearly as many as the elements.
+    return inner >= _LEAST or count >= _LEAST_ACROSS * channels * inner
+
+
+def _of_rows(count, width, most):
+    """The Layout of rows alone; so many of the last axis are put together that they divide
+    `most`."""
+    merged = max(-(-_LEAST // width), -(-count // width // _MOST))
+    merged = min(merged, most)
+    if most < count // width:
+        merged = next(n for n in range(merged, most + 1) if most % n == 0)
+    row = merged * width
+    return Layout(count, width, row, -(-count // row))

@@ -106,19 +106,26 @@ def _pair_kernel(y, r):
     return "ScanFloats", f"{FLOATS[y.dtype]}, {FLOATS[r.dtype]}", 5
 
 
-def _found(kernels, operands, merged):
-    """`merged` of the rows of each launch, all of which are fetched at once."""
+def attempted(function):
+    """The result of `function`, which launches kernels; None where they do not compile."""
     global _is_possible
     try:
-        launched = [_launched(*kernel, tensors) for kernel, tensors in zip(kernels, operands)]
+        return function()
     except (ImportError, OSError, RuntimeError) as problem:
         if isinstance(problem, torch.cuda.OutOfMemoryError):
             raise
         _is_possible = False
         print(f"no scan kernels, PyTorch's operators instead: {problem}", file=sys.stderr)
         return None
+
+
+def _found(kernels, operands, merged):
+    """`merged` of the rows of each launch, all of which are fetched at once."""
+    launched = attempted(
+        lambda: [_launched(*kernel, tensors) for kernel, tensors in zip(kernels, operands)]
+    )
     if not launched:
-        return []
+        return launched
     values = torch.cat([rows.view(-1) for rows in launched]).cpu()
     sizes = [rows.numel() for rows in launched]
     return [

@@ -23,6 +23,9 @@ inline std::barrier<> barrier(MTMC_THREADS);
 
 inline void __syncthreads() { barrier.arrive_and_wait(); }
 
+// A block is one warp.
+inline void __syncwarp() { barrier.arrive_and_wait(); }
+
 struct Fp16;
 struct Bf16;
 inline float ToFloat(Fp16 x);

@@ -4,7 +4,6 @@
 import numpy
 import pytest
 import torch
-from mtmc_reference import distribution
 from mtmc_reference.rounding import Disturbed, unit_of
 
 _FOOTER = """
@@ -132,16 +131,6 @@ def test_no_sum_has_luck():
 
     off = (totals / 4096 - 1).abs() / unit_of(torch.float32)
     assert off.min() > 4096**0.5 and off.max() < 8 * 4096**0.5
-
-
-@pytest.mark.parametrize("name", distribution.DISTRIBUTIONS)
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("elements", [1, 300, 1 << 20])
-def test_every_form_of_a_distribution_has_every_type(name, dtype, elements):
-    for form in range(distribution.forms(name)):
-        x = (torch.randn(elements) + 0.5).to(dtype)
-        distribution.apply(name, [x], [0], 1, form)
-        assert x.dtype == dtype and torch.isfinite(x).all()
 
 
 def test_doubles_are_judged_on_every_distribution(load, client):
