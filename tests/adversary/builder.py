@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds programs for a GPU that need not be there, with the worker's own builder.
 
-No headers are given to it: a host with a GPU may lack any of their wheels.
+It gets the headers that every host with PyTorch has beside those of the build or bundle.
 """
 
 import importlib.util
@@ -26,6 +26,12 @@ def toolkit():
     return pathlib.Path(next(iter(found.submodule_search_locations))) if found else None
 
 
+def _headers():
+    triton = importlib.util.find_spec("triton")
+    places = [pathlib.Path(folder) for folder in triton.submodule_search_locations] if triton else []
+    return [toolkit() / "include", *(place / "backends/nvidia/include" for place in places)]
+
+
 class Builder:
     """`mtmc-builder` of a build or a bundle. A context manager."""
 
@@ -34,6 +40,7 @@ class Builder:
         folder = pathlib.Path(bin_folder).resolve()
         self._messages = _messages(folder.parent / "share/mtmc/mtmc.binpb")
         flags = ["--nvrtc", next((toolkit() / "lib").glob("libnvrtc.so.*"))]
+        flags += ["--cuda-include-dir", ":".join(str(path) for path in _headers())]
         self._channel, theirs = socket.socketpair()
         self._channel.settimeout(_ANSWER_SECONDS)
         # The shell gives the descriptor its number.

@@ -79,7 +79,7 @@ PROBLEMS = (
     _of("prime_shape", "torch.tanh(x) * 0.5 + x", "torch.randn(7, 13, 17)", in_ci=True),
     _of("one_element", "torch.exp(x)", "torch.randn(1)", in_ci=True),
     _of("no_dimension", "torch.sigmoid(x) + 1", "torch.randn(())", in_ci=True),
-    _of("one_row", "F.silu(x) * x", "torch.randn(1, 1009)"),
+    _of("one_row", "F.silu(x) * x", "torch.randn(1, 1009)", in_ci=True),
     _of("one_column", "F.elu(x) - x", "torch.randn(1009, 1)"),
     _of("many_dimensions", "torch.relu(x) + 1", "torch.randn(2, 3, 1, 5, 2, 3)"),
     _of("broadcast", "x * y + z", "torch.randn(17, 1, 5), torch.randn(9, 1), torch.randn(5)"),
