@@ -11,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "client/export/forward_writer.h"
+#include "client/export/header_pack.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/config/paths.h"
@@ -53,6 +54,24 @@ absl::StatusOr<std::string> RuntimeText(kernel::Dialect dialect) {
                                                   : "share/mtmc/export/opencl_runtime.py"));
 }
 
+// `_MTMC_HEADERS = "..."` for the CUDA runtime; a line for each kibibyte.
+std::string HeadersText(const kernel::Program& program) {
+  if (program.dialect != kernel::Dialect::kCuda) return "";
+  const std::string packed =
+      PackHeaders(FindHeaders(program.text, {config::InstalledFile("share/mtmc/cuda/include"),
+                                             config::InstalledFile("share/mtmc/cuda/cccl")}));
+  if (packed.empty()) return "_MTMC_HEADERS = \"\"\n";
+  std::string text =
+      "# Headers that the program includes and PyTorch does not bring, as compressed JSON:\n"
+      "# standard ones for NVRTC, and those of libcu++ and CUB, whose licences stand in them.\n"
+      "_MTMC_HEADERS = (\n";
+  constexpr size_t kLine = 1024;
+  for (size_t at = 0; at < packed.size(); at += kLine) {
+    absl::StrAppend(&text, "    \"", packed.substr(at, kLine), "\"\n");
+  }
+  return text + ")\n";
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ExportPython(const ExportInput& input) {
@@ -77,7 +96,7 @@ absl::StatusOr<std::string> ExportPython(const ExportInput& input) {
       "# ---- the optimized program ----\n\nimport ctypes as _mtmc_ctypes\n\n",
       program.dialect == kernel::Dialect::kOpenCl ? "import numpy as _mtmc_numpy\n" : "",
       "import torch as _mtmc_torch\n\n_MTMC_SOURCE = r", std::string(kQuotes), "\n",
-      DeviceSource(program.text), std::string(kQuotes), "\n\n\n", runtime,
+      DeviceSource(program.text), std::string(kQuotes), "\n", HeadersText(program), "\n\n", runtime,
       "\n\n_mtmc_program = _MtmcProgram(_MTMC_SOURCE, ", MacroDict(program, bindings), ")\n\n\n",
       forward);
 }
