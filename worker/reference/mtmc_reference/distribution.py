@@ -15,6 +15,7 @@ from .graph_domain import Uses
 NONE = "DISTRIBUTION_UNSPECIFIED"
 REDRAWN = "DISTRIBUTION_REDRAWN"
 EXTREMES = "DISTRIBUTION_EXTREMES"
+SPECIAL_ROWS = "DISTRIBUTION_SPECIAL_ROWS"
 PARAMETERS_ZERO = "DISTRIBUTION_PARAMETERS_ZERO"
 PARAMETERS_ONE = "DISTRIBUTION_PARAMETERS_ONE"
 NONFINITE = "DISTRIBUTION_NONFINITE"
@@ -28,7 +29,7 @@ DISTRIBUTIONS = (
     "DISTRIBUTION_RAMPS",
     REDRAWN,
     EXTREMES,
-    "DISTRIBUTION_SPECIAL_ROWS",
+    SPECIAL_ROWS,
     "DISTRIBUTION_CENTERED",
     "DISTRIBUTION_ROUNDED",
     "DISTRIBUTION_RANGE_ENDS",
@@ -38,6 +39,8 @@ DISTRIBUTIONS = (
 )
 # Those whose inputs are as `get_inputs` draws them.
 OF_PARAMETERS = (PARAMETERS_ZERO, PARAMETERS_ONE)
+# Those whose equal elements may have a variance of zero, by which a model divides.
+LEVEL = (SPECIAL_ROWS, *OF_PARAMETERS)
 # Those on which constant or undefined outputs say nothing about the problem.
 UNTYPICAL = (*OF_PARAMETERS, NONFINITE)
 # Those that stay inside the range of what was drawn, as far as an element shows.
@@ -280,7 +283,11 @@ _CHANGES = {
     "DISTRIBUTION_OFFSET": (_shift, _shift_to_one),
     "DISTRIBUTION_HEAVY_TAILED": (_spike, _spike_mildly),
     "DISTRIBUTION_RAMPS": (_ramp,),
-    "DISTRIBUTION_SPECIAL_ROWS": (special_values.special_rows, special_values.tied_rows),
+    SPECIAL_ROWS: (
+        special_values.special_rows,
+        special_values.tied_rows,
+        special_values.ordered_rows,
+    ),
     "DISTRIBUTION_CENTERED": (special_values.center,),
     "DISTRIBUTION_ROUNDED": (special_values.round_off, special_values.round_inside),
     "DISTRIBUTION_RANGE_ENDS": (

@@ -6,7 +6,7 @@ import time
 import torch
 
 from .compare import errors, float_spreads
-from .distribution import NONFINITE
+from .distribution import LEVEL, NONFINITE
 from .failure import Dropped, ProblemFailure, is_out_of_memory
 from .group_bounds import GroupBounds
 from .groups import measured
@@ -15,7 +15,8 @@ from .oracle import Bounds
 from .parameters import state_of
 from .precision import Arithmetic
 from .whole_numbers import WholeNumbers
-from .workload import free_bytes, total_bytes
+from .steadiness import Steadiness
+from .workload import PUBLIC, free_bytes, total_bytes
 
 # Part of a bound within which strict FP32 tells of fp64; see Expectation.
 _KNOWN_PART = 0.75
@@ -36,6 +37,9 @@ class Judge:
         self.return_memory = lambda: None
         # A dropout mask drawn for fp64 is another one: compare like with like.
         self.draws_random = draws_random
+        self._steadiness = Steadiness(self._steady_run, lambda: workloads.draw(PUBLIC))
+        # Keys on whose inputs it is known that rounding decides little.
+        self._steady = set()
         # Peril in which inputs run that the model may not be made for.
         self.peril = None
         # Outputs whose public values are all finite; None before those are known.
@@ -44,6 +48,9 @@ class Judge:
     def strict_outputs(self, key, inputs):
         """Outputs of strict FP32; raises Dropped where the reference is not defined."""
         return self._strict_run(key, inputs)[0]
+
+    def _steady_run(self, inputs, observer, state):
+        return self.execution.run(inputs, Arithmetic.STRICT, observer, state=state)
 
     def is_defined_in(self, state, inputs):
         """Whether the reference is defined on public inputs in another state."""
@@ -102,6 +109,11 @@ class Judge:
             want and not have for want, have in zip(self._finite_outputs, finite)
         ):
             raise Dropped("the reference is not finite there")
+        if key.distribution in LEVEL and key not in self._steady:
+            if not self._steadiness.holds(inputs, state_of(key), outputs):
+                raise Dropped("rounding alone decides what the reference answers there")
+            if levels is None and not key.salt:
+                self._steady.add(key)
         return outputs, found
 
     def expectation(self, key, inputs):

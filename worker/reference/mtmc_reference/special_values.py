@@ -36,6 +36,11 @@ def tied_rows(tensor, generator, *_):
     _change_rows(tensor, generator, [_equal, _tie, _sort, _reverse])
 
 
+def ordered_rows(tensor, generator, *_):
+    """Some rows are tied at their ends or in order."""
+    _change_rows(tensor, generator, [_tie, _sort, _reverse])
+
+
 def center(tensor, *_):
     """Without the mean, so that signs mix."""
     tensor.sub_(tensor.mean(dtype=torch.float64).to(tensor.dtype))

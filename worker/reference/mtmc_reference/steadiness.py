@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether rounding decides what the reference answers.
+
+Of elements that are all equal a norm divides by a variance of zero. What is left of the
+numerator is rounding alone, of which another order of the sums has another, all in one
+direction. No FP32 program can be told right from wrong there.
+"""
+
+import torch
+
+from .compare import tolerances
+from .oracle import kernelbench_tolerance
+from .precision import Arithmetic
+from .rounding import Disturbed, unit_of
+
+# A workload may magnify rounding by so much more than the public one.
+_FACTOR = 4.0
+
+
+class Steadiness:
+    """Compares runs with those whose operators are off by their rounding.
+
+    `run(inputs, observer, state)` makes a strict run, `public_inputs()` gives those.
+    """
+
+    def __init__(self, run, public_inputs):
+        self._run = run
+        self._public_inputs = public_inputs
+        self._public = None
+
+    def holds(self, inputs, state, outputs):
+        """Whether `outputs`, of a strict run in `state`, hardly depend on rounding."""
+        floats = [index for index, y in enumerate(outputs) if y.is_floating_point()]
+        if not floats:
+            return True
+        found = self._change(inputs, state, outputs, floats)
+        limits = [kernelbench_tolerance(outputs[index].dtype) for index in floats]
+        if all(t <= most for t, most in zip(found, limits)):
+            return True
+        if self._public is None:
+            public = self._public_inputs()
+            self._public = self._change(public, None, self._run(public, None, None), floats)
+        return all(t <= max(most, _FACTOR * p) for t, most, p in zip(found, limits, self._public))
+
+    def _change(self, inputs, state, outputs, floats):
+        unit = max(unit_of(outputs[index].dtype) for index in floats)
+        disturbed = self._run(inputs, Disturbed(unit), state)
+        pairs = [(disturbed[index], outputs[index]) for index in floats]
+        finite = [(_finite(y, z), z) for y, z in pairs]
+        return tolerances(finite)
+
+
+def _finite(disturbed, output):
+    """What is not finite in both runs says nothing."""
+    return torch.where(output.isfinite(), disturbed, output)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A workload on which rounding alone decides judges nobody."""
+
+import torch
+from mtmc_reference.distribution import PARAMETERS_ONE, PARAMETERS_ZERO, SPECIAL_ROWS
+
+_FOOTER = """
+def get_inputs():
+    return [torch.rand(64, 64)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_equal_features_under_a_norm_are_no_workload(client, write_problem):
+    init = "self.fc = nn.Linear(64, 1024)"
+    path = write_problem("return F.layer_norm(self.fc(x), (1024,))", init=init, footer=_FOOTER)
+
+    dropped = client.load(path)["droppedDistributions"]
+
+    assert "rounding alone" in dropped[PARAMETERS_ONE]
+    # All zeros are exact.
+    assert PARAMETERS_ZERO not in dropped and SPECIAL_ROWS not in dropped
+
+
+def test_a_norm_in_another_order_is_right_on_equal_rows(client, write_problem):
+    path = write_problem("return F.layer_norm(x, (64,))", footer=_FOOTER)
+    assert SPECIAL_ROWS not in client.load(path)["droppedDistributions"]
+
+    def running(t):
+        total = torch.zeros(64, 1)
+        for k in range(64):
+            total = total + t["x"][:, k : k + 1]
+        x = t["x"] - total / 64
+        return x * torch.rsqrt((x**2).mean(1, keepdim=True) + 1e-5)
+
+    assert client.check(running, 109, SPECIAL_ROWS)["isCorrect"]
+
+
+def test_models_that_are_as_unsteady_on_public_inputs_keep_their_rows(client, write_problem):
+    forward = "return (x.double().sum(1) * 3e6).sin().float() * 0 + (x * 1e5).sum(1).sin()"
+    path = write_problem(forward, footer=_FOOTER)
+
+    assert SPECIAL_ROWS not in client.load(path)["droppedDistributions"]
