@@ -2,6 +2,8 @@
 #include "worker/cuda/cuda_conditions.h"
 
 #include <algorithm>
+#include <chrono>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -88,6 +90,13 @@ constexpr unsigned kThreads = 1024;
 // Of a block that scrubs local memory: divides what the multiprocessor of any GPU holds.
 constexpr unsigned kLocalThreads = 512;
 
+// Of a block that only takes the place of one.
+constexpr unsigned kSmallThreads = 32;
+
+// How long a load takes to begin: the first one must have its multiprocessors before the next
+// one comes.
+constexpr std::chrono::microseconds kLoadStart{50};
+
 // Random numbers from `least` to `most`.
 unsigned Draw(unsigned least, unsigned most) {
   return least + static_cast<unsigned>((DrawSeed() >> 1) % (most - least + 1));
@@ -98,12 +107,14 @@ unsigned Draw(unsigned least, unsigned most) {
 CudaConditions::CudaConditions(std::shared_ptr<const CudaContext> context, const DeviceFacts& facts)
     : context_(std::move(context)),
       multiprocessors_(static_cast<unsigned>(facts.compute_units)),
-      threads_per_multiprocessor_(static_cast<unsigned>(context_->ReadLimits().max_threads)),
+      limits_(context_->ReadLimits()),
       shared_bytes_(facts.shared_memory_per_block_bytes) {}
 
 CudaConditions::~CudaConditions() {
   if (counters_) context_->api().cuMemFree(counters_);
-  if (load_stream_) context_->api().cuStreamDestroy(load_stream_);
+  for (CUstream stream : load_streams_) {
+    if (stream) context_->api().cuStreamDestroy(stream);
+  }
   if (module_) context_->api().cuModuleUnload(module_);
 }
 
@@ -123,11 +134,6 @@ absl::Status CudaConditions::Prepare(const std::string& binary) {
       binary,
       {{&scrub_shared_, "mtmc_scrub_shared"}, {&occupy_, "mtmc_occupy"}, {&delay_, "mtmc_delay"}},
       module_));
-  for (const int bytes : kLocalBytes) {
-    const std::string name = absl::StrCat("mtmc_scrub_local_", bytes);
-    MTMC_RETURN_IF_ERROR(CudaStatus(
-        api, api.cuModuleGetFunction(&scrub_local_[bytes], module_, name.c_str()), name));
-  }
   constexpr size_t kCounterBytes = 2 * sizeof(uint32_t);
   MTMC_RETURN_IF_ERROR(CudaStatus(api, api.cuMemAlloc(&counters_, kCounterBytes), "cuMemAlloc"));
   MTMC_RETURN_IF_ERROR(
@@ -142,8 +148,11 @@ absl::Status CudaConditions::Prepare(const std::string& binary) {
   }
   // No part of L2 may be set aside. Refused under MIG, where there is none to set.
   api.cuCtxSetLimit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0);
-  return CudaStatus(api, api.cuStreamCreate(&load_stream_, CU_STREAM_NON_BLOCKING),
-                    "cuStreamCreate");
+  for (CUstream& stream : load_streams_) {
+    MTMC_RETURN_IF_ERROR(
+        CudaStatus(api, api.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate"));
+  }
+  return absl::OkStatus();
 }
 
 CUresult CudaConditions::Launch(CUfunction kernel, unsigned blocks, unsigned threads,
@@ -162,14 +171,23 @@ CUresult CudaConditions::LaunchScrub(CUfunction kernel, unsigned blocks, unsigne
   return Launch(kernel, blocks, threads, shared_bytes, context_->stream(), arguments);
 }
 
+// Slots of threads lie behind one another, each as large as the kernel's own need or a larger
+// one's, so that more than enough covers both.
+CUfunction CudaConditions::FindLocalScrub() {
+  const auto* bytes =
+      std::lower_bound(std::begin(kLocalBytes), std::end(kLocalBytes), local_bytes_);
+  if (bytes == std::end(kLocalBytes)) --bytes;
+  CUfunction& kernel = scrub_local_[*bytes];
+  if (!kernel) {
+    const std::string name = absl::StrCat("mtmc_scrub_local_", *bytes);
+    context_->api().cuModuleGetFunction(&kernel, module_, name.c_str());
+  }
+  return kernel;
+}
+
 MaybeFailure CudaConditions::Scrub() {
-  // The kernel with the least that is enough: slots of threads lie behind one another, each as
-  // large as the kernel's own need or a larger one's, so that more than enough covers both.
-  auto local = scrub_local_.lower_bound(local_bytes_);
-  if (local == scrub_local_.end()) --local;
-  CUresult error =
-      LaunchScrub(local->second, multiprocessors_ * threads_per_multiprocessor_ / kLocalThreads,
-                  kLocalThreads, 0);
+  const unsigned threads = multiprocessors_ * static_cast<unsigned>(limits_.max_threads);
+  CUresult error = LaunchScrub(FindLocalScrub(), threads / kLocalThreads, kLocalThreads, 0);
   if (error == CUDA_SUCCESS) {
     error = LaunchScrub(scrub_shared_, multiprocessors_, kThreads, shared_bytes_);
   }
@@ -181,22 +199,40 @@ void CudaConditions::ReleasePersistingLines() const {
   context_->api().cuCtxResetPersistingL2Cache();
 }
 
-MaybeFailure CudaConditions::StartLoad() {
+CUresult CudaConditions::LaunchLoad(unsigned blocks, unsigned threads, int64_t shared_bytes,
+                                    CUstream stream) {
+  if (blocks == 0) return CUDA_SUCCESS;
   auto nanoseconds = static_cast<uint64_t>(kMostLoadSeconds * 1e9);
   CUdeviceptr num_ended = counters_ + sizeof(uint32_t);
-  uint32_t turn = ++num_loads_;
+  uint32_t turn = num_loads_;
   void* arguments[] = {&nanoseconds, &num_ended, &turn};
-  // Either all but a few multiprocessors, so that the blocks of a program come one after the
-  // other, some long after the first ones; or a half of up to three quarters of them. One is
-  // left at least, in which the load can be ended.
-  const bool is_whole = Draw(0, 1) == 0;
-  const unsigned blocks =
-      is_whole ? multiprocessors_ - std::min(multiprocessors_, Draw(1, multiprocessors_ / 4 + 1))
-               : Draw(multiprocessors_ / 4 + 1, multiprocessors_ - multiprocessors_ / 4);
-  if (blocks == 0) return std::nullopt;
-  const CUresult error =
-      Launch(occupy_, blocks, kThreads, is_whole ? shared_bytes_ : shared_bytes_ / 2, load_stream_,
-             arguments);
+  const CUresult error = Launch(occupy_, blocks, threads, shared_bytes, stream, arguments);
+  const auto end = std::chrono::steady_clock::now() + kLoadStart;
+  while (std::chrono::steady_clock::now() < end) {
+  }
+  return error;
+}
+
+MaybeFailure CudaConditions::StartLoad() {
+  ++num_loads_;
+  CUresult error = CUDA_SUCCESS;
+  const unsigned most = multiprocessors_ - 1;
+  const unsigned draw = Draw(0, 5);
+  if (draw == 0) {
+    const unsigned blocks = Draw(multiprocessors_ / 4 + 1, multiprocessors_ - multiprocessors_ / 4);
+    error = LaunchLoad(blocks, kThreads, shared_bytes_ / 2, load_streams_[0]);
+  } else if (draw == 1) {
+    const unsigned free = Draw(1, multiprocessors_ / 4 + 1);
+    error = LaunchLoad(multiprocessors_ - std::min(multiprocessors_, free), kThreads, shared_bytes_,
+                       load_streams_[0]);
+  } else {
+    error = LaunchLoad(most, kThreads, shared_bytes_, load_streams_[0]);
+    // In the one that is left, all blocks but one; or none, for blocks that need all of it.
+    const auto slots = static_cast<unsigned>(std::max(limits_.max_blocks, 1));
+    if (error == CUDA_SUCCESS && draw > 2) {
+      error = LaunchLoad(slots - 1, kSmallThreads, 0, load_streams_[1]);
+    }
+  }
   if (error != CUDA_SUCCESS) return CudaFailure(context_->api(), error, "the load kernel");
   return std::nullopt;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -41,9 +42,10 @@ class CudaConditions {
   // evicts. REQUIRES: the device is idle.
   void ReleasePersistingLines() const;
 
-  // Starts a kernel on another stream that takes some multiprocessors wholly or by half,
-  // others each time, until EndLoad's turn comes on the context's stream, or for
-  // kMostLoadSeconds.
+  // Starts kernels on other streams that take a part of the device, another one each time,
+  // until EndLoad's turn comes on the context's stream, or for kMostLoadSeconds: some
+  // multiprocessors by half; or all but a few of them; or all but the room for one block, so
+  // that the blocks of a program come one after the other. Returns once they run.
   MaybeFailure StartLoad();
   MaybeFailure EndLoad();
 
@@ -63,18 +65,22 @@ class CudaConditions {
   // A scrub whose blocks, which fill the device, meet before they go on, so that each has a
   // part of the chip of its own.
   CUresult LaunchScrub(CUfunction kernel, unsigned blocks, unsigned threads, int64_t shared_bytes);
+  // The scrub with the least local memory that is enough for the program. Null on an error.
+  CUfunction FindLocalScrub();
+  CUresult LaunchLoad(unsigned blocks, unsigned threads, int64_t shared_bytes, CUstream stream);
 
   const std::shared_ptr<const CudaContext> context_;
   const unsigned multiprocessors_;
-  const unsigned threads_per_multiprocessor_;
+  const MultiprocessorLimits limits_;
   const int64_t shared_bytes_;
   CUmodule module_ = nullptr;
   CUfunction scrub_shared_ = nullptr;
-  // By the bytes that each has for a thread.
+  // By the bytes that each has for a thread; found when it is needed, because the driver may
+  // take memory for it then.
   std::map<int, CUfunction> scrub_local_;
   CUfunction occupy_ = nullptr;
   CUfunction delay_ = nullptr;
-  CUstream load_stream_ = nullptr;
+  std::array<CUstream, 2> load_streams_{};
   // On the device: how many blocks of scrubs have begun so far, and how many loads have ended.
   CUdeviceptr counters_ = 0;
   uint32_t num_scrub_blocks_ = 0;

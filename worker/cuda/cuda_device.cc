@@ -35,9 +35,6 @@ constexpr absl::Duration kClockAge = absl::Milliseconds(2);
 // Executions of nothing that tell what the host's clock adds.
 constexpr int kEmptySamples = 9;
 
-// How long a load takes to begin.
-constexpr double kLoadStartSeconds = 50e-6;
-
 // Of all delays of one plan under load, at most.
 constexpr double kMostDelaySeconds = 3e-3;
 
@@ -397,9 +394,10 @@ MaybeFailure CudaDevice::RunUnderLoad(std::span<const Body> steps) {
   if (MaybeFailure failure = FlushCache()) return failure;
   if (MaybeFailure failure = Synchronize()) return failure;
   if (MaybeFailure failure = conditions_->StartLoad()) return failure;
-  MaybeFailure failure = conditions_->Delay(kLoadStartSeconds);
+  MaybeFailure failure;
   for (const Body& step : steps) {
-    if (!failure) failure = conditions_->Delay(DrawDelay(steps.size()));
+    const double delay = DrawDelay(steps.size());
+    if (!failure && delay > 0) failure = conditions_->Delay(delay);
     if (!failure) failure = step();
   }
   // The load must not last on after a failed launch.
