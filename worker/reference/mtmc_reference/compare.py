@@ -33,6 +33,12 @@ class Error:
     # Smallest t with |y - r| <= t + t * |y| for every element; None where that would
     # have taken passes of its own.
     swapped: float | None = None
+    # Whether an element is further away than the limits of its pair.
+    is_far: bool = True
+
+
+# Nothing is far.
+_NO_LIMIT = (math.inf, math.inf)
 
 
 def error(actual, expected):
@@ -40,15 +46,16 @@ def error(actual, expected):
     return errors([(actual, expected)])[0]
 
 
-def errors(pairs):
+def errors(pairs, limits=None):
     """Error of each (actual, expected) pair; shapes agree, types may differ.
 
     NaN matches NaN only and an infinity itself only. Integers that differ at all
-    have a tolerance above 0.
+    have a tolerance above 0. An element is far where |y - r| is above both ratio |r| and
+    floor, the pair's of `limits`.
     """
     return [
         _exact_error(y, r) if found.is_special else _located(y, r, found)
-        for (y, r), found in zip(pairs, _scan(pairs))
+        for (y, r), found in zip(pairs, _scan(pairs, limits))
     ]
 
 
@@ -204,35 +211,39 @@ class _Found:
     # kernel has found them.
     index: int | None = None
     swapped: float | None = None
+    is_far: bool = False
 
 
-def _scan(pairs):
-    return _split(pairs, _is_kernels_pair, _kernel_scan, _chunk_scan)
+def _scan(pairs, limits=None):
+    items = [(*pair, limit) for pair, limit in zip(pairs, limits or [_NO_LIMIT] * len(pairs))]
+    return _split(items, _is_kernels_pair, _kernel_scan, _chunk_scan)
 
 
-def _is_kernels_pair(pair):
-    return scan_kernels.takes_pair(*pair)
+def _is_kernels_pair(item):
+    return scan_kernels.takes_pair(*item[:2])
 
 
-def _kernel_scan(pairs):
-    found = scan_kernels.distances(pairs)
+def _kernel_scan(items):
+    pairs = [item[:2] for item in items]
+    found = scan_kernels.distances(pairs, [limit for _, _, limit in items])
     return found and [_kernel_found(*row) for row in found]
 
 
-def _kernel_found(tolerance, swapped, absolute, index, is_special):
+def _kernel_found(tolerance, swapped, absolute, index, is_special, is_far):
     is_special = is_special or not math.isfinite(tolerance + absolute)
-    return _Found(tolerance, absolute, 0, is_special, index, swapped)
+    return _Found(tolerance, absolute, 0, is_special, index, swapped, is_far)
 
 
-def _chunk_scan(pairs):
+def _chunk_scan(items):
     rows, owners = [], []
-    for number, (actual, expected) in enumerate(pairs):
+    for number, (actual, expected, limit) in enumerate(items):
         for start, y, r in chunks(actual, expected):
-            rows.append(_chunk_row(y, r))
+            rows.append(_chunk_row(y, r, limit))
             owners.append((number, start))
-    found = [_Found() for _ in pairs]
-    for (number, start), (needed, absolute) in zip(owners, _fetched(rows)):
+    found = [_Found() for _ in items]
+    for (number, start), (needed, absolute, is_far) in zip(owners, _fetched(rows)):
         one = found[number]
+        one.is_far = one.is_far or bool(is_far)
         if not math.isfinite(needed + absolute):
             one.is_special = True
         elif needed > one.tolerance:
@@ -245,17 +256,22 @@ def _fetched(rows):
     return torch.stack(rows).tolist() if rows else []
 
 
-def _chunk_row(y, r):
-    """(largest needed tolerance, largest absolute difference) as a device tensor."""
+def _chunk_row(y, r, limit):
+    """(largest needed tolerance, largest absolute difference, whether one is far) as a
+    device tensor."""
     if not (y.is_floating_point() and r.is_floating_point()):
         differs = (y != r).any()
         row = torch.where(differs, math.nan, 0.0).double()
-        return torch.stack([row, row])
+        return torch.stack([row, row, torch.zeros_like(row)])
     needed = _difference(y, r)
     absolute = needed.amax()
+    is_far = torch.zeros_like(absolute)
+    if limit != _NO_LIMIT:
+        ratio, floor = limit
+        is_far = (needed > r.to(needed.dtype).abs().mul_(ratio).clamp_(min=floor)).any()
     # Also NaN where r is infinite: such chunks are special.
     needed = needed.div_(_scale(y, r)).amax()
-    return torch.stack([needed, absolute]).double()
+    return torch.stack([needed, absolute, is_far.to(needed.dtype)]).double()
 
 
 def _difference(y, r):
@@ -273,14 +289,14 @@ def _wider(y, r):
 
 def _located(actual, expected, found):
     """The Error, with the position of the worst element."""
+    index = found.index
     if found.tolerance == 0.0:
-        return Error(0.0, found.max_absolute, 0, found.swapped)
-    if found.index is not None:
-        return Error(found.tolerance, found.max_absolute, found.index, found.swapped)
-    chunk = slice(found.start, found.start + _chunk_size(expected))
-    y, r = actual.reshape(-1)[chunk].to(expected.device), expected.reshape(-1)[chunk]
-    index = found.start + _difference(y, r).div_(_scale(y, r)).argmax().item()
-    return Error(found.tolerance, found.max_absolute, index)
+        index = 0
+    elif index is None:
+        chunk = slice(found.start, found.start + _chunk_size(expected))
+        y, r = actual.reshape(-1)[chunk].to(expected.device), expected.reshape(-1)[chunk]
+        index = found.start + _difference(y, r).div_(_scale(y, r)).argmax().item()
+    return Error(found.tolerance, found.max_absolute, index, found.swapped, found.is_far)
 
 
 def _exact_error(actual, expected):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the outputs of one workload must be, and how close to it."""
 
+import math
 import time
 
 import torch
@@ -218,16 +219,31 @@ class Expectation:
         Against strict FP32 where that is enough to know them within STRICT.
         """
         if self._reference is None:
-            pairs = list(zip(actual, self._strict))
-            found = errors(pairs)
+            found, groups = self._compared(actual, self._strict)
             limits = [_KNOWN_PART * self._bounds.rounding(index) for index in range(len(found))]
             if all(e.tolerance <= limit for e, limit in zip(found, limits)):
-                groups = measured(pairs, self._spreads)
                 holds = self._group_bounds.holds_surely
                 if all(holds(index, g, _KNOWN_PART) for index, g in enumerate(groups)):
                     return found, groups, self._bounds, self._group_bounds
-        pairs = list(zip(actual, self.reference))
-        return errors(pairs), measured(pairs, self._spreads), self.bounds, self.group_bounds
+        # Only now, because this finds the other parts, too.
+        reference = self.reference
+        return *self._compared(actual, reference), self.bounds, self.group_bounds
+
+    def _compared(self, actual, expected):
+        """(errors, groups) of the outputs; no groups where each element is close."""
+        pairs = list(zip(actual, expected))
+        limits = [
+            (math.inf, math.inf)
+            if spread is None or not spread.is_finite()
+            else self._group_bounds.limit(index, r.numel(), spread.largest())
+            for index, (r, spread) in enumerate(zip(expected, self._spreads))
+        ]
+        found = errors(pairs, limits)
+        far = [
+            spread if e.is_far or spread and not spread.is_finite() else None
+            for e, spread in zip(found, self._spreads)
+        ]
+        return found, measured(pairs, far)
 
     def _find_reference(self):
         wide = self._judge.wide_outputs(self.key, self._strict) if self.oracle == "fp64" else None

@@ -21,9 +21,11 @@ ratio: a loss is bounded by its own size.
 """
 
 import dataclasses
+import math
 
 import torch
 
+from .layout import SMALL
 from .precision import Arithmetic
 
 _RATIOS = {
@@ -106,6 +108,16 @@ class GroupBounds:
         limit = part * self._fixed("PRECISION_STRICT", index, groups)
         return bool((groups.error <= limit).all())
 
+    def limit(self, index, count, largest):
+        """(ratio, floor): where no element is further away than both of its reference, every
+        group holds in STRICT, and surely so. Half of what STRICT allows a group, whose square
+        is at most the sum of those of both."""
+        dtype = self._dtypes[index]
+        if not dtype.is_floating_point:
+            return math.inf, math.inf
+        ratio = self._ratio("PRECISION_STRICT", index, count <= SMALL)
+        return ratio / 2, self._unit("PRECISION_STRICT", dtype) * min(largest, 1.0) / 2
+
     def verdict(self, precision, index, groups):
         """The Verdict on one output, whose Groups may be None."""
         if groups is None:
@@ -158,19 +170,26 @@ class GroupBounds:
         return allowed
 
     def _fixed(self, precision, index, groups):
-        dtype = self._dtypes[index]
-        ratio, floor = _RATIOS[precision], self._floor(precision, dtype, groups)
-        if groups.layout.is_small:
-            ratio = self._tolerance(precision, index)
-        elif dtype == torch.float64:
-            ratio = _DOUBLE_RATIOS.get(precision, ratio)
-        elif dtype.itemsize == 2:
-            ratio = max(ratio, _UNITS * torch.finfo(dtype).eps)
+        ratio = self._ratio(precision, index, groups.layout.is_small)
+        floor = self._floor(precision, self._dtypes[index], groups)
         return (ratio * groups.size).clamp_(min=floor)
 
-    def _floor(self, precision, dtype, groups):
+    def _ratio(self, precision, index, is_small):
+        dtype = self._dtypes[index]
+        if is_small:
+            return self._tolerance(precision, index)
+        if dtype == torch.float64:
+            return _DOUBLE_RATIOS.get(precision, _RATIOS[precision])
+        if dtype.itemsize == 2:
+            return max(_RATIOS[precision], _UNITS * torch.finfo(dtype).eps)
+        return _RATIOS[precision]
+
+    def _unit(self, precision, dtype):
         is_narrow = precision not in _DOUBLE_RATIOS
-        unit = _USUAL_FLOOR if is_narrow else _FLOOR.get(dtype, _USUAL_FLOOR)
+        return _USUAL_FLOOR if is_narrow else _FLOOR.get(dtype, _USUAL_FLOOR)
+
+    def _floor(self, precision, dtype, groups):
+        unit = self._unit(precision, dtype)
         largest, scale = groups.largest, max(groups.scale, 1.0)
         floor = unit * min(largest, scale)
         if precision != "PRECISION_STRICT" and not groups.layout.is_small:

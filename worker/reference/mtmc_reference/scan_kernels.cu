@@ -118,7 +118,7 @@ __device__ inline Pack<T, kWidth> Load(const T* first, int64 pack) {
 // Distance of y from r: what |y - r| <= t + t |r| asks of t, and with both swapped.
 template <class W>
 struct Distance {
-  static constexpr int kColumns = 5;
+  static constexpr int kColumns = 6;
   // A little less than 1: it forgives the rounding of a product, not of a quotient.
   static constexpr W kBelow = W(1) - W(1) / (1 << 20);
 
@@ -127,9 +127,13 @@ struct Distance {
   int64 index;
   // An element has no finite distance: the rest says nothing.
   bool is_special;
+  // An element is further away than `floor` and `ratio` |r|.
+  bool is_far;
+  W ratio, floor;
 
   __device__ void Add(W y, W r, int64 position) {
     const W distance = Abs(y - r);
+    if (distance > floor && distance > ratio * Abs(r)) is_far = true;
     if (!IsFinite(distance)) is_special = true;
     if (distance > absolute) absolute = distance;
     // A division costs more than everything else, and hardly any sets a record.
@@ -155,6 +159,7 @@ struct Distance {
     if (other.swapped > swapped) swapped = other.swapped;
     if (other.absolute > absolute) absolute = other.absolute;
     if (other.is_special) is_special = true;
+    if (other.is_far) is_far = true;
   }
 
   __device__ void Write(double* row) const {
@@ -163,6 +168,7 @@ struct Distance {
     row[2] = absolute;
     row[3] = static_cast<double>(index);
     row[4] = is_special;
+    row[5] = is_far;
   }
 };
 
@@ -267,11 +273,10 @@ __device__ inline void ForEach(int64 count, VisitPack visit_pack, VisitElement v
   for (int64 i = packs * kWidth + thread; i < count; i += threads) visit_element(i);
 }
 
-// Shows `Found` each pair of elements as `Form` makes it, and writes the block's row.
-template <int kWidth, class Found, class Form, class Y, class R>
-__device__ inline void ComparePair(const Y* y, const R* r, int64 count, double* rows) {
+// Shows `found` each pair of elements as `Form` makes it, and writes the block's row.
+template <int kWidth, class Form, class Found, class Y, class R>
+__device__ inline void ComparePair(Found found, const Y* y, const R* r, int64 count, double* rows) {
   const Form form = {};
-  Found found = {};
   ForEach<kWidth>(
       count,
       [&](int64 pack) {
@@ -286,20 +291,31 @@ __device__ inline void ComparePair(const Y* y, const R* r, int64 count, double* 
   WriteRow(found, rows);
 }
 
+union Double {
+  int64 bits;
+  double value;
+};
+
+// `ratio` and `floor` are the bits of doubles; see Distance.
 template <class Y, class R, int kWidth>
-__global__ void ScanFloats(const Y* y, const R* r, int64 count, double* rows) {
+__global__ void ScanFloats(const Y* y, const R* r, int64 count, int64 ratio, int64 floor,
+                           double* rows) {
   using W = typename Wider<Y, R>::Type;
-  ComparePair<kWidth, Distance<W>, Widened<W>>(y, r, count, rows);
+  Distance<W> found = {};
+  const Double ratio_of = {ratio}, floor_of = {floor};
+  found.ratio = static_cast<W>(ratio_of.value);
+  found.floor = static_cast<W>(floor_of.value);
+  ComparePair<kWidth, Widened<W>>(found, y, r, count, rows);
 }
 
 template <class Y, class R, int kWidth>
 __global__ void ScanNearness(const Y* y, const R* r, int64 count, double* rows) {
-  ComparePair<kWidth, Nearness, Widened<double>>(y, r, count, rows);
+  ComparePair<kWidth, Widened<double>>(Nearness{}, y, r, count, rows);
 }
 
 template <class T, int kWidth>
 __global__ void ScanIntegers(const T* y, const T* r, int64 count, double* rows) {
-  ComparePair<kWidth, Difference, AsItIs>(y, r, count, rows);
+  ComparePair<kWidth, AsItIs>(Difference{}, y, r, count, rows);
 }
 
 // REQUIRES: count > 0.

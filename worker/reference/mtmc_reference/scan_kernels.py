@@ -9,6 +9,7 @@ says why.
 
 import functools
 import pathlib
+import struct
 import sys
 
 import torch
@@ -66,26 +67,30 @@ def _are_in_reach(tensors):
     return all(x.device == device and x.is_contiguous() for x in tensors)
 
 
-def distances(pairs):
+def distances(pairs, limits):
     """[largest t of |y - r| <= t + t |r|, of |y - r| <= t + t |y|, largest |y - r|, index
-    that decides the first, whether one is not finite] of each pair that is taken.
+    that decides the first, whether one is not finite, whether one is far] of each pair that
+    is taken.
 
-    An integer that differs is not finite. None where the kernels do not compile.
+    An integer that differs is not finite. An element is far if it is further away than both
+    ratio |r| and floor, which are the pair's of `limits`. None where the kernels do not
+    compile.
     """
-    return _found([_pair_kernel(y, r) for y, r in pairs], pairs, _merged_distance)
+    kernels = [(*_pair_kernel(y, r), limit) for (y, r), limit in zip(pairs, limits)]
+    return _found(kernels, pairs, _merged_distance)
 
 
 def nearness(y, r):
     """Sums over (y - r)**2, r**2 and r of two tensors of floats; None as above."""
     names = f"{FLOATS[y.dtype]}, {FLOATS[r.dtype]}"
-    found = _found([("ScanNearness", names, 3)], [(y, r)], lambda rows: rows.sum(dim=0).tolist())
+    found = _found([("ScanNearness", names, 3, ())], [(y, r)], lambda rows: rows.sum(dim=0).tolist())
     return found and found[0]
 
 
 def ranges(tensors):
     """[low, high, sum, whether one is not finite] of each tensor, none of them empty; None
     as above."""
-    kernels = [("ScanSpread", FLOATS[x.dtype], 4) for x in tensors]
+    kernels = [("ScanSpread", FLOATS[x.dtype], 4, ()) for x in tensors]
     return _found(kernels, [(x,) for x in tensors], _merged_range)
 
 
@@ -103,7 +108,7 @@ def _pair_kernel(y, r):
     """(template, types, columns of a row)"""
     if y.dtype in INTEGERS:
         return "ScanIntegers", INTEGERS[y.dtype], 1
-    return "ScanFloats", f"{FLOATS[y.dtype]}, {FLOATS[r.dtype]}", 5
+    return "ScanFloats", f"{FLOATS[y.dtype]}, {FLOATS[r.dtype]}", 6
 
 
 def attempted(function):
@@ -133,7 +138,7 @@ def _found(kernels, operands, merged):
     ]
 
 
-def _launched(template, names, columns, tensors):
+def _launched(template, names, columns, limits, tensors):
     """The rows of one launch, on the device."""
     count, device = tensors[0].numel(), tensors[0].device
     width = _WIDTH if all(x.data_ptr() % _ALIGNMENT == 0 for x in tensors) else 1
@@ -141,8 +146,15 @@ def _launched(template, names, columns, tensors):
     blocks = min(-(-count // (_THREADS * width)), processors * _BLOCKS_PER_PROCESSOR)
     rows = torch.empty(max(blocks, 1), columns, dtype=torch.float64, device=device)
     kernel = _kernel(expression(template, names, width), device)
-    kernel.launch(len(rows), _THREADS, [*tensors, count, rows])
+    kernel.launch(len(rows), _THREADS, [*tensors, count, *_numbers(template, limits), rows])
     return rows
+
+
+def _numbers(template, limits):
+    """The limits as the kernel takes them: the bits of doubles."""
+    if template != "ScanFloats":
+        return []
+    return [struct.unpack("q", struct.pack("d", limit))[0] for limit in limits]
 
 
 @functools.cache
@@ -154,10 +166,11 @@ def _kernel(name, device):
 
 def _merged_distance(rows):
     if rows.shape[1] == 1:
-        return [0.0, 0.0, 0.0, 0, bool(rows.any())]
+        return [0.0, 0.0, 0.0, 0, bool(rows.any()), False]
     tolerance, swapped, absolute = rows[:, :3].amax(dim=0).tolist()
     index = int(rows[rows[:, 0] == tolerance, 3].amin())
-    return [tolerance, swapped, absolute, index, bool(rows[:, 4].any())]
+    is_special, is_far = rows[:, 4:].amax(dim=0).bool().tolist()
+    return [tolerance, swapped, absolute, index, is_special, is_far]
 
 
 def _merged_range(rows):

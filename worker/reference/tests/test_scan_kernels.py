@@ -76,14 +76,16 @@ def host(tmp_path_factory):
     command = [compiler, "-std=c++20", "-O1", "-shared", "-fPIC", "-pthread"]
     subprocess.run([*command, "-o", library, folder / "kernels.cc"], check=True)
     functions = ctypes.CDLL(str(library))
-    numbers = {name: number for number, (name, _) in enumerate(_all_kernels())}
+    places = {name: number for number, (name, _) in enumerate(_all_kernels())}
 
-    def launch(name, tensors, columns):
+    def launch(name, tensors, columns, limits=(math.inf, math.inf)):
         rows = torch.empty(_BLOCKS, columns, dtype=torch.float64)
         operands = [ctypes.c_void_p(tensor.data_ptr()) for tensor in tensors]
         count = ctypes.c_longlong(tensors[0].numel())
-        function = functions[f"launch_{numbers[name]}"]
-        function(*operands, count, ctypes.c_void_p(rows.data_ptr()))
+        function = functions[f"launch_{places[name]}"]
+        numbers = scan_kernels._numbers("ScanFloats", limits or (0.0, 0.0))
+        bits = [ctypes.c_longlong(number) for number in numbers]
+        function(*operands, count, *bits, ctypes.c_void_p(rows.data_ptr()))
         return rows
 
     return launch
@@ -102,9 +104,11 @@ def _host_source():
         letters = "ab"[:operands]
         parameters = "".join(f"const {t}* {x}, " for t, x in zip(types, letters))
         arguments = "".join(f"{x}, " for x in letters)
+        limits = "ratio, floor, " if name.startswith("ScanFloats") else ""
         text += (
-            f'extern "C" void launch_{number}({parameters}int64 count, double* rows) '
-            f"{{ Launch({_BLOCKS}, {name}, {arguments}count, rows); }}\n"
+            f'extern "C" void launch_{number}({parameters}int64 count, int64 ratio, '
+            f'int64 floor, double* rows) '
+            f"{{ Launch({_BLOCKS}, {name}, {arguments}count, {limits}rows); }}\n"
         )
     return text
 
@@ -129,7 +133,7 @@ def test_distances_are_those_of_the_operators_to_the_last_bit(host, y_type, r_ty
         expected = compare.error(y, r)
         back = compare.error(r, y)
 
-        tolerance, swapped, absolute, index, is_special = _host_distance(host, y, r)
+        tolerance, swapped, absolute, index, is_special, _ = _host_distance(host, y, r)
 
         assert (tolerance, absolute) == (expected.tolerance, expected.max_absolute)
         assert (index, is_special) == (expected.worst_index, False)
@@ -141,6 +145,23 @@ def test_one_element_at_a_time_is_the_same(host):
 
     aligned = y[1:].clone(), r[1:].clone()
     assert _host_distance(host, y[1:], r[1:], 1) == _host_distance(host, *aligned)
+
+
+@pytest.mark.parametrize("place", [0, 500, 1000])
+def test_an_element_is_far_beyond_both_limits(on_host, monkeypatch, place):
+    r = torch.ones(1001)
+    r[place] = 0.01
+    y = r.clone()
+    y[place] += 1e-4
+    limits = [(2e-2, 0.0), (0.0, 9e-5), (1e-3, 2e-4), (1e-3, 5e-5)]
+
+    def far():
+        return [compare.errors([(y, r)], [limit])[0].is_far for limit in limits]
+
+    assert far() == [False, True, False, True]
+    with_kernels = far()
+    monkeypatch.setattr(scan_kernels, "_is_possible", False)
+    assert far() == with_kernels
 
 
 def test_the_first_of_equal_elements_is_the_worst(host):
@@ -202,8 +223,8 @@ def test_sums_of_squares_are_those_of_the_operators(host, y_type, r_type):
 def on_host(host, monkeypatch):
     """Lets `compare` use the kernels, which run on the host."""
 
-    def launched(template, names, columns, tensors):
-        return host(scan_kernels.expression(template, names, 8), tensors, columns)
+    def launched(template, names, columns, limits, tensors):
+        return host(scan_kernels.expression(template, names, 8), tensors, columns, limits)
 
     monkeypatch.setattr(scan_kernels, "_are_in_reach", lambda tensors: scan_kernels._is_possible)
     monkeypatch.setattr(scan_kernels, "_launched", launched)
