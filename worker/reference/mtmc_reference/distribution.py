@@ -181,7 +181,7 @@ def _ordinary(way, bounds):
 
 
 def _other(way):
-    return lambda tensor, generator, number: way(tensor, generator)
+    return lambda tensor, generator, number: redraw.changed(way, tensor, generator)
 
 
 def _is_constant(tensor):

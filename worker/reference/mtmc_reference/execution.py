@@ -34,9 +34,9 @@ class Execution:
         """Outputs of one forward pass in the arithmetic `kind`, none aliasing an input.
 
         `state` is the name of one of the model's `parameters.States`, by default the public
-        one, which it has again afterwards. `observer` is a context, such as a dispatch mode, that is entered around the
-        pass. Random operations start from the same seed each time unless another
-        is given. What the user's code raises becomes a ProblemFailure.
+        one, which it has again afterwards. `observer` is a context, such as a dispatch mode,
+        that is entered around the pass. Random operations start from the same seed each time
+        unless another is given. What the user's code raises becomes a ProblemFailure.
         """
         with self.in_state(state):
             return self._run(inputs, kind, observer, seed)

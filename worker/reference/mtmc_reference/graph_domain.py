@@ -214,7 +214,8 @@ class GraphDomain:
             for node, argument, _ in self._takers[pending.pop()]:
                 op = _operator(node)
                 is_index = argument == _INDEXED_AXIS.get(op)
-                is_index |= argument in ("indices", "offsets", "target") and not op.startswith("mse")
+                is_index |= argument in ("indices", "offsets")
+                is_index |= argument == "target" and op in _CLASS_LOSSES
                 if is_index or (op, argument) in restricted:
                     return True
                 fresh = [value for value in node["results"] if value not in seen]

@@ -15,11 +15,11 @@ user fixes, and at last one under whose other values the reference is not define
 """
 
 import contextlib
+import time
 
 import torch
 
-from . import distribution
-from .redraw import move_some_ways
+from . import distribution, redraw
 
 PUBLIC, FIRST, SECOND, ZERO, ONE = "public", "first", "second", "zero", "one"
 ORDINARY = (FIRST, SECOND)
@@ -28,6 +28,8 @@ _CHUNK = 1 << 22
 # Factor of an element, and of a tensor whose elements keep their places.
 _LEAST_FACTOR, _MOST_FACTOR = 0.7, 1.3
 _SAMPLE = 4096
+# How long tensors are looked for that must stay as they are.
+_SECONDS = 10.0
 
 
 def state_of(key):
@@ -108,25 +110,34 @@ class States:
 
         `accepts(state)` runs it in a state; the last resort is that a tensor stays.
         """
-        if not self._tensors or all(accepts(state) for state in ORDINARY):
-            return
-        suspects = list(self._tensors)
-        while suspects and not all(accepts(state) for state in ORDINARY):
-            culprits = self._culprits(suspects, accepts)
-            for target in culprits:
+        deadline = time.monotonic() + _SECONDS
+        while self._tensors and not self._are_accepted(self._tensors, accepts):
+            # Where time is short, all go on together.
+            is_late = time.monotonic() > deadline
+            for target in list(self._tensors) if is_late else [self._culprit(accepts)]:
                 self._soften(target)
-            suspects = [target for target in suspects if target in self._tensors]
 
-    def _culprits(self, suspects, accepts):
-        """Some of them without whose changes the reference is defined; halves them."""
-        suspects = list(suspects)
-        while len(suspects) > 1:
-            half = suspects[: len(suspects) // 2]
-            held = {target: self._tensors.pop(target) for target in half}
-            is_accepted = all(accepts(state) for state in ORDINARY)
-            self._tensors.update(held)
-            suspects = half if is_accepted else suspects[len(suspects) // 2 :]
-        return suspects
+    def _are_accepted(self, targets, accepts):
+        """Whether the reference is defined where only these tensors are other ones."""
+        everything = self._tensors
+        self._tensors = {target: everything[target] for target in targets}
+        try:
+            return all(accepts(state) for state in ORDINARY)
+        finally:
+            self._tensors = everything
+
+    def _culprit(self, accepts):
+        """A tensor that the reference refuses together with those before it, and not these
+        alone."""
+        targets = list(self._tensors)
+        accepted, refused = 0, len(targets)
+        while refused - accepted > 1:
+            middle = (accepted + refused) // 2
+            if self._are_accepted(targets[:middle], accepts):
+                accepted = middle
+            else:
+                refused = middle
+        return targets[refused - 1]
 
     def _soften(self, target):
         level = self._levels.get(target, 0) + 1
@@ -149,16 +160,18 @@ class States:
             if state in ORDINARY:
                 seed = self._seed_of(f"state {state} {target}")
                 generator = torch.Generator(tensor.device).manual_seed(seed)
-                self._ways[target][self._levels.get(target, 0)](tensor, generator)
+                way = self._ways[target][self._levels.get(target, 0)]
+                redraw.changed(way, tensor, generator)
             else:
                 _fill(tensor, 0 if state == ZERO else 1, self._uses[target])
 
 
-def redraw(tensor, uses, seed):
+def exchange(tensor, uses, seed):
     """Other elements of the same kind, in place; false where there are none."""
     ways = _ways_of(tensor, uses)
     if ways:
-        ways[0](tensor, torch.Generator(tensor.device).manual_seed(seed))
+        generator = torch.Generator(tensor.device).manual_seed(seed)
+        redraw.changed(ways[0], tensor, generator)
     return bool(ways)
 
 
@@ -173,11 +186,11 @@ def _ways_of(tensor, uses):
         if bool(low == high) and bool(low.isfinite()):
             return [_spread, _scale]
         if _is_whole(tensor):
-            return [_resample, _permute_last, *move_some_ways()]
+            return [_resample, _permute_last, *redraw.move_some_ways()]
         return [_resample_scaled, _scale_each, _scale]
     if tensor.dtype == torch.bool:
         is_mixed = bool(tensor.any() and not tensor.all())
-        return [_resample, _permute_last, *move_some_ways()] if is_mixed else [_flip_some]
+        return [_resample, _permute_last, *redraw.move_some_ways()] if is_mixed else [_flip_some]
     if uses.is_ordered:
         return []
     if tensor.numel() > 1:

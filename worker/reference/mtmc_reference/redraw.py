@@ -17,6 +17,8 @@ from .graph_domain import Uses
 # Most distinct values that are drawn from as a set; where there are more, the range counts.
 _MOST_VALUES = 64
 _SAMPLE = 1 << 16
+# Elements of a small tensor, and how often it is drawn until it is another one.
+_SMALL, _TRIES = 64, 8
 # Elements that are drawn at once.
 _CHUNK = 1 << 22
 # Vectors are changed in so many stretches.
@@ -104,6 +106,19 @@ def extreme_ways(tensor, domain):
     if tensor.dim() == 1 and not domain.is_constant:
         ways.append(_sorted(domain, is_sparse=True))
     return ways
+
+
+def changed(way, tensor, generator):
+    """Changes a tensor in place in a way; a small one, of which chance may leave all as it
+    is, is tried again."""
+    if tensor.numel() > _SMALL:
+        way(tensor, generator)
+        return
+    before = tensor.detach().clone()
+    for _ in range(_TRIES):
+        way(tensor, generator)
+        if not torch.equal(tensor, before):
+            return
 
 
 def pieces(tensor):

@@ -190,7 +190,8 @@ def _go_to_ends(tensor, generator, bounds, is_exact):
             first = 0.3 + 0.4 * number / len(bounds)
             has_bound = (kind > first) & (kind < first + 0.2 / len(bounds))
             found = torch.where(has_bound, bound + side, found)
-            found = torch.where(has_bound & (near < inner / 64), torch.full_like(near, bound), found)
+            is_bound = has_bound & (near < inner / 64)
+            found = torch.where(is_bound, torch.full_like(near, bound), found)
         part.copy_(found.clamp_(start, end) if not bounds else found)
         if is_exact:
             part.masked_fill_(kind < 0.05, low).masked_fill_(kind > 0.95, high)

@@ -21,7 +21,11 @@ def get_init_inputs():
             "self.k = nn.Parameter(torch.randn(16))",
             ["k"],
         ),
-        ("return torch.ones_like(x) * self.k + 0 * x", "self.k = nn.Parameter(torch.ones(16))", ["x"]),
+        (
+            "return torch.ones_like(x) * self.k + 0 * x",
+            "self.k = nn.Parameter(torch.ones(16))",
+            ["x"],
+        ),
     ],
 )
 def test_an_idle_input_is_found(client, write_problem, forward, init, idle):

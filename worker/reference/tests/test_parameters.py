@@ -35,11 +35,12 @@ def test_every_hidden_workload_has_other_parameters_than_the_public_one(client, 
 
 def test_the_public_workload_has_the_models_own_parameters_again(client, write_problem):
     client.load(write_problem("return self.fc(x)", init=_LINEAR))
-    own = {k: v.clone() for k, v in client.session._loaded._model.state_dict().items()}
+    state = client.session._loaded._model.state_dict()
+    own = {name: value.clone() for name, value in state.items()}
     tensors(client, 1)
 
     assert torch.equal(tensors(client)["fc_weight"], own["fc.weight"])
-    assert all(torch.equal(v, own[k]) for k, v in client.session._loaded._model.state_dict().items())
+    assert all(torch.equal(value, own[name]) for name, value in state.items())
 
 
 def test_neighbours_have_different_parameters(client, write_problem):
@@ -118,12 +119,27 @@ def test_a_tensor_without_other_legal_values_stays_and_is_named(client, write_pr
         "self.register_buffer('k', torch.tensor([4., 1., 1., 4.]))\n"
         "self.w = nn.Parameter(torch.randn(16))"
     )
-    forward = "y = x * self.w\nreturn y / (self.k[0] == 4 * self.k[1]) / (self.k[2] == 1)"
+    same = "(self.k == torch.tensor([4., 1., 1., 4.])).all()"
+    forward = f"return x * self.w / {same}"
     found = client.load(write_problem(forward, init=init))
 
     assert list(found["fixedInputs"]) == ["k"]
     assert not torch.equal(tensors(client, 1)["w"], tensors(client)["w"])
     assert torch.equal(tensors(client, 1)["k"], tensors(client)["k"])
+
+
+def test_each_tensor_without_other_legal_values_is_found_among_many(client, write_problem):
+    init = (
+        "for n in 'abcdefgh':\n"
+        "    self.register_buffer(n, torch.tensor([4., 1., 1., 4.]))"
+    )
+    same = "(self.{} == torch.tensor([4., 1., 1., 4.])).all()"
+    others = " + ".join(f"self.{name}.sum()" for name in "abdefh")
+    forward = f"return x / {same.format('c')} / {same.format('g')} + {others}"
+
+    found = client.load(write_problem(forward, init=init))
+
+    assert list(found["fixedInputs"]) == ["c", "g"]
 
 
 def test_a_program_that_bakes_the_public_weights_is_refused(client, write_problem):

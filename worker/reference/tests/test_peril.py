@@ -66,7 +66,8 @@ def test_a_run_that_dies_costs_its_distribution_alone(tmp_path, write_problem):
         "class Model",
         "import os\n\n@torch.library.custom_op('mtmc_test::deadly', mutates_args=())\n"
         "def deadly(x: torch.Tensor) -> torch.Tensor:\n"
-        "    if ((x.abs() > 8000) & x.isfinite()).any():\n        os.abort()\n    return torch.tanh(x)\n\n"
+        "    if ((x.abs() > 8000) & x.isfinite()).any():\n        os.abort()\n"
+        "    return torch.tanh(x)\n\n"
         "@deadly.register_fake\ndef _(x):\n    return torch.empty_like(x)\n\nclass Model",
     )
     path.write_text(text.replace("Deadly.apply(x)", "torch.ops.mtmc_test.deadly(x)"))
