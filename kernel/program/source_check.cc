@@ -156,16 +156,43 @@ class SourceChecker {
     for (size_t at = 0; at < text_.size(); ++at) {
       const std::string_view rest = text_.substr(at);
       if (rest.front() == '\n') ++line;
-      if (rest.substr(0, 3) == "?\?=" || rest.substr(0, 3) == "?\?/") {
-        Report(line, Concat("the trigraph `", rest.substr(0, 3), "` is refused"));
+      if (rest.front() == '\\' && rest.size() > 1 && IsBlank(rest[1]) &&
+          IsLineEnd(rest.substr(1))) {
+        Report(line, "a backslash stands before blanks at the end of a line; remove the blanks");
       }
-      if (rest.substr(0, 2) == "\\ " || rest.substr(0, 2) == "\\\t") {
-        const size_t end = rest.find_first_not_of(" \t\r", 1);
-        if (end == std::string_view::npos || rest[end] == '\n') {
-          Report(line, "a backslash stands before blanks at the end of a line; remove the blanks");
-        }
+      // As the end of a comment's line, it would join the next one to it.
+      const bool is_joint = rest.substr(0, 3) == "?\?/" && IsLineEnd(rest.substr(3));
+      if (is_joint || (lexed_.is_ambiguous() && IsTrigraph(rest))) ReportTrigraph(rest, line);
+    }
+    CheckTrigraphs(lexed_.tokens());
+    for (const SourceDirective& directive : lexed_.directives()) CheckTrigraphs(directive.tokens);
+  }
+
+  static bool IsLineEnd(std::string_view text) {
+    const size_t end = text.find_first_not_of(" \t\r");
+    return end == std::string_view::npos || text[end] == '\n';
+  }
+
+  // Those that compilers which still have them see as `#`, a backslash or no quote.
+  static bool IsTrigraph(std::string_view text) {
+    const std::string_view start = text.substr(0, 3);
+    return start == "?\?=" || start == "?\?/" || start == "?\?'";
+  }
+
+  void CheckTrigraphs(const std::vector<SourceToken>& tokens) {
+    const std::string_view text = lexed_.spliced();
+    for (const SourceToken& token : tokens) {
+      const size_t begin = static_cast<size_t>(token.text.data() - text.data());
+      for (size_t at = begin; at < begin + token.text.size(); ++at) {
+        if (!IsTrigraph(text.substr(at))) continue;
+        ReportTrigraph(text.substr(at), token.line);
+        break;
       }
     }
+  }
+
+  void ReportTrigraph(std::string_view text, int line) {
+    Report(line, Concat("the trigraph `", text.substr(0, 3), "` is refused"));
   }
 
   void CheckDirective(const SourceDirective& directive) {

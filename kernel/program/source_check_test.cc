@@ -99,6 +99,9 @@ TEST_CASE("LexSource reads what a spliced line spells", "[program]") {
 TEST_CASE("CheckSource refuses spellings that hide lines", "[program]") {
   CHECK_THAT(Check("?\?=include <a.h>\n"), Contains("trigraph"));
   CHECK_THAT(Check("// a ?\?/\nint x;\n"), Contains("trigraph"));
+  CHECK_THAT(Check("int a = 1 ?\?'b'/*';\n*/;\n"), Contains("trigraph"));
+  CHECK_THAT(Check("const char* s = \"?\?/\";\n"), Contains("trigraph"));
+  CHECK(Check("// why?\?= (really?\?/path?\?)\nint x;\n") == "");
   CHECK_THAT(Check("// a \\ \t\nint x;\n"), Contains("line 1: a backslash"));
   CHECK_THAT(Check("// a \\ "), Contains("a backslash"));
   CHECK(Check("#define A \\\n  1\n const char* s = \"\\ \";\n") == "");

@@ -4,10 +4,11 @@
 // What nvcc makes known to a source without #include. Given to a source only when it
 // does not compile without.
 
-#include <cmath>
-#include <cstdint>
 #include <float.h>
 #include <limits.h>
+
+#include <cmath>
+#include <cstdint>
 #include <limits>
 
 typedef unsigned char uchar;
