@@ -5,7 +5,6 @@
 #include <array>
 #include <chrono>
 #include <functional>
-#include <map>
 #include <random>
 #include <utility>
 
@@ -14,13 +13,11 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "worker/cuda/cuda_buffer.h"
+#include "worker/cuda/cuda_module.h"
 #include "worker/device/random_fill.h"
 
 namespace mtmc::worker {
 namespace {
-
-// What a kernel gets without asking; beyond, an attribute must be set first.
-constexpr int64_t kPlainSharedBytes = int64_t{48} << 10;
 
 // KernelBench clears with 256 MB; more where the cache is larger than half of it.
 constexpr int64_t kMinFlushBytes = int64_t{256} << 20;
@@ -44,52 +41,6 @@ double DrawDelay(size_t num_steps) {
   const double share = static_cast<double>(draw >> 1) / 0x1p62;
   return draw & 1 ? share * kMostDelaySeconds / static_cast<double>(num_steps) : 0;
 }
-
-class CudaKernel final : public Kernel {
- public:
-  explicit CudaKernel(CUfunction function) : function_(function) {}
-
-  CUfunction function() const { return function_; }
-
-  // Largest dynamic shared memory that was asked for so far.
-  int64_t shared_limit = kPlainSharedBytes;
-
- private:
-  const CUfunction function_;
-};
-
-class CudaModule final : public Module {
- public:
-  // Tells `conditions` how much local memory its kernels have.
-  CudaModule(std::shared_ptr<const CudaContext> context, CudaConditions& conditions,
-             CUmodule module)
-      : context_(std::move(context)), conditions_(conditions), module_(module) {}
-
-  ~CudaModule() override { context_->api().cuModuleUnload(module_); }
-
-  CudaModule(const CudaModule&) = delete;
-  CudaModule& operator=(const CudaModule&) = delete;
-
-  Kernel* Find(std::string_view name) override {
-    auto known = kernels_.find(name);
-    if (known != kernels_.end()) return known->second.get();
-    const std::string text(name);
-    CUfunction function = nullptr;
-    if (context_->api().cuModuleGetFunction(&function, module_, text.c_str()) != CUDA_SUCCESS) {
-      return nullptr;
-    }
-    int local_bytes = 0;
-    context_->api().cuFuncGetAttribute(&local_bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function);
-    conditions_.set_local_bytes(std::max(conditions_.local_bytes(), local_bytes));
-    return (kernels_[text] = std::make_unique<CudaKernel>(function)).get();
-  }
-
- private:
-  const std::shared_ptr<const CudaContext> context_;
-  CudaConditions& conditions_;
-  const CUmodule module_;
-  std::map<std::string, std::unique_ptr<CudaKernel>, std::less<>> kernels_;
-};
 
 class CudaGraph final : public Graph {
  public:
@@ -216,45 +167,7 @@ Outcome<std::unique_ptr<Module>> CudaDevice::Load(std::string_view binary) {
 }
 
 MaybeFailure CudaDevice::Enqueue(const LaunchCommand& command) {
-  const CudaApi& api = context_->api();
-  auto& kernel = *static_cast<CudaKernel*>(command.kernel);
-  if (command.shared_bytes > kernel.shared_limit) {
-    const CUresult error =
-        api.cuFuncSetAttribute(kernel.function(), CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                               static_cast<int>(command.shared_bytes));
-    if (error != CUDA_SUCCESS) {
-      return CudaFailure(
-          api, error,
-          absl::StrCat("a launch with ", command.shared_bytes, " bytes of shared memory"));
-    }
-    kernel.shared_limit = command.shared_bytes;
-  }
-  std::vector<CUdeviceptr> pointers(command.arguments.size());
-  std::vector<void*> values(command.arguments.size());
-  for (size_t i = 0; i < command.arguments.size(); ++i) {
-    if (const auto* buffer = std::get_if<const Buffer*>(&command.arguments[i])) {
-      pointers[i] = reinterpret_cast<CUdeviceptr>((*buffer)->address());
-      values[i] = &pointers[i];
-    } else {
-      // The driver copies the value before it returns.
-      values[i] =
-          const_cast<std::byte*>(std::get<ScalarArgument>(command.arguments[i]).value.data());
-    }
-  }
-  const auto& grid = command.grid;
-  const auto& block = command.block;
-  const CUresult error = api.cuLaunchKernel(
-      kernel.function(), static_cast<unsigned>(grid[0]), static_cast<unsigned>(grid[1]),
-      static_cast<unsigned>(grid[2]), static_cast<unsigned>(block[0]),
-      static_cast<unsigned>(block[1]), static_cast<unsigned>(block[2]),
-      static_cast<unsigned>(command.shared_bytes), context_->stream(), values.data(), nullptr);
-  if (error != CUDA_SUCCESS) {
-    return CudaFailure(api, error,
-                       absl::StrCat("a launch with grid (", grid[0], ", ", grid[1], ", ", grid[2],
-                                    "), block (", block[0], ", ", block[1], ", ", block[2],
-                                    ") and ", command.shared_bytes, " bytes of shared memory"));
-  }
-  return std::nullopt;
+  return static_cast<CudaKernel*>(command.kernel)->Launch(*context_, command);
 }
 
 MaybeFailure CudaDevice::Synchronize() { return context_->Synchronize(); }

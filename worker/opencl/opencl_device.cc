@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <map>
 #include <random>
 #include <thread>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/log.h"
 #include "worker/device/random_fill.h"
 #include "worker/opencl/opencl_buffer.h"
 #include "worker/opencl/opencl_compiler.h"
@@ -30,6 +32,27 @@ constexpr std::chrono::milliseconds kMostLoad{25};
 
 // Of all delays of one plan, at most.
 constexpr std::chrono::microseconds kMostDelay{2000};
+
+// `volatile` keeps stores that nothing reads, and an index that the compiler does not know
+// keeps the stack in memory.
+constexpr char kScrubSource[] = R"(
+__kernel void mtmc_scrub(ulong seed) {
+  __local volatile uint words[LOCAL_WORDS];
+  volatile uint stack[262144];
+  ulong x = seed + get_group_id(0);
+  for (uint i = 0; i < LOCAL_WORDS; ++i) {
+    x = x * 6364136223846793005UL + seed;
+    words[i] = (uint)(x >> 32);
+  }
+  for (uint i = 0; i < 262144; ++i) {
+    x = x * 6364136223846793005UL + seed;
+    stack[(i + (uint)seed) % 262144] = (uint)(x >> 32);
+  }
+}
+)";
+
+// Of local memory, for what the backend puts beside a kernel's own.
+constexpr int64_t kLocalSpareWords = 256;
 
 // Threads that keep the host's cores busy, up to twice as many as there are, while they live.
 class BusyThreads {
@@ -273,7 +296,29 @@ Outcome<TimedSample> OpenClDevice::Time(const Body& body, bool is_cold) {
   return TimedSample{.seconds = elapsed.count()};
 }
 
-MaybeFailure OpenClDevice::Scrub() { return std::nullopt; }
+std::unique_ptr<Module> OpenClDevice::MakeScrub() {
+  OpenClCompiler compiler(context_);
+  const CompileResult compiled = compiler.Compile(
+      kScrubSource, {{"LOCAL_WORDS", facts_.shared_memory_per_block_bytes / 4 - kLocalSpareWords}});
+  auto module = compiled.failure ? Outcome<std::unique_ptr<Module>>(*compiled.failure)
+                                 : Load(compiled.binary);
+  if (module.ok()) return *std::move(module);
+  base::Log(base::LogLevel::kWarning, "local memory is not scrubbed",
+            {{"reason", module.failure().message}});
+  return nullptr;
+}
+
+MaybeFailure OpenClDevice::Scrub() {
+  if (!scrub_) scrub_ = MakeScrub();
+  if (!*scrub_) return std::nullopt;
+  const uint64_t seed = DrawSeed();
+  ScalarArgument argument{.bytes = sizeof seed};
+  std::memcpy(argument.value.data(), &seed, sizeof seed);
+  // More work-groups than threads, so that each thread takes one.
+  return Enqueue({.kernel = (*scrub_)->Find("mtmc_scrub"),
+                  .grid = {int64_t{4} * facts_.compute_units, 1, 1},
+                  .arguments = {argument}});
+}
 
 MaybeFailure OpenClDevice::RunUnderLoad(std::span<const Body> steps) {
   if (MaybeFailure failure = FlushCache()) return failure;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "worker/device/device.h"
@@ -32,8 +33,9 @@ class OpenClDevice final : public Device {
   Outcome<std::unique_ptr<Graph>> Capture(const Body& body) override;
   Outcome<TimedSample> Time(const Body& body, bool is_cold) override;
 
-  // Does nothing: on a processor there is no memory on the chip but the caches,
-  // which a cold sample flushes.
+  // Fills the local memory, and the first megabyte of private memory, of the threads that run
+  // work-groups; both are ordinary memory of the host's on a processor, and stay from launch to
+  // launch. Without a compiler it does nothing, and says so in the log.
   MaybeFailure Scrub() override;
 
   // The load is, on a processor, threads that compete for its cores; on another
@@ -46,12 +48,16 @@ class OpenClDevice final : public Device {
  private:
   MaybeFailure FlushCache();
   MaybeFailure RunBesideFill(std::span<const Body> steps);
+  // Null where it cannot be had.
+  std::unique_ptr<Module> MakeScrub();
 
   const std::shared_ptr<const OpenClContext> context_;
   DeviceFacts facts_;
   // What FlushCache writes; made at the first use.
   std::unique_ptr<Buffer> flush_;
   uint8_t flush_value_ = 0;
+  // Made at the first use.
+  std::optional<std::unique_ptr<Module>> scrub_;
   // Something was written around a buffer before that was filled anew.
   bool has_strays_ = false;
 };

@@ -225,5 +225,40 @@ TEST_CASE("What a program has written outside is not the next one's fault", "[op
   CHECK_FALSE((*next)->Execute({{"x", Bytes(Floats(64))}}));
 }
 
+TEST_CASE("No execution finds anything in local or private memory", "[opencl]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  const std::string memory =
+      GENERATE("__local volatile uint words[8192];", "volatile uint words[8192];");
+  CAPTURE(memory);
+  auto runner = bench->Load(R"(//@ mtmc 1 opencl
+//@ input x f32[4]
+//@ output y f32[4]
+//@ launch look grid=4 block=1 args=(x, y)
+__kernel void look(__global const float* x, __global float* y) {
+)" + memory + R"(
+  int found = 0;
+  for (int i = 0; i < 8192; ++i) found += words[(i + (int)x[0]) % 8192] == 0x5ca1ab1e;
+  // The work-groups of this launch come one after the other.
+  if (get_group_id(0) != 3) found = 0;
+  if (get_group_id(0) == 3) {
+    for (int i = 0; i < 8192; ++i) words[(i + (int)x[0]) % 8192] = 0x5ca1ab1e;
+  }
+  y[get_group_id(0)] = found;
+}
+)");
+  REQUIRE(runner.ok());
+  float found = 0;
+
+  for (int i = 0; i < 4; ++i) {
+    REQUIRE_FALSE((*runner)->Execute({{"x", Bytes(Floats(4))}}));
+    for (const float count : FirstOutput(**runner)) found += count;
+    REQUIRE((*runner)->Time(/*is_cold=*/true).ok());
+    for (const float count : FirstOutput(**runner)) found += count;
+  }
+
+  CHECK(found == 0);
+}
+
 }  // namespace
 }  // namespace mtmc::worker

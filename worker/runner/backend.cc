@@ -65,6 +65,13 @@ absl::StatusOr<Backend> OpenOpenClBackend(const BackendOptions& options) {
   OpenClCompiler compiler(context);
   MTMC_ASSIGN_OR_RETURN(backend.canary, Canary::Create(*backend.device, compiler, ReadNoEvents));
   AddRates(options, compiler, backend);
+  // The first one compiles its kernel, which a sealed process could not.
+  if (const MaybeFailure failure = backend.device->Scrub()) {
+    return absl::InternalError(absl::StrCat("the scrub: ", failure->message));
+  }
+  if (const MaybeFailure failure = backend.device->Synchronize()) {
+    return absl::InternalError(absl::StrCat("the scrub: ", failure->message));
+  }
   return backend;
 }
 

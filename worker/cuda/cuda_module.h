@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "worker/cuda/cuda_conditions.h"
+#include "worker/cuda/cuda_context.h"
+#include "worker/device/device.h"
+
+namespace mtmc::worker {
+
+// A kernel of a candidate.
+class CudaKernel final : public Kernel {
+ public:
+  explicit CudaKernel(CUfunction function) : function_(function) {}
+
+  // Enqueued on the context's stream. REQUIRES: `command` names this kernel.
+  MaybeFailure Launch(const CudaContext& context, const LaunchCommand& command);
+
+ private:
+  // What a kernel gets without asking; beyond, an attribute must be set first.
+  static constexpr int64_t kPlainSharedBytes = int64_t{48} << 10;
+
+  const CUfunction function_;
+  // Largest dynamic shared memory that was asked for so far.
+  int64_t shared_limit_ = kPlainSharedBytes;
+};
+
+// A candidate's binary. Tells `conditions` how much local memory its kernels have.
+class CudaModule final : public Module {
+ public:
+  CudaModule(std::shared_ptr<const CudaContext> context, CudaConditions& conditions,
+             CUmodule module);
+  ~CudaModule() override;
+  CudaModule(const CudaModule&) = delete;
+  CudaModule& operator=(const CudaModule&) = delete;
+
+  Kernel* Find(std::string_view name) override;
+
+ private:
+  const std::shared_ptr<const CudaContext> context_;
+  CudaConditions& conditions_;
+  const CUmodule module_;
+  std::map<std::string, std::unique_ptr<CudaKernel>, std::less<>> kernels_;
+};
+
+}  // namespace mtmc::worker
