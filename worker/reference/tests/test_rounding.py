@@ -95,7 +95,8 @@ def test_a_running_sum_is_honest_and_one_in_half_precision_is_not(load, client):
 
     assert not rejected(client.check_all(in_order))
     assert len(rejected(client.check_all(lambda t: torch.cumsum(t["x"].half().float(), 1)))) >= 4
-    assert len(rejected(client.check_all(lambda t: torch.zeros_like(t["x"])))) == 7
+    zeros = client.check_all(lambda t: torch.zeros_like(t["x"]))
+    assert zeros.keys() - rejected(zeros) == {"DISTRIBUTION_NONFINITE"}
 
 
 def test_a_product_that_adds_term_by_term_is_honest(client, write_problem):
@@ -136,6 +137,10 @@ def test_no_sum_has_luck():
 def test_doubles_are_judged_on_every_distribution(load, client):
     found = load("torch.exp(-x * x) + 1", "torch.randn(33, 65, dtype=torch.float64)")
 
-    assert not found["droppedDistributions"]
+    assert set(found["droppedDistributions"].values()) <= {
+        "no input to change",
+        "there are no parameters",
+    }
     assert not rejected(client.check_all(lambda t: torch.exp(-t["x"] ** 2) + 1))
-    assert len(rejected(client.check_all(lambda t: torch.exp(-t["x"] ** 2) + 1.001))) == 7
+    wrong = client.check_all(lambda t: torch.exp(-t["x"] ** 2) + 1.001)
+    assert wrong.keys() - rejected(wrong) == {"DISTRIBUTION_NONFINITE"}
