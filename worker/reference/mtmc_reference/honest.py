@@ -78,6 +78,10 @@ class HonestRuns:
             self._found[kind] = self._made(kind)
         return self._found[kind]
 
+    def knows(self, kind):
+        """Whether `find` takes no run."""
+        return kind in self._found
+
     def tolerances(self, kind):
         found = self.find(kind)
         return found and found.tolerances

@@ -62,9 +62,10 @@ def judged(function, inputs, program, precision, key=PUBLIC, expectation=None, *
     return comparison.compare(entry, expectation, {"y": output}, False)
 
 
-def expected(function, inputs, key=PUBLIC):
-    """The Expectation of a function on given inputs."""
-    judge = Judge(_Execution(function), _Workloads(inputs), _CPU, False, True)
+def expected(function, inputs, key=PUBLIC, may_use_tf32=False):
+    """The Expectation of a function on given inputs; whether PyTorch's defaults would let a
+    GPU compute it in TF32, `may_use_tf32` tells."""
+    judge = Judge(_Execution(function), _Workloads(inputs), _CPU, False, not may_use_tf32)
     judge._finite_outputs = [True]
     return judge.expectation(key, inputs)
 

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The runs that widen a bound: what a library may choose, and what it may not."""
+
+import fairness
+import pytest
+import torch
+
+from mtmc_reference.precision import Arithmetic
+from mtmc_reference.tensor_core import NarrowOperands, rounded, truncated
+
+
+def convolution(x, w):
+    return torch.nn.functional.conv2d(x, w)
+
+
+def inputs():
+    torch.manual_seed(1)
+    return [torch.randn(4, 32, 20, 20), torch.randn(16, 32, 3, 3) * 0.1]
+
+
+def satisfied(program, may_use_tf32):
+    expectation = fairness.expected(convolution, inputs(), may_use_tf32=may_use_tf32)
+    answer = fairness.judged(
+        None, inputs(), program, fairness.HALF, expectation=expectation
+    )
+    return answer["satisfied"]
+
+
+def in_tf32(x, w):
+    return convolution(rounded(x), rounded(w))
+
+
+def in_bf16(x, w):
+    return convolution(x.bfloat16().float(), w.bfloat16().float())
+
+
+def test_a_convolution_may_be_in_tf32_where_the_library_may_choose_it():
+    assert fairness.KERNELBENCH in satisfied(in_tf32, may_use_tf32=True)
+    assert satisfied(in_tf32, may_use_tf32=False) == [fairness.TF32, fairness.HALF]
+    assert satisfied(in_bf16, may_use_tf32=True) == [fairness.HALF]
+
+
+def test_narrow_operands_are_those_of_products_alone():
+    torch.manual_seed(2)
+    x, w = torch.randn(30, 40), torch.randn(40, 50)
+
+    with NarrowOperands(rounded):
+        products = [x @ w, torch.addmm(x[:, :30], w[:30, :30].t(), x[:, :30].t())]
+        others = x * 1.1
+    with NarrowOperands(rounded, is_of_convolutions=True):
+        product = x @ w
+
+    assert torch.equal(products[0], rounded(x) @ rounded(w))
+    assert not torch.equal(products[0], x @ w)
+    assert torch.equal(others, x * 1.1) and torch.equal(product, x @ w)
+
+
+@pytest.mark.parametrize("brought, most", [(rounded, 2**-11), (truncated, 2**-10)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_tf32_has_eleven_bits(brought, most, dtype):
+    x = torch.randn(10_000, dtype=dtype)
+    error = ((brought(x) - x) / x).abs()
+
+    assert most / 2 < error.max() <= most
+    assert torch.equal(brought(brought(x)), brought(x))
+    assert torch.equal(brought(torch.tensor([torch.inf])), torch.tensor([torch.inf]))
+
+
+def test_a_run_is_made_when_it_is_asked_for_and_once():
+    expectation = fairness.expected(convolution, inputs())
+    fairness.judged(None, inputs(), convolution, fairness.HALF, expectation=expectation)
+    assert expectation._reference is None
+
+    fairness.judged(None, inputs(), in_bf16, fairness.HALF, expectation=expectation)
+    known = expectation._honest.knows
+    assert known(Arithmetic.REORDERED) and known(Arithmetic.ROUNDED)
+    assert not known(Arithmetic.FP64)
