@@ -22,6 +22,8 @@ STRICT, KERNELBENCH, TF32, HALF = (
     f"PRECISION_{name}" for name in ("STRICT", "KERNELBENCH", "TF32", "HALF")
 )
 _CPU = torch.device("cpu")
+# What a dishonest program changes, at least: some have nothing to change on small values.
+_EFFECT = 1e-6
 
 
 class _Execution:
@@ -147,6 +149,12 @@ def verdicts(problem, program, precision, seed, expectations=None):
         if not found[name]["isCorrect"]:
             break
     return found
+
+
+def is_accepted(found):
+    """Whether no distribution refuses a program that is not the reference in disguise."""
+    has_effect = any(a["errors"][0]["maxAbsoluteError"] > _EFFECT for a in found.values())
+    return has_effect and all(a["isCorrect"] for a in found.values())
 
 
 # Arithmetic that a GPU has and a CPU has not.
