@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "common/base/file.h"
+#include "common/config/paths.h"
 
 namespace mtmc::client {
 namespace {
@@ -62,6 +63,18 @@ TEST_CASE("FindHeaders finds what a source uses unasked", "[export]") {
   CHECK(folder.Names("uint f();\n") == "math.h mtmc_prelude.h ");
   CHECK(folder.Names("#define INFINITY 2\nfloat f() { return INFINITY; }\n") == "");
   CHECK(folder.Names("float f(); // INFINITY\n") == "");
+}
+
+TEST_CASE("FindHeaders finds all that CUB needs in a file of a megabyte", "[export]") {
+  const auto folder = config::InstalledFile("share/mtmc/cuda/cccl");
+  if (!std::filesystem::exists(folder)) return;
+
+  const Headers headers = FindHeaders("#include <cub/block/block_reduce.cuh>\n", {folder});
+
+  CHECK(headers.contains("cub/block/block_reduce.cuh"));
+  CHECK(headers.contains("nv/target"));
+  CHECK(headers.contains("thrust/system/cuda/detail/execution_policy.h"));
+  CHECK(PackHeaders(headers).size() < size_t{1} << 20);
 }
 
 TEST_CASE("PackHeaders gives nothing for nothing", "[export]") {

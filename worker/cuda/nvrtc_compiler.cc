@@ -182,6 +182,7 @@ CompileResult NvrtcCompiler::CompileWith(const std::string& source,
     return std::move(result);
   };
   std::vector<const char*> arguments;
+  arguments.reserve(flags.size());
   for (const std::string& flag : flags) arguments.push_back(flag.c_str());
 
   nvrtcProgram program = nullptr;
