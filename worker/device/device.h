@@ -183,6 +183,10 @@ class Device {
   // REQUIRES: there is no Graph.
   virtual void Detach() {}
 
+  // Whether a program can tell how long a step of its own takes. If it can, a cache that is
+  // cold when it is timed and warm else would tell it which it is.
+  virtual bool programs_have_clock() const { return true; }
+
   // Where Profile's times come from: `cupti`, `events` or `host`.
   virtual std::string profile_source() const = 0;
 };

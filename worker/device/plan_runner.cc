@@ -61,7 +61,8 @@ MaybeFailure PlanRunner::Execute(const InputSources& inputs, uint64_t seed, bool
   if (options_.program.has_capture) {
     if (MaybeFailure failure = CapturePlan()) return failure;
   }
-  auto sample = RunOnce({.seed = seed, .under_load = under_load});
+  auto sample = RunOnce(
+      {.seed = seed, .under_load = under_load, .is_flushed = device_.programs_have_clock()});
   if (!sample.ok()) return sample.failure();
   seconds_ = sample->seconds;
   is_executed_ = true;
@@ -81,7 +82,9 @@ Outcome<TimedSample> PlanRunner::RunOnce(const Run& run) {
     if (MaybeFailure failure = EnqueueAll()) return *std::move(failure);
     if (MaybeFailure failure = tensors_.Randomize(DrawSeed())) return *std::move(failure);
   }
-  if (!run.under_load) return device_.Time([this] { return EnqueueAll(); }, run.is_cold);
+  if (!run.under_load) {
+    return device_.Time([this] { return EnqueueAll(); }, run.is_cold && run.is_flushed);
+  }
   if (MaybeFailure failure = device_.RunUnderLoad(Launches())) return *std::move(failure);
   return TimedSample{};
 }

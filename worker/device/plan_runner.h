@@ -119,6 +119,9 @@ class PlanRunner {
     uint64_t seed = 0;
     bool is_cold = true;
     bool under_load = false;
+    // Takes as long as many short plans: an execution that is not timed goes without where no
+    // program can notice.
+    bool is_flushed = true;
   };
 
   // The one way in which the plan is executed. No time where it is under load.

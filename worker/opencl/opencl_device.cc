@@ -320,9 +320,13 @@ MaybeFailure OpenClDevice::Scrub() {
                   .arguments = {argument}});
 }
 
+bool OpenClDevice::programs_have_clock() const { return !context_->is_host(); }
+
 MaybeFailure OpenClDevice::RunUnderLoad(std::span<const Body> steps) {
-  if (MaybeFailure failure = FlushCache()) return failure;
-  if (!context_->is_host()) return RunBesideFill(steps);
+  if (!context_->is_host()) {
+    if (MaybeFailure failure = FlushCache()) return failure;
+    return RunBesideFill(steps);
+  }
   const BusyThreads load;
   if (MaybeFailure failure = RunDelayed(steps)) return failure;
   return Synchronize();

@@ -43,6 +43,9 @@ class OpenClDevice final : public Device {
   MaybeFailure RunUnderLoad(std::span<const Body> steps) override;
   Outcome<std::vector<StepActivity>> Profile(const std::vector<Body>& steps) override;
 
+  // OpenCL C has none, and on a host no other processor to count.
+  bool programs_have_clock() const override;
+
   std::string profile_source() const override { return "host"; }
 
  private:
