@@ -6,6 +6,10 @@ import random
 import fairness
 import pytest
 import torch
+from fairness_problems import PROBLEMS
+from fairness_programs import in_order
+
+from mtmc_reference.tensor_core import rounded
 
 
 def problem_of(make, seed):
@@ -23,7 +27,7 @@ def one_thread():
 
 
 @pytest.mark.parametrize("seed", [1])
-@pytest.mark.parametrize("make", fairness.PROBLEMS, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", PROBLEMS, ids=lambda make: make.__name__)
 def test_honest_programs_pass_and_dishonest_ones_do_not(make, seed):
     problem, expectations = problem_of(make, seed), {}
 
@@ -52,7 +56,7 @@ def test_signs_that_mix_decide_what_precision_a_product_has(scale):
         return fairness.judged(_product, inputs, program, fairness.HALF, key)["satisfied"]
 
     for key in (fairness.PUBLIC, fairness.Key(3, "DISTRIBUTION_CENTERED")):
-        tf32 = satisfied(by(fairness.rounded), key)
+        tf32 = satisfied(by(rounded), key)
         assert tf32 == [fairness.TF32, fairness.HALF]
         assert satisfied(by(lambda x: x.bfloat16().float()), key) == [fairness.HALF]
 
@@ -69,7 +73,7 @@ def test_doubles_that_are_computed_in_fp32_are_none():
 
     def in_doubles(x):
         e = torch.exp(x - x.amax(-1, keepdim=True))
-        return e / fairness.in_order(e).unsqueeze(-1)
+        return e / in_order(e).unsqueeze(-1)
 
     assert len(satisfied(in_doubles)) == 4
     assert satisfied(lambda x: function(x.float()).double()) == [fairness.TF32, fairness.HALF]

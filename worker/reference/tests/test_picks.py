@@ -5,6 +5,8 @@ import fairness
 import pytest
 import torch
 
+from mtmc_reference.tensor_core import rounded
+
 ALL = [fairness.STRICT, fairness.KERNELBENCH, fairness.TF32, fairness.HALF]
 
 
@@ -63,7 +65,7 @@ def test_low_precision_picks_in_its_own_class():
     function = by(lambda x: x)
     bf16 = satisfied(function, inputs, by(lambda x: x.bfloat16().float()))
     assert fairness.HALF in bf16 and fairness.KERNELBENCH not in bf16
-    tf32 = satisfied(function, scored(close=2e-3), by(fairness.rounded))
+    tf32 = satisfied(function, scored(close=2e-3), by(rounded))
     assert fairness.TF32 in tf32 and fairness.STRICT not in tf32
 
 
@@ -109,5 +111,5 @@ def test_other_whole_numbers_are_those_of_a_run_of_the_class():
 
     function = signs(lambda x: x)
     assert satisfied(function, inputs, function) == ALL
-    assert satisfied(function, inputs, signs(fairness.rounded)) == [fairness.TF32, fairness.HALF]
+    assert satisfied(function, inputs, signs(rounded)) == [fairness.TF32, fairness.HALF]
     assert satisfied(function, inputs, lambda x, w: 1 - function(x, w)) == []
