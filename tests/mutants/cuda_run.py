@@ -95,7 +95,7 @@ class LoadedProgram:
         return {t.name: arrays[t.name].cpu() for t in self._plan.outputs()}
 
     def _launch(self, rest, arrays):
-        name, grid, block, arguments = program_runner.parse_launch(rest)
+        name, grid, block, arguments = laid_out.launch(rest)
         kernel = next(k for k in self._source.kernels if k.name == name)
         grid, block = (self._three(extents) for extents in (grid, block))
         values = [self._argument(kernel, i, a, arrays) for i, a in enumerate(arguments)]

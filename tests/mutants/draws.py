@@ -38,14 +38,17 @@ KINDS = (
 _IGNORED = -100
 
 
-def draw(public, roles, kind, seed):
+def draw(public, roles, kind, seed, ignores):
     """Values by name: `public` has those of the public seed, `roles` tells parameters
-    and buffers (`weight`) from inputs."""
+    and buffers (`weight`) from inputs; `ignores` says that labels may be left out."""
     generator = torch.Generator().manual_seed(seed)
     values = {}
     for name, value in public.items():
         is_parameter = roles[name] == "weight"
         values[name] = _one(value, kind[is_parameter], is_parameter, name, generator)
+        if ignores and kind[0] == "special" and not (is_parameter or value.is_floating_point()):
+            flat = values[name].reshape(-1)
+            flat[:: max(flat.numel() // 4, 1)] = _IGNORED
     return values
 
 
@@ -156,11 +159,6 @@ def _integers(value, kind, is_parameter, generator):
     if kind == "shifted up":
         return value.sort(-1)[0] if value.dim() else value.clone()
     drawn = torch.randint(low, high + 1, value.shape, generator=generator).to(value.dtype)
-    if kind == "special":
-        # Only where the reference takes it: it refuses an index that is none.
-        drawn = drawn.reshape(-1)
-        drawn[:: max(drawn.numel() // 4, 1)] = _IGNORED
-        return drawn.reshape(value.shape)
     if kind == "spike" and low < 0 < high and value.dtype == torch.int64:
         return drawn * (1 << 33)
     return drawn

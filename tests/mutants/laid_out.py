@@ -6,6 +6,7 @@ wants, so that a program that reads what it should not shows it.
 """
 
 import pathlib
+import re
 import sys
 
 import numpy
@@ -17,6 +18,12 @@ import program_runner  # noqa: E402  (the path is set above)
 
 # On both sides of each tensor.
 MARGIN = 16384
+
+
+def launch(rest):
+    """(kernel, grid, block, arguments) of a launch directive, extents as expressions."""
+    rest = re.sub(r"\b(grid|block)=([^\s(]\S*)", r"\1=(\2)", rest)
+    return program_runner.parse_launch(rest)
 
 
 def tensors(plan, inputs, filling):

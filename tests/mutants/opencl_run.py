@@ -57,7 +57,7 @@ class LoadedProgram:
             step = self._runner._step(word, rest, self._built, self._bindings, arrays, buffers)
             step()
             return
-        name, grid, block, arguments = program_runner.parse_launch(rest)
+        name, grid, block, arguments = laid_out.launch(rest)
         entry = self._cl.Kernel(self._built, name)
         kernel = next(k for k in self._source.kernels if k.name == name)
         for position, argument in enumerate(arguments):

@@ -11,6 +11,7 @@ _INTEGERS = "workloads with other integers and masks"
 _PARAMETERS = "workloads with other parameters and buffers"
 _ROWS = "workloads with special rows"
 _ENDS = "workloads at the ends of ranges and at the bounds of operators"
+_SMALL = "small elements are compared with their neighbours"
 _UNREAD = "plan checker: what the graph needs is passed"
 _WRONG = "WRONG_RESULT"
 _UNREADABLE = "CHECK WRONG_RESULT"
@@ -52,7 +53,8 @@ ROWS = {
                 "unread": {"PASSED": "x", "PARAMETER": ""},
             },
             _UNREADABLE,
-        ),
+        )
+        + (_of("no_empty_rows", "masked_softmax", _INTEGERS),),
     ),
     "F3": Row("a first state that is dropped", (_of("zero_state", "state", _INTEGERS),)),
     "F4": Row("offsets that are assumed", (_of("equal_segments", "segments", _INTEGERS),)),
@@ -63,12 +65,12 @@ ROWS = {
             "mean_filter",
             "box_filter",
             _PARAMETERS,
-            {"constant": {"SCALE": "0.2f"}, "first": {"SCALE": "weight[0]"}},
+            {"constant": {"SCALE": "0.2f + 0.0f * weight[0]"}, "first": {"SCALE": "weight[0]"}},
         ),
     ),
     "F7": Row(
         "a slope of the file",
-        _each("known_slope", "prelu", _PARAMETERS, {"constant": {"SLOPE": "0.25f"}}),
+        _each("known_slope", "prelu", _PARAMETERS, {"constant": {"SLOPE": "(0.25f + 0.0f * slope[0])"}}),
     ),
     "F8": Row("statistics of the file", (_of("new_statistics", "evaluated_norm", _PARAMETERS),)),
     "F9": Row(
@@ -124,7 +126,13 @@ ROWS = {
             {"none": {"GUARD": "0.0f"}, "larger": {"GUARD": "1e-8f"}},
         ),
     ),
-    "F16": Row("one spike", (_of("flat_log_sum", "log_sum", ORACLE + "; " + _ROWS),)),
+    "F16": Row(
+        "one spike, or all far away",
+        (
+            _of("flat_log_sum", "log_sum", ORACLE + "; " + _ROWS),
+            _of("bounded_softmax", "softmax_rows", ORACLE + "; a far offset"),
+        ),
+    ),
     "F17": Row(
         "timing that is told from judging by memory",
         _each(
@@ -173,10 +181,11 @@ ROWS = {
         "shares below the tolerance",
         _each(
             "no_small_shares",
-            "masked_softmax",
-            "small elements are compared with their neighbours",
-            {"4": {"FLOOR": "1e-4f"}, "5": {"FLOOR": "1e-5f"}, "6": {"FLOOR": "1e-6f"}},
-        ),
+            "softmax_rows",
+            _SMALL,
+            {"4": {"FLOOR": "1e-4f"}, "5": {"FLOOR": "1e-5f"}},
+        )
+        + _each("no_small_masked_shares", "masked_softmax", _SMALL, {"4": {"FLOOR": "1e-4f"}}),
     ),
     "F22": Row(
         "doubles in floats",

@@ -3,16 +3,17 @@
 
 import torch
 import torch.nn as nn
+import torch.nn.functional as F
 
 
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
-        self.norm = nn.BatchNorm1d(32, affine=False)
-        self.norm.eval()
+        self.register_buffer("mean", torch.zeros(32))
+        self.register_buffer("variance", torch.ones(32))
 
     def forward(self, x):
-        return self.norm(x)
+        return F.batch_norm(x, self.mean, self.variance, training=False)
 
 
 def get_inputs():
