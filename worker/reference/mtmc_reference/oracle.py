@@ -84,7 +84,7 @@ class Bounds:
         self._strict = strict
         self._own = own
         self._is_changed = is_changed
-        self._spreads = {index: spread for index, spread in enumerate(spreads) if spread is not None}
+        self._spreads = {index: each for index, each in enumerate(spreads) if each is not None}
 
     def rounding(self, index):
         """Least tolerance of STRICT: a few roundings; 0 for whole numbers."""

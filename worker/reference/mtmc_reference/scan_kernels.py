@@ -83,7 +83,8 @@ def distances(pairs, limits):
 def nearness(y, r):
     """Sums over (y - r)**2, r**2 and r of two tensors of floats; None as above."""
     names = f"{FLOATS[y.dtype]}, {FLOATS[r.dtype]}"
-    found = _found([("ScanNearness", names, 3, ())], [(y, r)], lambda rows: rows.sum(dim=0).tolist())
+    kernels = [("ScanNearness", names, 3, ())]
+    found = _found(kernels, [(y, r)], lambda rows: rows.sum(dim=0).tolist())
     return found and found[0]
 
 

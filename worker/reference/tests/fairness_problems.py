@@ -67,7 +67,8 @@ def softmax(random):
         return torch.exp(x - m.unsqueeze(-1)) / s.unsqueeze(-1)
 
     honest = [(name, by(total), STRICT) for name, total in SUMS.items()]
-    honest += [("online", online, STRICT), ("fast", by(in_parts, fast_exp, fast_divide), KERNELBENCH)]
+    honest += [("online", online, STRICT)]
+    honest += [("fast", by(in_parts, fast_exp, fast_divide), KERNELBENCH)]
     honest += [("flushed", lambda x: flushed(function(x)), STRICT)]
 
     def without_tail(x):
@@ -156,8 +157,11 @@ def norm(random):
         return lambda x: x / torch.sqrt((total(x * x) / x.shape[-1]).unsqueeze(-1) + 1e-6)
 
     honest = [(name, by(total), STRICT) for name, total in SUMS.items()]
+    def half_of_the_row(x):
+        return x * torch.rsqrt((x[..., ::2] ** 2).mean(-1, keepdim=True) + 1e-6)
+
     dishonest = [
-        ("half of the row", lambda x: x * torch.rsqrt((x[..., ::2] ** 2).mean(-1, keepdim=True) + 1e-6)),
+        ("half of the row", half_of_the_row),
         ("row", skipped_row(function)),
         ("fp16", result_in_fp16(function)),
     ]
@@ -341,7 +345,8 @@ def attention(random):
                 scores = cast(q) @ cast(k[part]).t() * d**-0.5
                 new = torch.maximum(m, scores.amax(-1, keepdim=True))
                 p, scale = exp(scores - new), exp(m - new)
-                s, o, m = s * scale + p.sum(-1, keepdim=True), o * scale + cast(p) @ cast(v[part]), new
+                s, m = s * scale + p.sum(-1, keepdim=True), new
+                o = o * scale + cast(p) @ cast(v[part])
             return o / s
 
         return program
