@@ -164,8 +164,10 @@ def leaves_range(tensor, public):
 def example(value):
     """What a Changer needs of a draw beside the public one: of a large tensor of floats, some
     elements from all over it."""
-    is_large = isinstance(value, torch.Tensor) and value.is_floating_point()
-    return _sample(value, _MOST_EXAMPLES) if is_large else value
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        return value
+    # A view would keep all of it.
+    return _sample(value, _MOST_EXAMPLES).clone()
 
 
 def _sample(tensor, most):

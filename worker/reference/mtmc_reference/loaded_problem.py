@@ -259,8 +259,9 @@ class LoadedProblem:
         """Finds other parameters under which the reference is defined on public inputs."""
         self._states.settle(lambda state: self._judge.is_defined_in(state, inputs))
         if not self._states.are_there:
+            reason = "no parameter may change" if self._states.fixed else "there are no parameters"
             for name in distribution.OF_PARAMETERS:
-                self._prepared.drop(name, "there are no parameters")
+                self._prepared.drop(name, reason)
 
     def _idle_inputs(self, inputs, outputs):
         fork = self._workloads.fork

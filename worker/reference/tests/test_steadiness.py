@@ -3,6 +3,7 @@
 
 import torch
 from mtmc_reference.distribution import PARAMETERS_ONE, PARAMETERS_ZERO, SPECIAL_ROWS
+from mtmc_reference.steadiness import Steadiness
 
 _FOOTER = """
 def get_inputs():
@@ -43,3 +44,10 @@ def test_models_that_are_as_unsteady_on_public_inputs_keep_their_rows(client, wr
     path = write_problem(forward, footer=_FOOTER)
 
     assert SPECIAL_ROWS not in client.load(path)["droppedDistributions"]
+
+
+def test_where_memory_does_not_suffice_nothing_is_dropped():
+    def run(*_):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    assert Steadiness(run, list).holds([], None, [torch.ones(4)])
