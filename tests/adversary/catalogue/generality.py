@@ -29,6 +29,7 @@ def _each(name, problem, defence, variants, kinds=_WRONG, **fields):
     )
 
 
+_MASK = "GLOBAL const unsigned char* mask,"
 _LOOKS = {
     "equal_words": "seen[0] == seen[1]",
     "not_a_number": "(seen[0] & 0x7F800000u) == 0x7F800000u",
@@ -49,8 +50,8 @@ ROWS = {
             "masked_softmax",
             _INTEGERS + "; " + _UNREAD,
             {
-                "passed": {"PASSED": "x, mask", "PARAMETER": "GLOBAL const unsigned char* mask,"},
-                "unread": {"PASSED": "x", "PARAMETER": ""},
+                "passed": {"PASSED": "x, mask", "PARAMETER": _MASK, "TOUCH": "+ 0 * mask[0]"},
+                "unread": {"PASSED": "x", "PARAMETER": "", "TOUCH": ""},
             },
             _UNREADABLE,
         )
