@@ -4,6 +4,8 @@
 #include <catch2/catch.hpp>
 
 #include "common/testing/status_matchers.h"
+#include "kernel/program/parser.h"
+#include "kernel/program/stall.h"
 #include "worker/cuda/cuda_device.h"
 #include "worker/cuda/nvrtc_fixture.h"
 
@@ -29,6 +31,23 @@ TEST_CASE("NvrtcCompiler makes a cubin without a GPU", "[cuda]") {
 
   CHECK_FALSE(result.failure);
   CHECK(IsElf(result.binary));
+}
+
+TEST_CASE("A program whose blocks begin late compiles as the program does", "[cuda]") {
+  auto compiler = FindCompiler();
+  if (!compiler) return;
+  const kernel::ParseResult parsed = kernel::ParseProgram(R"(//@ mtmc 1 cuda
+//@ output y f32[8]
+//@ launch f grid=1 block=8 args=(y)
+#include <cuda_fp16.h>
+__global__ void f(float* y) { y[threadIdx.x] = __half2float(__float2half(1.0f)); }
+)");
+  REQUIRE(parsed.program);
+
+  const CompileResult result = compiler->Compile(kernel::WithStalledBlocks(*parsed.program, 7), {});
+
+  INFO(result.log);
+  CHECK_FALSE(result.failure);
 }
 
 TEST_CASE("NvrtcCompiler finds the CUDA headers", "[cuda]") {
