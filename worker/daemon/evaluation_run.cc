@@ -115,8 +115,8 @@ MaybeEnd EvaluationRun::Build() {
   auto parsed = ParseText(text_);
   if (auto* failure = std::get_if<v1::Failure>(&parsed)) return std::move(*failure);
   const kernel::Program& program = program_.emplace(std::get<kernel::Program>(std::move(parsed)));
-  if (MaybeEnd end = CheckPlan(program, inspection_, request_.allowed_calls(),
-                               context_.options.device)) {
+  if (MaybeEnd end =
+          CheckPlan(program, inspection_, request_.allowed_calls(), context_.options.device)) {
     return end;
   }
   auto built = BuildVariants(context_.parties.builder,
