@@ -73,7 +73,8 @@ void AddJobOptions(CLI::App& app, JobOptions& job) {
                  "an input of forward, or a parameter or buffer as state_dict names it, whose "
                  "values are part of the problem; may be repeated")
       ->allow_extra_args(false);
-  app.add_flag("--nonfinite", job.judges_nonfinite, "judge what is made of NaN and infinities, too");
+  app.add_flag("--nonfinite", job.judges_nonfinite,
+               "judge what is made of NaN and infinities, too");
 }
 
 void AddStackOptions(CLI::App& app, StackOptions& stack) {

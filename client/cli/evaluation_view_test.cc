@@ -123,7 +123,8 @@ TEST_CASE("A second session stands below the first, and is missed where it was l
   other.set_skipped_confirmation(true);
 
   CHECK_THAT(Drawn(winner), Contains("eager, second session") && Contains("1.88x to 1.92x"));
-  CHECK_THAT(Drawn(other), Contains("not the fastest of its job: no second session, and fewer workloads"));
+  CHECK_THAT(Drawn(other),
+             Contains("not the fastest of its job: no second session, and fewer workloads"));
 }
 
 }  // namespace

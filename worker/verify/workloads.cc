@@ -19,10 +19,10 @@ constexpr int kTimedAgain = 2;
 
 // In which most mistakes show. The others are asked of those that may become the best: which
 // these are nobody knows before they were timed.
-constexpr std::array kUsual = {
-    v1::DISTRIBUTION_NEGATED,  v1::DISTRIBUTION_OFFSET,   v1::DISTRIBUTION_HEAVY_TAILED,
-    v1::DISTRIBUTION_RAMPS,    v1::DISTRIBUTION_REDRAWN,  v1::DISTRIBUTION_EXTREMES,
-    v1::DISTRIBUTION_SPECIAL_ROWS};
+constexpr std::array kUsual = {v1::DISTRIBUTION_NEGATED,      v1::DISTRIBUTION_OFFSET,
+                               v1::DISTRIBUTION_HEAVY_TAILED, v1::DISTRIBUTION_RAMPS,
+                               v1::DISTRIBUTION_REDRAWN,      v1::DISTRIBUTION_EXTREMES,
+                               v1::DISTRIBUTION_SPECIAL_ROWS};
 
 v1::Workload WorkloadOf(v1::Distribution distribution) {
   v1::Workload workload;
