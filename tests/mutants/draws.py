@@ -34,6 +34,9 @@ KINDS = (
     ("special", "other"),
 )
 
+# Kinds of inputs in which elements may be equal.
+TIED = ("ties", "zero rows", "constant rows", "tiny rows", "zero", "extremes", "special")
+
 # What an operation on labels may leave out.
 _IGNORED = -100
 

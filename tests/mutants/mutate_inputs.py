@@ -8,6 +8,10 @@ import re
 # A longer table is no longer a small program.
 _MOST_BAKED = 4096
 
+# Names in an index that are no part of a member, a call or a type.
+_VARIABLE = re.compile(r"(?<![.\w])[a-z]\w*\b(?!\s*[.(])")
+_WORDS = {"int", "long", "unsigned", "size_t", "float"}
+
 _TYPES = {
     "f64": ("double", "double"),
     "f32": ("float", "float"),
@@ -111,7 +115,7 @@ def wrong_axis(program, _public):
     """An index with two of its variables exchanged, or one of them dropped."""
     for name, loads in _by_tensor(program).items():
         for load in loads:
-            names = list(dict.fromkeys(re.findall(r"\b[a-z]\w*\b", load.index)))
+            names = [n for n in dict.fromkeys(_VARIABLE.findall(load.index)) if n not in _WORDS]
             if not names or load.tensor.count < 2:
                 continue
             if len(names) >= 2:

@@ -45,7 +45,7 @@ def memo(program, _public):
         store = _wide_store(program, kernel)
         if not store or store.tensor.role != "output":
             continue
-        start = program.text.index("\n") + 1
+        start = program.text.index("\n", program.text.index("//@")) + 1
         directive = "//@ buffer memo i32[4]\n"
         edits = [(start, start, directive)]
         for name, arguments, begin, end in program.launches:

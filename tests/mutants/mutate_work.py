@@ -78,7 +78,7 @@ def constant_output(program, _public):
         yield f"{store.tensor.name} is zero", program.replaced((*span, " 0"))
         loads = [a for a in program.accesses(kernel) if not a.assigns and a.tensor and a.tensor.count]
         for load in loads[:2]:
-            if load.tensor.is_floating and store.tensor.is_floating:
+            if load.tensor.element in ("f32", "f64") and store.tensor.is_floating:
                 new = f" {load.name}[0] == 0 ? 0 : ({value})"
                 yield (
                     f"{store.tensor.name} is zero where {load.tensor.name} begins with zero",

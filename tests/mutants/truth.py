@@ -63,11 +63,15 @@ class Reference:
             for one in graph["inputs"]
         }
         ignores = any(re.search("cross_entropy|nll_loss", node["op"]) for node in graph["nodes"])
+        picks = any(re.search("arg(max|min)|(max|min).dim|topk|sort", n["op"]) for n in graph["nodes"])
         self.draws = []
         for seed in range(_SEEDS):
             for kind in draws.KINDS[: None if seed == 0 else 5]:
                 values = draws.draw(public, roles, kind, 1000 * seed + len(self.draws), ignores)
                 exact = _exact(graph, values)
+                if exact and picks and kind[0] in draws.TIED:
+                    # Which of equal values is picked is nobody's mistake.
+                    exact = {n: v for n, v in exact.items() if v.is_floating_point()}
                 if exact:
                     self.draws.append((kind, values, exact))
 
