@@ -34,9 +34,12 @@ constexpr std::chrono::milliseconds kMostLoad{25};
 constexpr std::chrono::microseconds kMostDelay{2000};
 
 // `volatile` keeps stores that nothing reads, and an index that the compiler does not know
-// keeps the stack in memory.
+// keeps the stack in memory. A work-group waits for as many others as there are threads, so
+// that each thread has one, and goes on without them after some 100 ms.
 constexpr char kScrubSource[] = R"(
-__kernel void mtmc_scrub(ulong seed) {
+__kernel void mtmc_scrub(ulong seed, __global volatile uint* arrived, uint wanted) {
+  atomic_inc(arrived);
+  for (uint i = 0; i < 10000000 && (int)(atomic_add(arrived, 0) - wanted) < 0; ++i) {}
   __local volatile uint words[LOCAL_WORDS];
   volatile uint stack[262144];
   ulong x = seed + get_group_id(0);
@@ -53,6 +56,13 @@ __kernel void mtmc_scrub(ulong seed) {
 
 // Of local memory, for what the backend puts beside a kernel's own.
 constexpr int64_t kLocalSpareWords = 256;
+
+template <typename Value>
+ScalarArgument ArgumentOf(Value value) {
+  ScalarArgument argument{.bytes = sizeof value};
+  std::memcpy(argument.value.data(), &value, sizeof value);
+  return argument;
+}
 
 // Threads that keep the host's cores busy, up to twice as many as there are, while they live.
 class BusyThreads {
@@ -311,13 +321,17 @@ std::unique_ptr<Module> OpenClDevice::MakeScrub() {
 MaybeFailure OpenClDevice::Scrub() {
   if (!scrub_) scrub_ = MakeScrub();
   if (!*scrub_) return std::nullopt;
-  const uint64_t seed = DrawSeed();
-  ScalarArgument argument{.bytes = sizeof seed};
-  std::memcpy(argument.value.data(), &seed, sizeof seed);
-  // More work-groups than threads, so that each thread takes one.
-  return Enqueue({.kernel = (*scrub_)->Find("mtmc_scrub"),
-                  .grid = {int64_t{4} * facts_.compute_units, 1, 1},
-                  .arguments = {argument}});
+  if (!arrived_) {
+    auto buffer = Allocate(sizeof scrubs_);
+    if (!buffer.ok()) return buffer.failure();
+    arrived_ = *std::move(buffer);
+    if (MaybeFailure failure = arrived_->Fill(0)) return failure;
+  }
+  const auto units = static_cast<uint32_t>(facts_.compute_units);
+  return Enqueue(
+      {.kernel = (*scrub_)->Find("mtmc_scrub"),
+       .grid = {units, 1, 1},
+       .arguments = {ArgumentOf(DrawSeed()), arrived_.get(), ArgumentOf(++scrubs_ * units)}});
 }
 
 bool OpenClDevice::programs_have_clock() const { return !context_->is_host(); }

@@ -61,6 +61,9 @@ class OpenClDevice final : public Device {
   uint8_t flush_value_ = 0;
   // Made at the first use.
   std::optional<std::unique_ptr<Module>> scrub_;
+  // Where the work-groups of scrubs meet, and how many scrubs there were.
+  std::unique_ptr<Buffer> arrived_;
+  uint32_t scrubs_ = 0;
   // Something was written around a buffer before that was filled anew.
   bool has_strays_ = false;
 };
