@@ -66,7 +66,7 @@ _FLOOR = {torch.float64: 1e-12}
 _USUAL_FLOOR = 1e-6
 # Above STRICT, what an output is computed from may be of size 1 where the output is not:
 # exp(x) - 1 of small x.
-_FLOOR_FACTOR = 4.0
+_FLOOR_FACTOR = 1.5
 # Then it is at most so many roundings of the output's root mean square.
 _FLOOR_PART = 1e2
 

@@ -39,6 +39,8 @@ _ALIKE_FACTOR = 0.3
 _ELEMENT_ROUNDINGS = 4.0
 # Places along the sum of a product at which its partial sums are looked at.
 _PLACES = 8
+# exp(-100) is no part of any sum, and exp(100) is infinite.
+_FAR_EXPONENT = 100.0
 # No element is disturbed by fewer standard deviations: often a few alone decide, those
 # that are nearly zero, and luck with them would bound everybody else.
 _LEAST_DEVIATIONS = 2.0
@@ -59,6 +61,8 @@ class Disturbed(TorchDispatchMode):
         if _is_view(func) or func.namespace != "aten":
             return out
         name = func._schema.name.split("::")[1]
+        if name.rstrip("_") in _EXACT:
+            return out
         first = out[0] if isinstance(out, (tuple, list)) and out else out
         if isinstance(first, torch.Tensor) and first.is_floating_point() and first.numel():
             rule = _RULES.get(name.rstrip("_"), _element)
@@ -242,11 +246,36 @@ def _weighted(func, args, kwargs, out):
     if x.numel() == y.numel() and len(args) > 1 and isinstance(args[1], int) and x.dim():
         terms = min(x.shape[args[1]], _MAX_ROW_TERMS)
     floor = 0.0 if func._schema.name == "aten::_softmax" else 1.0
-    # An exponent that is rounded is off by its own size.
-    size = x.abs().amax().clamp_(min=1.0)
-    return (y.abs() + floor) * (size + _ELEMENT_ROUNDINGS + _SUM_FACTOR * math.sqrt(terms))
+    size = _exponent_size(func, args, x, y)
+    return (y.abs() + floor) * (size + (_ELEMENT_ROUNDINGS + _SUM_FACTOR * math.sqrt(terms)))
 
 
+def _exponent_size(func, args, x, y):
+    """An exponent that is rounded is off by its own size: the largest one of a row that
+    counts there, as far as it can be one without the row's maximum taken off. A mask of -1e9
+    cannot. Broadcasts to `y`."""
+    if not x.dim():
+        return x.abs().clamp(min=1.0)
+    axes = args[1] if len(args) > 1 and not isinstance(args[1], torch.dtype) else None
+    axes = [axes] if isinstance(axes, int) else list(axes or range(x.dim()))
+    most = x.amax(axes, keepdim=True)
+    size = torch.where(most - x < _FAR_EXPONENT, x, most).abs().amax(axes, keepdim=True)
+    size = size.clamp_(1.0, _FAR_EXPONENT)
+    return size if x.dim() == y.dim() else size.reshape(y.shape)
+
+
+# Operators whose results are elements of their operands, or numbers that the code names: a
+# mask of -1e9 is not off by 100.
+_EXACT = frozenset(
+    """
+    abs amax amin arange argmax argmin cat clamp clamp_max clamp_min clone constant_pad_nd copy
+    detach embedding empty empty_like eye fill flip full full_like gather hardtanh index
+    index_put index_select lift_fresh lift_fresh_copy masked_fill masked_scatter
+    max max_pool2d_with_indices max_pool3d_with_indices maximum min minimum neg new_full new_ones
+    new_zeros ones ones_like relu repeat roll scalar_tensor scatter sign sort stack threshold topk
+    tril triu where zero zeros zeros_like _to_copy _unsafe_index
+    """.split()
+)
 _RULES = {
     "mm": _product(0, 1),
     "bmm": _product(0, 1),
