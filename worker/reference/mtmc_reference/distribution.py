@@ -48,6 +48,8 @@ WITHIN_RANGE = (NONE, "DISTRIBUTION_TIMES_001", "DISTRIBUTION_RAMPS", REDRAWN)
 # Standard deviations of the shift: a variance as the difference of two means is then
 # off by more than any class above strict allows, one of two passes is not.
 _OFFSET = 30.0
+# Wide enough for exponentials and their kin to reach the ends of their range.
+_WIDE = 25.0
 # A spike is this much larger than its element, more in a large tensor, where a
 # mean must still feel it; far enough for exp to overflow where a maximum is not
 # taken off first.
@@ -279,13 +281,14 @@ def _sort_labels(inputs, labels):
 
 
 _CHANGES = {
-    "DISTRIBUTION_TIMES_3": (_times(3.0),),
+    "DISTRIBUTION_TIMES_3": (_times(_WIDE), _times(3.0)),
     "DISTRIBUTION_TIMES_001": (_times(0.01),),
     "DISTRIBUTION_NEGATED": (_times(-1.0),),
     "DISTRIBUTION_OFFSET": (_shift, _shift_to_one),
     "DISTRIBUTION_HEAVY_TAILED": (_spike, _spike_mildly),
     "DISTRIBUTION_RAMPS": (_ramp,),
     SPECIAL_ROWS: (
+        special_values.far_rows,
         special_values.special_rows,
         special_values.tied_rows,
         special_values.ordered_rows,

@@ -27,6 +27,8 @@ ORDINARY = (FIRST, SECOND)
 _CHUNK = 1 << 22
 # Factor of an element, and of a tensor whose elements keep their places.
 _LEAST_FACTOR, _MOST_FACTOR = 0.7, 1.3
+# Of a few elements, beyond the range that the constructor drew from.
+_LARGE_FACTOR = 3.0
 _SAMPLE = 4096
 # How long tensors are looked for that must stay as they are.
 _SECONDS = 10.0
@@ -184,10 +186,10 @@ def _ways_of(tensor, uses):
     if tensor.is_floating_point():
         low, high = tensor.detach().aminmax()
         if bool(low == high) and bool(low.isfinite()):
-            return [_spread, _scale]
+            return [*_signed(tensor, _spread), _spread, _scale]
         if _is_whole(tensor):
             return [_resample, _permute_last, *redraw.move_some_ways()]
-        return [_resample_scaled, _scale_each, _scale]
+        return [*_signed(tensor, _resample_scaled), _resample_scaled, _scale_each, _scale]
     if tensor.dtype == torch.bool:
         is_mixed = bool(tensor.any() and not tensor.all())
         return [_resample, _permute_last, *redraw.move_some_ways()] if is_mixed else [_flip_some]
@@ -230,6 +232,24 @@ def _resample(tensor, generator):
 def _resample_scaled(tensor, generator):
     _resample(tensor, generator)
     _scale_each(tensor, generator)
+
+
+def _signed(tensor, way):
+    """The way, after which a quarter of the elements change sign and a few become three times
+    as large; none for a buffer, such as a variance, whose sign is no accident."""
+
+    def change(it, generator):
+        way(it, generator)
+        _flip_signs(it, generator)
+
+    return [change] if isinstance(tensor, torch.nn.Parameter) else []
+
+
+def _flip_signs(tensor, generator):
+    for part in _parts(tensor):
+        kind = _uniform(part.shape, generator, 0.0, 1.0)
+        factor = torch.where(kind < 0.25, -1.0, 1.0)
+        part.mul_(torch.where(kind > 0.95, _LARGE_FACTOR * factor, factor).to(part.dtype))
 
 
 def _scale_each(tensor, generator):

@@ -15,6 +15,9 @@ _MOST_ROWS = 64
 _ROWS_PER_KIND = 16
 _SPIKE = 20.0
 _DENORMAL = 1e-40
+_WIDE = 25.0
+# Powers of ten by which rows are shifted and scaled.
+_FAR_DECADES, _TINY_DECADES = (1.5, 2.5), (-2.0, -8.0)
 # Planes are changed along axes that have so many.
 _LEAST_PLANES = 4
 _DISTINCT_VALUES = 8
@@ -24,10 +27,20 @@ _NEAR = 1e-3
 _MOST_PLACES = 4
 
 
+def far_rows(tensor, generator, *_):
+    """As `special_rows`; besides, some rows are far from zero on either side, or wide, or
+    tiny, or have a spike in front, and the first element is zero."""
+    _change_planes(tensor, generator, has_zeros=True)
+    far = [_far_up, _far_down, _wide, _tiny, _spike_first]
+    _change_rows(tensor, generator, [*_SPECIAL, *far])
+    if tensor.numel() > 1:
+        tensor.view(-1)[0] = 0
+
+
 def special_rows(tensor, generator, *_):
     """Some rows are zero, equal, tied at their ends, denormal, in order, or have a spike."""
     _change_planes(tensor, generator, has_zeros=True)
-    _change_rows(tensor, generator, [_zero, _equal, _tie, _denormal, _spike, _sort, _reverse])
+    _change_rows(tensor, generator, _SPECIAL)
 
 
 def tied_rows(tensor, generator, *_):
@@ -47,8 +60,9 @@ def center(tensor, *_):
 
 
 def round_off(tensor, *_):
-    """About eight distinct values: multiples of one step."""
-    step = _step(tensor)
+    """About eight distinct values: multiples of one step, a power of two, so that those of
+    two inputs are equal now and then."""
+    step = torch.exp2(_step(tensor).log2().round())
     for part in tensor.view(-1).split(_CHUNK):
         part.copy_((part.to(step.dtype) / step).round_().mul_(step))
 
@@ -165,12 +179,49 @@ def _spike(rows, generator):
     return rows.scatter(1, place, rows.gather(1, place) * _SPIKE)
 
 
+def _spike_first(rows, _):
+    spiked = rows.clone()
+    spiked[:, 0] *= _SPIKE
+    return spiked
+
+
+def _far_up(rows, _):
+    return rows + _shift(rows)
+
+
+def _far_down(rows, _):
+    return rows - _shift(rows)
+
+
+def _shift(rows):
+    """From 30 to 300 times the largest element, each row by another one."""
+    size = rows.abs().amax(dim=1, keepdim=True)
+    return size * _spread(rows, *_FAR_DECADES)
+
+
+def _wide(rows, _):
+    return rows * _WIDE
+
+
+def _tiny(rows, _):
+    return rows * _spread(rows, *_TINY_DECADES)
+
+
+def _spread(rows, first, last):
+    """A power of ten for each row, evenly between two exponents."""
+    exponents = torch.linspace(first, last, len(rows), device=rows.device)
+    return torch.pow(10.0, exponents).to(rows.dtype).unsqueeze(1)
+
+
 def _sort(rows, _):
     return rows.sort(dim=1).values
 
 
 def _reverse(rows, _):
     return rows.flip(1)
+
+
+_SPECIAL = [_zero, _equal, _tie, _denormal, _spike, _sort, _reverse]
 
 
 def _go_to_ends(tensor, generator, bounds, is_exact):

@@ -41,10 +41,29 @@ def test_a_vector_has_special_stretches():
     assert (y == 0).sum() > 8 and (y == x).sum() >= 256
 
 
+def test_rows_are_far_away_on_both_sides_and_tiny_in_all_sizes():
+    x = torch.randn(256, 64)
+
+    y = changed("DISTRIBUTION_SPECIAL_ROWS", x)
+
+    assert y[0, 0] == 0
+    assert (y.amin(1) > 20 * x.abs().max()).any() and (y.amax(1) < -20 * x.abs().max()).any()
+    size = y.abs().amax(1)
+    assert all(((low < size) & (size < 100 * low)).any() for low in (1e-8, 1e-6, 1e-4))
+    milder = changed("DISTRIBUTION_SPECIAL_ROWS", x, level=1)
+    assert milder.abs().max() < 25 * x.abs().max()
+
+
+def test_rounded_inputs_are_equal_now_and_then():
+    x, y = (changed("DISTRIBUTION_ROUNDED", torch.randn(64, 64) * size) for size in (1.0, 1.1))
+
+    assert (x == y).any()
+
+
 def test_the_milder_rows_stay_in_the_range():
     x = torch.rand(256, 64) + 0.5
 
-    y = changed("DISTRIBUTION_SPECIAL_ROWS", x, level=1)
+    y = changed("DISTRIBUTION_SPECIAL_ROWS", x, level=2)
 
     assert not torch.equal(x, y) and x.min() <= y.min() and y.max() <= x.max()
 

@@ -35,7 +35,7 @@ def inputs_of(*tensors):
 
 @pytest.mark.parametrize(
     "name, expected",
-    [(TIMES_3, lambda x: 3 * x), (TIMES_001, lambda x: 0.01 * x), (NEGATED, lambda x: -x)],
+    [(TIMES_3, lambda x: 25 * x), (TIMES_001, lambda x: 0.01 * x), (NEGATED, lambda x: -x)],
 )
 def test_scaled_inputs(name, expected):
     x = torch.rand(8, 16)
