@@ -23,7 +23,7 @@ import time
 import torch
 
 from . import compare, distribution, scan_kernels, share
-from .execution import Execution
+from .execution import Execution, state_tensor
 from .flaws import distribution_keys
 from .precision import Arithmetic
 from .problem import ProblemFile
@@ -98,11 +98,14 @@ def _time_parts(problem, scratch):
         _print_part(name, function, moved, device)
 
     show("draw", lambda: problem.workloads.draw_own(Key(1)), size)
-    free = distribution.free_inputs(inputs)
+    changer = distribution.Changer([inputs])
     for name in distribution.DISTRIBUTIONS:
+        levels = dict.fromkeys(changer.ways(name), 0)
+        if not levels:
+            continue
         changed = problem.workloads.draw_own(Key(1))
         short = name.removeprefix("DISTRIBUTION_").lower()
-        change = functools.partial(distribution.apply, name, changed, free, _SEED)
+        change = functools.partial(changer.apply, name, changed, levels, _SEED)
         show(f"change: {short}", change, 2 * size)
         del change, changed
     outputs = problem.run(inputs)
@@ -136,12 +139,19 @@ def _run_child(path, device, scratch):
         for entry in problem.graph["inputs"]
         if entry["kind"] == "KIND_USER_INPUT"
     ]
+    states = [
+        (entry["name"], state_tensor(problem.model, entry["target"]).detach())
+        for entry in problem.graph["inputs"]
+        if entry["kind"] in ("KIND_PARAMETER", "KIND_BUFFER")
+    ]
     outputs = [entry["name"] for entry in problem.graph["outputs"]]
     publication = None
     for line in sys.stdin:
         with share.opened(json.loads(line), device) as tensors:
             for name, index in places:
                 arguments[index] = tensors[name]
+            for name, tensor in states:
+                tensor.copy_(tensors[name])
             values = problem.run(arguments)
             _synchronize(device)
             for _, index in places:
