@@ -11,6 +11,8 @@ import run
 
 import builder
 
+# The same mutants for every change, so that a failure is the change's; run.py draws others.
+_SEED = os.environ.get("MTMC_MUTANTS_SEED", "783544")
 _COUNT = 120
 _SECONDS = 400
 _PROBLEMS = 40
@@ -20,7 +22,7 @@ _COMPILED = 60
 
 def _flags(device, count):
     arguments = ["--bin", os.environ["MTMC_BIN"], "--device", device, "--count", str(count)]
-    arguments += ["--timeout", str(_SECONDS), "--problems", str(_PROBLEMS)]
+    arguments += ["--timeout", str(_SECONDS), "--problems", str(_PROBLEMS), "--seed", _SEED]
     return run.parser().parse_args(arguments)
 
 
