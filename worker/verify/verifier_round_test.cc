@@ -180,7 +180,9 @@ TEST_CASE("Verifier tells of the first workload that fails", "[verify]") {
     return Comparing([&](int) { return is_first_correct; })(request);
   });
   Verifier verifier(runner, reference);
-  const Verifier::Options options{.hidden_seeds = 2, .has_distributions = false};
+  // Then the second workload is prepared before the first is compared.
+  const Verifier::Options options{
+      .hidden_seeds = 2, .has_distributions = false, .outputs_stay = true};
 
   SECTION("a wrong result before a crash") {
     is_first_correct = false;
