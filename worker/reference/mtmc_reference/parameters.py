@@ -248,6 +248,8 @@ def _signed(tensor, way):
 def _flip_signs(tensor, generator):
     for part in _parts(tensor):
         kind = _uniform(part.shape, generator, 0.0, 1.0)
+        # One in any case: a slope may be the only element.
+        kind.view(-1)[0] = 0.0
         factor = torch.where(kind < 0.25, -1.0, 1.0)
         part.mul_(torch.where(kind > 0.95, _LARGE_FACTOR * factor, factor).to(part.dtype))
 

@@ -29,11 +29,13 @@ _MOST_PLACES = 4
 
 def far_rows(tensor, generator, *_):
     """As `special_rows`; besides, some rows are far from zero on either side, or wide, or
-    tiny, or have a spike in front, and the first element is zero."""
-    _change_planes(tensor, generator, has_zeros=True)
+    tiny, or have a spike in front, and what comes first is zero: there shortcuts look."""
+    _change_planes(tensor, generator, has_zeros=True, zeros_first=True)
     far = [_far_up, _far_down, _wide, _tiny, _spike_first]
     _change_rows(tensor, generator, [*_SPECIAL, *far])
-    if tensor.numel() > 1:
+    if tensor.dim() > 1 and tensor.numel() > tensor.shape[-1]:
+        tensor.view(-1, tensor.shape[-1])[0] = 0
+    elif tensor.numel() > 1:
         tensor.view(-1)[0] = 0
 
 
@@ -134,7 +136,7 @@ def _change_rows(tensor, generator, kinds):
             rows[mine] = change(rows[mine], generator)
 
 
-def _change_planes(tensor, generator, has_zeros):
+def _change_planes(tensor, generator, has_zeros, zeros_first=False):
     """One whole slice is zero, another equal, along the first and the second axis."""
     if tensor.dim() < 2:
         return
@@ -142,7 +144,10 @@ def _change_planes(tensor, generator, has_zeros):
         extent = tensor.shape[axis]
         if extent < _LEAST_PLANES or (axis == 0 and tensor.dim() < 3):
             continue
-        first, second = torch.randperm(extent, generator=generator, device=generator.device)[:2]
+        places = torch.randperm(extent, generator=generator, device=generator.device)
+        first, second = places[:2]
+        if zeros_first:
+            first, second = places[places != 0][0], 0
         equal = tensor.select(axis, int(first))
         equal.copy_(_equal(equal.reshape(1, -1), None).reshape(equal.shape))
         if has_zeros and extent >= 2 * _LEAST_PLANES:
