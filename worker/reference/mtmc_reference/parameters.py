@@ -27,8 +27,6 @@ ORDINARY = (FIRST, SECOND)
 _CHUNK = 1 << 22
 # Factor of an element, and of a tensor whose elements keep their places.
 _LEAST_FACTOR, _MOST_FACTOR = 0.7, 1.3
-# Of a few elements, beyond the range that the constructor drew from.
-_LARGE_FACTOR = 3.0
 _SAMPLE = 4096
 # How long tensors are looked for that must stay as they are.
 _SECONDS = 10.0
@@ -235,8 +233,8 @@ def _resample_scaled(tensor, generator):
 
 
 def _signed(tensor, way):
-    """The way, after which a quarter of the elements change sign and a few become three times
-    as large; none for a buffer, such as a variance, whose sign is no accident."""
+    """The way, after which a quarter of the elements change sign; none for a buffer, such as a
+    variance, whose sign is no accident."""
 
     def change(it, generator):
         way(it, generator)
@@ -250,8 +248,7 @@ def _flip_signs(tensor, generator):
         kind = _uniform(part.shape, generator, 0.0, 1.0)
         # One in any case: a slope may be the only element.
         kind.view(-1)[0] = 0.0
-        factor = torch.where(kind < 0.25, -1.0, 1.0)
-        part.mul_(torch.where(kind > 0.95, _LARGE_FACTOR * factor, factor).to(part.dtype))
+        part.mul_(torch.where(kind < 0.25, -1.0, 1.0).to(part.dtype))
 
 
 def _scale_each(tensor, generator):
