@@ -4,32 +4,18 @@
 import ctypes
 import itertools
 import math
-import pathlib
 import shutil
 import subprocess
 import time
 
 import pytest
 import torch
+from host_kernels import SHIM, TO_FLOAT
 
 from mtmc_reference import group_kernels, groups, scan_kernels
 from mtmc_reference.compare import float_spreads
 
 _BLOCKS = 3
-_SHIM = pathlib.Path(__file__).with_name("host_kernels.h")
-_TO_FLOAT = """
-inline float ToFloat(Fp16 x) {
-  _Float16 value;
-  std::memcpy(&value, &x, sizeof value);
-  return value;
-}
-inline float ToFloat(Bf16 x) {
-  const unsigned bits = unsigned{x.bits} << 16;
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
-"""
 _PAIRS = list(itertools.product(scan_kernels.FLOATS, scan_kernels.FLOATS))
 _SHAPES = [(65,), (5000,), (100, 3), (70, 70), (70, 9, 7), (3, 8, 12, 12), (2, 3, 5000)]
 _KERNELS = {"ScanRows": 6, "ScanColumns": 4}
@@ -57,7 +43,7 @@ def functions(tmp_path_factory):
     if compiler is None:
         pytest.skip("no g++")
     text = "#define MTMC_THREADS 4\n#define MTMC_GROUP_THREADS 4\n#define MTMC_WARP 4\n"
-    text += f'#include "{_SHIM}"\n{group_kernels.source()}{_TO_FLOAT}'
+    text += f'#include "{SHIM}"\n{group_kernels.source()}{TO_FLOAT}'
     for number, (kernel, y, r) in enumerate(_names()):
         letters = "abcdef"[: _KERNELS[kernel] - (kernel == "ScanRows")]
         numbers = "".join(f"int64 {letter}, " for letter in letters)

@@ -4,31 +4,17 @@
 import ctypes
 import itertools
 import math
-import pathlib
 import shutil
 import subprocess
 import time
 
 import pytest
 import torch
+from host_kernels import SHIM, TO_FLOAT
 
 from mtmc_reference import compare, scan_kernels
 
 _THREADS, _BLOCKS = 4, 3
-_SHIM = pathlib.Path(__file__).with_name("host_kernels.h")
-_TO_FLOAT = """
-inline float ToFloat(Fp16 x) {
-  _Float16 value;
-  std::memcpy(&value, &x, sizeof value);
-  return value;
-}
-inline float ToFloat(Bf16 x) {
-  const unsigned bits = unsigned{x.bits} << 16;
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
-"""
 _FLOATS = list(scan_kernels.FLOATS)
 _PAIRS = list(itertools.product(_FLOATS, _FLOATS))
 _INTEGERS = list(scan_kernels.INTEGERS)
@@ -96,8 +82,8 @@ def _all_kernels():
 
 
 def _host_source():
-    text = f'#define MTMC_THREADS {_THREADS}\n#include "{_SHIM}"\n{scan_kernels.source()}'
-    text += _TO_FLOAT
+    text = f'#define MTMC_THREADS {_THREADS}\n#include "{SHIM}"\n{scan_kernels.source()}'
+    text += TO_FLOAT
     for number, (name, operands) in enumerate(_all_kernels()):
         types = name[name.index("<") + 1 : name.rindex(",")].split(", ")
         types = (types * 2)[:operands]
