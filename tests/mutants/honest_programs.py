@@ -27,6 +27,8 @@ _EXAMPLES = _TESTS.parent / "examples/problems"
 _EXTENT = 33
 _EXTENTS = re.compile(r"^([A-Z_]+ = )(\d+)$", re.MULTILINE)
 _SOME_UNTRACEABLE = 3
+# A small program that works takes no second; one that waits for itself takes all of it.
+_VERIFY_TIMEOUT = "30s"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Honest:
             problem=self.problem,
             text=text,
             dialect=self.dialect,
-            options={**harness.FAST, "max_variants": 1},
+            options={**harness.FAST, "max_variants": 1, "verify_timeout": _VERIFY_TIMEOUT},
             allowed_calls=engines.calls_of(text),
             precision=self.precision,
             randomize=self.randomize,

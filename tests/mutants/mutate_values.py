@@ -103,8 +103,11 @@ def swap_comparison(program, _public):
     swaps = {" < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > "}
     heads = [range(loop.limit_span[0] - 40, loop.step_span[1]) for loop in program.loops()]
     for found in program.in_bodies(r" (?:<=|>=|<|>) "):
-        line = program.visible[: found.start()].rsplit("\n", 1)[-1]
-        if any(found.start() in head for head in heads) or line.strip().startswith("if (i"):
+        line = program.visible[: found.start()].rsplit("\n", 1)[-1].strip()
+        if any(found.start() in head for head in heads) or line.startswith("if (i"):
+            continue
+        # `mask >= 0` would never end.
+        if line.startswith("for (") and found[0] == " > ":
             continue
         edit = (found.start(), found.end(), swaps[found[0]])
         yield f"`{found[0].strip()}` becomes `{swaps[found[0]].strip()}`", program.replaced(edit)

@@ -11,6 +11,7 @@ GPU with cuda-bindings, which come with PyTorch.
 """
 
 import collections
+import concurrent.futures
 import json
 import pathlib
 import random
@@ -27,8 +28,8 @@ import harness
 import operators
 import truth
 
-# Mutants of one problem that are evaluated by one process at most.
-_BATCH = 60
+# Mutants that are evaluated by one process, those of one problem in a row.
+_BATCH = 40
 # A judge's answer on one mutant takes well under a second.
 _TRUTH_SECONDS = 900
 
@@ -134,7 +135,7 @@ def run(flags):
         folder = pathlib.Path(folder)
         seed, pairs = drawn(flags, folder)
         named = {f"{p.name}.{m.operator}.{i}": (p, m) for i, (p, m) in enumerate(pairs)}
-        results = _evaluated(flags, named, end)
+        results = _evaluated(flags, named, end, seed)
         outcomes = {name: _outcome(*pair, results.get(name)) for name, pair in named.items()}
         judged_names = [n for n, one in outcomes.items() if flags.all_truths or one["accepted"]]
         answers = judged(flags.bin, [named[name] for name in judged_names], folder)
@@ -143,15 +144,21 @@ def run(flags):
     return _summary(flags.device, seed, outcomes), outcomes
 
 
-def _evaluated(flags, named, end):
+def _evaluated(flags, named, end, seed):
     """Results by name, of as many as could be evaluated before `end`."""
     cases = [program.case(name, mutant.text) for name, (program, mutant) in named.items()]
+    batches = [cases[start : start + _BATCH] for start in range(0, len(cases), _BATCH)]
+    # What a run that is cut short has judged is a sample of all.
+    random.Random(seed).shuffle(batches)
     results = {}
-    for start in range(0, len(cases), _BATCH):
+
+    def evaluate(batch):
         left = end - time.monotonic()
-        if left > 5:
-            batch = cases[start : start + _BATCH]
-            results |= harness.evaluate(flags.bin, flags.device, batch, left)
+        return harness.evaluate(flags.bin, flags.device, batch, left) if left > 5 else {}
+
+    with concurrent.futures.ThreadPoolExecutor(flags.jobs) as pool:
+        for found in pool.map(evaluate, batches):
+            results |= found
     return results
 
 
@@ -204,6 +211,7 @@ def parser():
     flags.add_argument("--problems", type=int, default=1000, help="problems to draw from")
     flags.add_argument("--walks", type=int, default=1, help="walks of the coder a problem")
     flags.add_argument("--operator", default="", help="names, separated by commas: those alone")
+    flags.add_argument("--jobs", type=int, default=1, help="evaluators at a time")
     flags.add_argument("--all-truths", action="store_true", help="judge what was refused, too")
     return flags
 

@@ -12,9 +12,8 @@ namespace mtmc::worker {
 namespace {
 
 // An interpreter that was killed for something else, such as memory, is not the file's
-// fault. Inputs that took it down are not tried again (mtmc_reference/peril.py), which
-// may happen three times.
-constexpr int kAttempts = 4;
+// fault.
+constexpr int kAttempts = 2;
 
 constexpr char kReferenceDied[] = "REFERENCE_DIED";
 

@@ -8,6 +8,7 @@
 #include "mtmc/v1/reference.pb.h"
 #include "mtmc/v1/runner.pb.h"
 #include "worker/daemon/evaluation_run.h"
+#include "worker/daemon/session.h"
 #include "worker/verify/fake_party.h"
 
 namespace mtmc::worker {
@@ -60,6 +61,23 @@ TEST_CASE("An inspection that asks for more isolation is refused before it is fe
   CHECK(result.worker_failure().message() ==
         "the job asks for ISOLATION_CONFINED, this worker has ISOLATION_RESTRICTED");
   CHECK(bench.fetches == 0);
+}
+
+TEST_CASE("A problem is loaded again by another process when inputs took one down", "[worker]") {
+  using ReferenceReply = Reply<v1::ReferenceResponse>;
+  int deaths = 3;
+  FakeParty<v1::ReferenceRequest, v1::ReferenceResponse> reference(
+      [&](const v1::ReferenceRequest&) {
+        return ReferenceReply{.ending = deaths-- > 0 ? ReferenceReply::Ending::kDied
+                                                     : ReferenceReply::Ending::kAnswered};
+      });
+  auto load = [&] { return LoadProblem(reference, "x.py", {}, "cpu", {}, absl::Seconds(1)); };
+
+  CHECK(load().ok());
+  CHECK(reference.requests.size() == 4);
+  deaths = 1000;
+  CHECK(absl::IsUnavailable(load().status()));
+  CHECK(reference.requests.size() == 8);
 }
 
 TEST_CASE("An inspection is begun with the isolation that it asks for", "[worker]") {

@@ -17,6 +17,10 @@
 namespace mtmc::worker {
 namespace {
 
+// Inputs that took the process down are not tried again (mtmc_reference/peril.py), which may
+// happen three times.
+constexpr int kLoadAttempts = 4;
+
 // Of a second session, which has only to agree with the first one.
 constexpr int kSecondMinSamples = 6;
 constexpr int kSecondMinTurns = 4;
@@ -130,6 +134,7 @@ v1::Comparison ToComparison(v1::Baseline baseline, const Series& baseline_series
 absl::StatusOr<v1::ReferenceResponse> LoadProblem(
     ReferenceParty& reference, const std::string& path, const v1::Problem& problem,
     const std::string& torch_device, const v1::ReferenceLimits& limits, absl::Duration timeout) {
+  constexpr auto kDied = Reply<v1::ReferenceResponse>::Ending::kDied;
   v1::ReferenceRequest request;
   auto& load = *request.mutable_load();
   load.set_path(path);
@@ -137,6 +142,9 @@ absl::StatusOr<v1::ReferenceResponse> LoadProblem(
   load.set_device(torch_device);
   *load.mutable_limits() = limits;
   auto reply = reference.Call(request, timeout);
+  for (int attempt = 1; attempt < kLoadAttempts && reply.ending == kDied; ++attempt) {
+    reply = reference.Call(request, timeout);
+  }
   if (!reply.is_answered()) return ReferenceError(reply);
   return std::move(reply.response);
 }

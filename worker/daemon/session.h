@@ -23,8 +23,8 @@ namespace mtmc::worker {
 
 // Loads a problem into the reference process; cheap when it is loaded already.
 // The response holds the inspection or the user's mistake. UNAVAILABLE when the
-// process died, DEADLINE_EXCEEDED when it was killed for being late, each with
-// its last words.
+// process died again and again, DEADLINE_EXCEEDED when it was killed for being
+// late, each with its last words.
 absl::StatusOr<v1::ReferenceResponse> LoadProblem(
     ReferenceParty& reference, const std::string& path, const v1::Problem& problem,
     const std::string& torch_device, const v1::ReferenceLimits& limits, absl::Duration timeout);

@@ -225,7 +225,12 @@ std::string MarkingProgram(const Gpu& gpu, const std::string& memory, int thread
 extern "C" __global__ void look(const float* x, float* y) {
   MEMORY
   unsigned found = 0;
-  for (int i = FIRST; i < WORDS; i += STEP) found += words[i] == 0x5ca1ab1e;
+  bool was_marked = false;
+  for (int i = FIRST; i < WORDS; i += STEP) {
+    const bool is_marked = words[i] == 0x5ca1ab1e;
+    found += is_marked && was_marked;
+    was_marked = is_marked;
+  }
   for (int i = FIRST; i < WORDS; i += STEP) words[i] = 0x5ca1ab1e;
   found = __syncthreads_count(found != 0);
   if (threadIdx.x == 0) y[blockIdx.x] = x[0] * found;

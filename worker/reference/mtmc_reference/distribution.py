@@ -127,7 +127,8 @@ class Changer:
         for index in levels:
             if self._uses[index].is_probability:
                 low, high = inputs[index].aminmax()
-                if low < 0 or high > 1:
+                # A NaN is not between them either.
+                if not (low >= 0 and high <= 1):
                     return f"all elements of input {index} should be between 0 and 1"
         return None
 

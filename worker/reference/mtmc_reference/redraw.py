@@ -23,6 +23,8 @@ _SMALL, _TRIES = 64, 8
 _CHUNK = 1 << 22
 # Vectors are changed in so many stretches.
 _STRETCHES = 8
+# Of whole-numbered floats, one row in so many is all at one end of what was seen.
+_ROWS_PER_END = 8
 # Whole numbers beyond 32 bits.
 _WIDE = ((1 << 32) + 1, -(1 << 33) + 3, (1 << 40) + 5)
 
@@ -280,7 +282,8 @@ def _ends(low, high, special):
 
 
 def _ordinary_ways(domain):
-    """Whole and equal floats become ordinary ones."""
+    """Whole and equal floats become ordinary ones, but for some rows that are all at one end
+    of what was seen, as a mask has them."""
     low, high = _finite_range(domain)
     scale = max(abs(low), abs(high)) or 1.0
 
@@ -288,6 +291,7 @@ def _ordinary_ways(domain):
         for part in tensor.view(-1).split(_CHUNK):
             drawn = torch.randn(part.shape, generator=generator, device=part.device)
             part.copy_(drawn.mul_(scale))
+        _put_rows_at_ends(tensor, generator, (low, high) if low < high else ())
 
     def uniform(tensor, generator):
         start, end = (low, high) if low < high else sorted((0.5 * low, 1.5 * low))
@@ -298,6 +302,18 @@ def _ordinary_ways(domain):
             part.copy_(drawn.mul_(end - start).add_(start))
 
     return [uniform] if domain.uses.is_probability else [normal, uniform]
+
+
+def _put_rows_at_ends(tensor, generator, ends):
+    """Makes one row of `_ROWS_PER_END` equal to each of `ends`, at least one where there are
+    a few rows."""
+    for rows in pieces(tensor):
+        count = max(len(rows) // _ROWS_PER_END, 1)
+        places = torch.randperm(len(rows), generator=generator, device=rows.device)
+        if len(rows) <= 2 * count:
+            continue
+        for number, end in enumerate(ends):
+            rows[places[number * count : (number + 1) * count]] = end
 
 
 def _finite_range(domain):

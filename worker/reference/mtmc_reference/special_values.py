@@ -13,6 +13,8 @@ from .redraw import pieces
 _MOST_ROWS = 64
 # One row of so many is changed in one way.
 _ROWS_PER_KIND = 16
+# Of a few rows, one in so many stays as it was drawn.
+_ROWS_LEFT = 4
 _SPIKE = 20.0
 _DENORMAL = 1e-40
 _WIDE = 25.0
@@ -117,23 +119,23 @@ def _step(tensor):
 
 
 def _change_rows(tensor, generator, kinds):
-    """Changes up to one row of `_ROWS_PER_KIND` in each of the ways `kinds`."""
+    """Changes up to one row of `_ROWS_PER_KIND` in each of the ways `kinds`; one row each
+    where there are fewer, and some of the ways where there are fewer rows than those."""
     if tensor.numel() < 2:
         return
     extent = tensor.shape[-1] if tensor.dim() > 1 else max(tensor.numel() // 2 // len(kinds), 1)
     rows = tensor.view(-1)[: tensor.numel() // extent * extent].view(-1, extent)
     each = min(max(len(rows) // _ROWS_PER_KIND, 1), _MOST_ROWS)
-    wanted = each * len(kinds)
-    # Most rows stay, where there are enough.
     device = tensor.device
-    places = torch.randint(len(rows), (2 * wanted,), generator=generator, device=device)
-    places = torch.unique(places)
-    order = torch.randperm(len(places), generator=generator, device=device)
-    places = places[order][: min(wanted, max(len(rows) // 2, 1))]
-    for number, change in enumerate(kinds):
+    # Most rows stay, where there are enough.
+    most = max(len(rows) // 2, min(len(kinds), len(rows) - len(rows) // _ROWS_LEFT), 1)
+    places = torch.randperm(len(rows), generator=generator, device=device)
+    places = places[: min(each * len(kinds), most)]
+    order = torch.randperm(len(kinds), generator=generator, device=device).tolist()
+    for number, kind in enumerate(order):
         mine = places[number :: len(kinds)]
         if len(mine):
-            rows[mine] = change(rows[mine], generator)
+            rows[mine] = kinds[kind](rows[mine], generator)
 
 
 def _change_planes(tensor, generator, has_zeros, zeros_first=False):
@@ -190,31 +192,33 @@ def _spike_first(rows, _):
     return spiked
 
 
-def _far_up(rows, _):
-    return rows + _shift(rows)
+def _far_up(rows, generator):
+    return rows + _shift(rows, generator)
 
 
-def _far_down(rows, _):
-    return rows - _shift(rows)
+def _far_down(rows, generator):
+    return rows - _shift(rows, generator)
 
 
-def _shift(rows):
+def _shift(rows, generator):
     """From 30 to 300 times the largest element, each row by another one."""
     size = rows.abs().amax(dim=1, keepdim=True)
-    return size * _spread(rows, *_FAR_DECADES)
+    return size * _spread(rows, generator, *_FAR_DECADES)
 
 
 def _wide(rows, _):
     return rows * _WIDE
 
 
-def _tiny(rows, _):
-    return rows * _spread(rows, *_TINY_DECADES)
+def _tiny(rows, generator):
+    return rows * _spread(rows, generator, *_TINY_DECADES)
 
 
-def _spread(rows, first, last):
-    """A power of ten for each row, evenly between two exponents."""
-    exponents = torch.linspace(first, last, len(rows), device=rows.device)
+def _spread(rows, generator, first, last):
+    """A power of ten for each row, its exponent drawn from its part of the way between two."""
+    parts = torch.arange(len(rows), device=rows.device)
+    parts = parts + torch.rand(len(rows), generator=generator, device=rows.device)
+    exponents = first + (last - first) * parts / len(rows)
     return torch.pow(10.0, exponents).to(rows.dtype).unsqueeze(1)
 
 

@@ -160,6 +160,15 @@ def test_an_input_that_the_reference_accepts_in_no_other_way_is_named(drawn):
     assert list(inputs["inspection"]["fixedInputs"]) == ["n"]
 
 
+def test_rows_of_a_mask_that_is_added_are_all_at_one_end(drawn):
+    mask = "torch.full((64, 64), -1e9).triu(1)"
+    inputs = drawn("x, y", "return torch.softmax(x + y, 1)", f"torch.randn(64, 64), {mask}")
+
+    extreme = inputs[EXTREMES][1]
+    assert (extreme == -1e9).all(1).any() and (extreme == 0).all(1).any()
+    assert extreme.unique().numel() > 1000
+
+
 def test_one_refused_input_does_not_keep_the_others(drawn):
     body = "return x.sum() / (n == torch.arange(4)).all() + k"
     inputs = drawn("x, n, k", body, "torch.randn(8, 4), torch.arange(4), torch.arange(8)")

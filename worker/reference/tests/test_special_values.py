@@ -54,6 +54,17 @@ def test_rows_are_far_away_on_both_sides_and_tiny_in_all_sizes():
     assert milder.abs().max() < 25 * x.abs().max()
 
 
+def test_a_few_rows_show_every_kind_in_time():
+    x = torch.randn(17, 34)
+
+    drawn = [changed("DISTRIBUTION_SPECIAL_ROWS", x, seed=seed) for seed in range(8)]
+
+    size = torch.stack([y.abs().amax(1) for y in drawn])
+    assert ((1e-9 < size) & (size < 1e-2)).any() and (size > 20 * x.abs().max()).any()
+    # But for two columns that are changed as a whole.
+    assert all(((y != x).sum(1) <= 2).any() for y in drawn)
+
+
 def test_rounded_inputs_are_equal_now_and_then():
     x, y = (changed("DISTRIBUTION_ROUNDED", torch.randn(64, 64) * size) for size in (1.0, 1.1))
 
