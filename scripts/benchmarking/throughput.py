@@ -279,7 +279,8 @@ def anatomy(lines):
 
 def failure_of(line):
     """What the line says instead of a time."""
-    return json.dumps(line.get('evaluation', {}).get('failure') or line)[:500]
+    why = line.get('evaluation', {}).get('failure') or line.get('worker_failure') or line.get('workerFailure')
+    return json.dumps(why or line)[:1500]
 
 
 def is_measured(line):

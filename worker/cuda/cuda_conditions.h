@@ -54,7 +54,7 @@ class CudaConditions {
 
   // Longer than a kernel might wait for the writes of another block instead of synchronizing
   // with it.
-  static constexpr double kMostLoadSeconds = 25e-3;
+  static constexpr double kMostLoadSeconds = 4e-3;
 
  private:
   CudaConditions(std::shared_ptr<const CudaContext> context, const DeviceFacts& facts);
