@@ -6,6 +6,9 @@ Runs as a child that answers one JSON line per JSON line:
     {"problem": PATH, "export": PATH, "precision": "tf32"}
         -> {"ok": true, "error": 1e-6, "allowed": 1e-4, "kernelbench_allclose": true,
             "ours_ms": 0.9, "eager_ms": 2.7, "timed_by": "..."}
+    {..., "rivals": ["graph", "compile"]}
+        -> {..., "rivals": {"rival_eager_ms": 2.7, "graph_ms": 2.6, "compile_ms": 2.6}}:
+           the model in the arithmetic of the class, by itself, as one CUDA graph, compiled
     {"forget": true}      gives device memory back
 
 The protocol is KernelBench's: seed 42 before the inputs and again before each
@@ -152,7 +155,7 @@ class Harness:
         self._timing = timing
         self._problem = None
 
-    def check(self, problem, export, precision):
+    def check(self, problem, export, precision, rivals=()):
         if self._problem is None or self._problem.path != problem:
             self.forget()
             self._problem = Problem(problem, self._device)
@@ -170,7 +173,41 @@ class Harness:
         with torch.no_grad():
             reply['ours_ms'], reply['timed_by'] = self._time(candidate, problem.inputs)
             reply['eager_ms'], _ = self._time(problem.model, problem.inputs)
+            with tf32(precision in ('tf32', 'half')):
+                reply['rivals'] = self._time_rivals(problem, rivals)
         return reply
+
+    def _time_rivals(self, problem, names):
+        """Milliseconds of what else PyTorch offers, as far as it runs there."""
+        makers = {'graph': self._captured, 'compile': torch.compile}
+        found = {'rival_eager_ms': self._time(problem.model, problem.inputs)[0]} if names else {}
+        for name in names:
+            if name == 'graph' and self._device.type != 'cuda':
+                continue
+            try:
+                rival = makers[name](copy.deepcopy(problem.model))
+                found[f'{name}_ms'], _ = self._time(rival, problem.inputs)
+            except Exception as error:  # A model that cannot be captured has no such time.
+                print(f'{problem.path}: no {name}: {error}', file=sys.stderr)
+        return found
+
+    def _captured(self, model):
+        """The model as one CUDA graph over the inputs of its first call."""
+        graph = torch.cuda.CUDAGraph()
+        state = {}
+
+        def run(*inputs):
+            if not state:
+                side = torch.cuda.Stream()
+                with torch.cuda.stream(side):
+                    model(*inputs)
+                torch.cuda.synchronize()
+                with torch.cuda.graph(graph):
+                    state['outputs'] = model(*inputs)
+            graph.replay()
+            return state['outputs']
+
+        return run
 
     def forget(self):
         self._problem = None
@@ -221,7 +258,8 @@ def main():
             reply = {}
         else:
             try:
-                reply = harness.check(request['problem'], request['export'], request['precision'])
+                reply = harness.check(request['problem'], request['export'], request['precision'],
+                                      request.get('rivals', ()))
             except Exception as error:  # Any failure of user code is an answer.
                 reply = {'ok': False, 'failure': f'{type(error).__name__}: {error}'[:500],
                          'traceback': traceback.format_exc()[-2000:]}

@@ -7,6 +7,21 @@ def parse_problems(text):
     return [tuple(map(int, item.replace('level', '').split('/'))) for item in text.split(',')]
 
 
+def all_problems(checkout):
+    """(level, number, absolute path) of the problems of levels 1 to 3, in order."""
+    found = []
+    for path in checkout.glob('KernelBench/level[123]/*_*.py'):
+        level, number = int(path.parent.name[-1]), path.name.split('_')[0]
+        if number.isdigit():
+            found.append((level, int(number), path.resolve()))
+    return sorted(found)
+
+
+def problem_name(level, path):
+    """How tables call it: `level1/19_ReLU`."""
+    return f'level{level}/{path.stem}'
+
+
 def find_problem(checkout, level, number):
     """Its absolute path. FileNotFoundError where the checkout has none of this number."""
     found = sorted((checkout / f'KernelBench/level{level}').glob(f'{number}_*.py'))
