@@ -15,8 +15,12 @@
 namespace mtmc::kernel {
 namespace {
 
-// As many as a program may have directives.
+// As many as a program may have directives, and as many bytes.
 constexpr size_t kMaxGroups = 4096;
+constexpr size_t kMaxTextBytes = size_t{1} << 20;
+// As many as a program may have tune parameters, with as many values each.
+constexpr size_t kMaxTuneLines = 32;
+constexpr size_t kMaxTuneValues = 64;
 
 constexpr std::string_view kFamilyNames[] = {
     "pointwise", "reduction", "normalization", "contraction", "window", "scan", "library"};
@@ -37,6 +41,12 @@ std::optional<KeyValue> FindKeyValue(std::string_view text) {
   const size_t equals = text.find('=');
   if (equals == std::string_view::npos) return std::nullopt;
   return KeyValue{.key = text.substr(0, equals), .value = text.substr(equals + 1)};
+}
+
+absl::StatusOr<int64_t> ParseNumber(std::string_view what, std::string_view text) {
+  const std::optional<int64_t> number = FindInteger(text);
+  if (!number) return Malformed(Concat(what, " that is no 64-bit integer,"), text);
+  return *number;
 }
 
 absl::StatusOr<std::vector<std::string>> ParseNodes(std::string_view text) {
@@ -66,20 +76,21 @@ absl::Status ParseField(std::string_view key, std::string_view value, KernelGrou
         static_cast<LibraryCall::Precision>(std::distance(std::begin(kPrecisionNames), found));
     return absl::OkStatus();
   }
-  const std::optional<int64_t> number = FindInteger(value);
   if (!IsIdentifier(key)) return Malformed("a knob that is no identifier,", key);
-  if (!number) return Malformed("a knob value that is no integer,", value);
-  if (!group.knobs.emplace(std::string(key), *number).second)
-    return Malformed("twice the knob", key);
+  MTMC_ASSIGN_OR_RETURN(const int64_t number, ParseNumber("a knob value", value));
+  group.knobs.emplace(std::string(key), number);
   return absl::OkStatus();
 }
 
 absl::StatusOr<KernelGroup> ParseGroup(const std::vector<std::string_view>& words) {
   if (words.size() < 2 || !IsIdentifier(words[1])) return Malformed("a group without a name,", "");
   KernelGroup group{.name = std::string(words[1])};
+  std::set<std::string_view> fields;
   for (size_t i = 2; i < words.size(); ++i) {
     const std::optional<KeyValue> field = FindKeyValue(words[i]);
     if (!field) return Malformed("a field without a value,", words[i]);
+    if (!fields.insert(field->key).second)
+      return Malformed("a group with twice the field", words[i]);
     MTMC_RETURN_IF_ERROR(ParseField(field->key, field->value, group));
   }
   if (group.nodes.empty()) return Malformed("a group without nodes,", group.name);
@@ -88,12 +99,23 @@ absl::StatusOr<KernelGroup> ParseGroup(const std::vector<std::string_view>& word
 
 absl::Status ParseTune(const std::vector<std::string_view>& words, Schedule& schedule) {
   const std::optional<KeyValue> sides = words.size() == 2 ? FindKeyValue(words[1]) : std::nullopt;
-  if (!sides) return Malformed("a tune line that is not `tune group.knob=1,2`:", "");
+  if (!sides || std::count(sides->key.begin(), sides->key.end(), '.') != 1) {
+    return Malformed("a tune line that is not `tune group.knob=1,2`:",
+                     words.size() == 2 ? words[1] : "");
+  }
+  if (schedule.tune.size() == kMaxTuneLines) {
+    return Malformed(Concat("more than ", kMaxTuneLines, " tune lines, at"), sides->key);
+  }
   std::vector<int64_t> values;
   for (std::string_view text : Split(sides->value, ',')) {
-    const std::optional<int64_t> value = FindInteger(text);
-    if (!value) return Malformed("a tune value that is no integer,", text);
-    values.push_back(*value);
+    MTMC_ASSIGN_OR_RETURN(const int64_t value, ParseNumber("a tune value", text));
+    if (std::find(values.begin(), values.end(), value) != values.end()) {
+      return Malformed("a tune line with twice the value", text);
+    }
+    if (values.size() == kMaxTuneValues) {
+      return Malformed(Concat("more than ", kMaxTuneValues, " values for"), sides->key);
+    }
+    values.push_back(value);
   }
   if (!schedule.tune.emplace(std::string(sides->key), std::move(values)).second) {
     return Malformed("twice the tune knob", sides->key);
@@ -154,12 +176,17 @@ std::string ToText(const Schedule& schedule) {
 }
 
 absl::StatusOr<Schedule> ParseSchedule(std::string_view text) {
+  if (text.size() > kMaxTextBytes) {
+    return Malformed(Concat("more than ", kMaxTextBytes, " bytes, beginning with"), text);
+  }
   Schedule schedule;
   for (std::string_view line : Split(text, '\n')) {
     const std::vector<std::string_view> words = SplitWords(line);
     if (words.empty()) continue;
     if (words[0] == "group") {
-      if (schedule.groups.size() == kMaxGroups) return Malformed("too many groups at", words[1]);
+      if (schedule.groups.size() == kMaxGroups) {
+        return Malformed(Concat("more than ", kMaxGroups, " groups, at"), line);
+      }
       MTMC_ASSIGN_OR_RETURN(KernelGroup group, ParseGroup(words));
       schedule.groups.push_back(std::move(group));
     } else if (words[0] == "tune") {

@@ -40,15 +40,32 @@ TEST_CASE("Schedule text has one readable line per group", "[schedule]") {
 }
 
 TEST_CASE("ParseSchedule refuses a malformed text", "[schedule]") {
-  const std::string text =
-      GENERATE(as<std::string>{}, "grup a nodes=b", "group a",
-               "group a nodes=", "group a family=none nodes=b", "group a nodes=b block=x",
-               "group a nodes=b block=1 block=2", "group a nodes=b\ngroup a nodes=c",
-               "group a nodes=b\ngroup c nodes=b", "tune a.block=1",
-               "group a nodes=b\ntune a.block=", "capture now");
+  const std::string text = GENERATE(
+      as<std::string>{}, "grup a nodes=b", "group", "group a", "group 1 nodes=b",
+      "group a nodes=", "group a nodes=b,b", "group a family=none nodes=b", "group a nodes=b block",
+      "group a nodes=b block=x", "group a nodes=b block=", "group a nodes=b =1",
+      "group a nodes=b block=9223372036854775808", "group a nodes=b block=1 block=2",
+      "group a nodes=b nodes=c", "group a nodes=b precision=tf32 precision=ieee",
+      "group a nodes=b precision=half", "group a nodes=b\ngroup a nodes=c",
+      "group a nodes=b\ngroup c nodes=b", "tune", "tune a.block", "tune a.block=1",
+      "group a nodes=b\ntune a=1", "group a nodes=b\ntune a.block.x=1",
+      "group a nodes=b\ntune a.block=", "group a nodes=b\ntune a.block=1,1",
+      "group a nodes=b\ntune a.block=1\ntune a.block=2", "capture now");
   CAPTURE(text);
 
   CHECK(ParseSchedule(text).status().code() == absl::StatusCode::kInvalidArgument);
+}
+
+// One group too many, and then a line that names none.
+TEST_CASE("ParseSchedule bounds what a text may hold", "[schedule]") {
+  std::string groups;
+  for (int i = 0; i < 4096; ++i)
+    groups += "group g" + std::to_string(i) + " nodes=n" + std::to_string(i) + "\n";
+  REQUIRE(ParseSchedule(groups).ok());
+
+  CHECK(ParseSchedule(groups + "group\n").status().code() == absl::StatusCode::kInvalidArgument);
+  CHECK(ParseSchedule(std::string(size_t{1} << 21, ' ')).status().code() ==
+        absl::StatusCode::kInvalidArgument);
 }
 
 TEST_CASE("Schedules that differ in one knob have different digests", "[schedule]") {
