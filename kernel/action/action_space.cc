@@ -5,11 +5,11 @@
 #include <map>
 #include <utility>
 
-#include "kernel/emit/contraction_space.h"
-#include "kernel/emit/kernel_writer.h"
 #include "kernel/emit/program_writer.h"
-#include "kernel/emit/source_comment.h"
 #include "kernel/graph/text.h"
+#include "kernel/view/contraction_space.h"
+#include "kernel/writer/kernel_writer.h"
+#include "kernel/writer/source_comment.h"
 
 namespace mtmc::kernel {
 namespace {

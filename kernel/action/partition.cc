@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "common/base/status_macros.h"
-#include "kernel/emit/group_cost.h"
 #include "kernel/graph/text.h"
+#include "kernel/view/group_cost.h"
 
 namespace mtmc::kernel {
 namespace {

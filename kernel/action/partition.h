@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "kernel/emit/family.h"
-#include "kernel/emit/group_view.h"
 #include "kernel/schedule/schedule.h"
+#include "kernel/templates/family.h"
+#include "kernel/view/group_view.h"
 
 namespace mtmc::kernel {
 

@@ -9,12 +9,12 @@
 #include "absl/status/status.h"
 #include "common/base/annotate.h"
 #include "common/base/status_macros.h"
-#include "kernel/emit/device_functions.h"
-#include "kernel/emit/kernel_writer.h"
-#include "kernel/emit/safe_name.h"
 #include "kernel/graph/text.h"
 #include "kernel/program/interface.h"
 #include "kernel/program/printer.h"
+#include "kernel/writer/device_functions.h"
+#include "kernel/writer/kernel_writer.h"
+#include "kernel/writer/safe_name.h"
 
 namespace mtmc::kernel {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "kernel/emit/family.h"
-#include "kernel/emit/group_view.h"
+#include "kernel/templates/family.h"
+#include "kernel/view/group_view.h"
 
 namespace mtmc::kernel {
 

@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "kernel/action/action_space.h"
-#include "kernel/emit/family.h"
 #include "kernel/graph/graph.h"
+#include "kernel/templates/family.h"
 
 namespace mtmc::kernel {
 
