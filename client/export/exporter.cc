@@ -2,8 +2,8 @@
 #include "client/export/exporter.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -30,14 +30,6 @@ std::string DeviceSource(const std::string& text) {
   return absl::StrReplaceAll(text, {{kQuotes, "' ' '"}});
 }
 
-std::string MacroDict(const kernel::Program& program, const kernel::Bindings& bindings) {
-  std::vector<std::string> entries;
-  for (const kernel::TuneParameter& parameter : program.tune) {
-    entries.push_back(absl::StrCat("\"", parameter.name, "\": ", bindings.at(parameter.name)));
-  }
-  return absl::StrCat("{", absl::StrJoin(entries, ", "), "}");
-}
-
 kernel::Bindings BindingsOf(const kernel::Program& program,
                             const std::map<std::string, int64_t>& tuned) {
   kernel::Bindings bindings = kernel::DefaultBindings(program);
@@ -48,10 +40,25 @@ kernel::Bindings BindingsOf(const kernel::Program& program,
   return bindings;
 }
 
-absl::StatusOr<std::string> RuntimeText(kernel::Dialect dialect) {
-  return base::ReadFile(config::InstalledFile(dialect == kernel::Dialect::kCuda
-                                                  ? "share/mtmc/export/cuda_runtime.py"
-                                                  : "share/mtmc/export/opencl_runtime.py"));
+// The Python that every exported file carries, as much of it as the program needs.
+absl::StatusOr<std::string> RuntimeText(const kernel::Program& program) {
+  const bool is_cuda = program.dialect == kernel::Dialect::kCuda;
+  const bool has_calls = std::any_of(
+      program.steps.begin(), program.steps.end(),
+      [](const auto& step) { return std::holds_alternative<kernel::LibraryCall>(step); });
+  std::vector<absl::string_view> parts = {"tensors"};
+  if (has_calls) parts.push_back("library_calls");
+  parts.push_back(is_cuda ? "cuda_runtime" : "opencl_runtime");
+  if (is_cuda) parts.push_back("cuda_compiler");
+  std::string text;
+  if (!has_calls) text = "_mtmc_settings = _mtmc_contextlib.nullcontext()\n\n\n";
+  for (const absl::string_view part : parts) {
+    MTMC_ASSIGN_OR_RETURN(
+        const std::string file,
+        base::ReadFile(config::InstalledFile(absl::StrCat("share/mtmc/export/", part, ".py"))));
+    absl::StrAppend(&text, file, "\n\n");
+  }
+  return text;
 }
 
 // `_MTMC_HEADERS = "..."` for the CUDA runtime; a line for each kibibyte.
@@ -84,7 +91,7 @@ absl::StatusOr<std::string> ExportPython(const ExportInput& input) {
   MTMC_ASSIGN_OR_RETURN(const kernel::Graph graph, kernel::FromProto(*input.graph));
   const kernel::Bindings bindings = BindingsOf(program, input.tuned);
   MTMC_ASSIGN_OR_RETURN(const std::string forward, WriteForward(program, graph, bindings));
-  MTMC_ASSIGN_OR_RETURN(const std::string runtime, RuntimeText(program.dialect));
+  MTMC_ASSIGN_OR_RETURN(const std::string runtime, RuntimeText(program));
 
   return absl::StrCat(
       "# Made by mtmc ", std::string(config::Version()), ": ", input.provenance, "\n",
@@ -93,12 +100,11 @@ absl::StatusOr<std::string> ExportPython(const ExportInput& input) {
       program.dialect == kernel::Dialect::kCuda ? "cuda.bindings, which PyTorch brings"
                                                 : "pyopencl",
       "; no mtmc process.\n\n", input.problem_source, "\n\n",
-      "# ---- the optimized program ----\n\nimport ctypes as _mtmc_ctypes\n\n",
-      program.dialect == kernel::Dialect::kOpenCl ? "import numpy as _mtmc_numpy\n" : "",
-      "import torch as _mtmc_torch\n\n_MTMC_SOURCE = r", std::string(kQuotes), "\n",
-      DeviceSource(program.text), std::string(kQuotes), "\n", HeadersText(program), "\n\n", runtime,
-      "\n\n_mtmc_program = _MtmcProgram(_MTMC_SOURCE, ", MacroDict(program, bindings), ")\n\n\n",
-      forward);
+      "# ---- the optimized program ----\n\nimport contextlib as _mtmc_contextlib\n"
+      "import ctypes as _mtmc_ctypes\nimport threading as _mtmc_threading\n\nimport torch as "
+      "_mtmc_torch\n\n_MTMC_SOURCE = r",
+      std::string(kQuotes), "\n", DeviceSource(program.text), std::string(kQuotes), "\n",
+      HeadersText(program), "\n\n", runtime, forward);
 }
 
 }  // namespace mtmc::client

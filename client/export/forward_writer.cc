@@ -11,102 +11,48 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
+#include "client/export/python_text.h"
 #include "common/base/status_macros.h"
 #include "kernel/program/signature.h"
 
 namespace mtmc::client {
 namespace {
 
-using kernel::DataType;
+using kernel::Tensor;
 
-std::string TorchType(DataType type) {
-  switch (type) {
-    case DataType::kF64:
-      return "float64";
-    case DataType::kF32:
-      return "float32";
-    case DataType::kF16:
-      return "float16";
-    case DataType::kBf16:
-      return "bfloat16";
-    case DataType::kI64:
-      return "int64";
-    case DataType::kI32:
-      return "int32";
-    case DataType::kI16:
-      return "int16";
-    case DataType::kI8:
-      return "int8";
-    case DataType::kU8:
-      return "uint8";
-    case DataType::kBool:
-      return "bool";
+bool IsMade(const Tensor& tensor) {
+  return tensor.role == Tensor::Role::kBuffer || tensor.role == Tensor::Role::kOutput;
+}
+
+void AddTensors(const std::vector<kernel::CallArgument>& arguments,
+                std::vector<std::string>& names) {
+  for (const kernel::CallArgument& argument : arguments) {
+    if (const auto* tensor = std::get_if<kernel::CallArgument::TensorName>(&argument.value)) {
+      names.push_back(tensor->name);
+    } else if (const auto* list = std::get_if<std::vector<kernel::CallArgument>>(&argument.value)) {
+      AddTensors(*list, names);
+    }
   }
-  return "";
 }
 
-std::string Shape(const std::vector<int64_t>& shape) {
-  return absl::StrCat("(", absl::StrJoin(shape, ", "), shape.size() == 1 ? ",)" : ")");
-}
-
-// The name under which ctypes and NumPy know a kernel's scalar parameter.
-std::string ScalarTypeName(const kernel::ScalarType& type, kernel::Dialect dialect) {
-  const int bits = 8 * type.bytes;
-  const bool is_cuda = dialect == kernel::Dialect::kCuda;
-  switch (type.kind) {
-    case kernel::ScalarType::Kind::kFloating:
-      if (is_cuda) return bits == 64 ? "_mtmc_ctypes.c_double" : "_mtmc_ctypes.c_float";
-      return absl::StrCat("_mtmc_numpy.float", bits);
-    case kernel::ScalarType::Kind::kUnsigned:
-      return absl::StrCat(is_cuda ? "_mtmc_ctypes.c_uint" : "_mtmc_numpy.uint", bits);
-    case kernel::ScalarType::Kind::kSigned:
-      return absl::StrCat(is_cuda ? "_mtmc_ctypes.c_int" : "_mtmc_numpy.int", bits);
-    case kernel::ScalarType::Kind::kBool:
-      return is_cuda ? "_mtmc_ctypes.c_bool" : "_mtmc_numpy.uint8";
+// The tensors that a step reads or writes.
+std::vector<std::string> TensorsOf(const kernel::Step& step) {
+  std::vector<std::string> names;
+  if (const auto* launch = std::get_if<kernel::Launch>(&step)) {
+    for (const kernel::LaunchArgument& argument : launch->arguments) {
+      if (const auto* name = std::get_if<std::string>(&argument.value)) names.push_back(*name);
+    }
+  } else {
+    const auto& call = std::get<kernel::LibraryCall>(step);
+    AddTensors(call.arguments, names);
+    names.insert(names.end(), call.results.begin(), call.results.end());
   }
-  return "";
+  return names;
 }
 
-std::string Literal(double value) { return absl::StrFormat("%.17g", value); }
-
-std::string CallArgumentText(const kernel::CallArgument& argument) {
-  struct Writer {
-    std::string operator()(const kernel::NoneLiteral&) const { return "None"; }
-
-    std::string operator()(const kernel::CallArgument::TensorName& tensor) const {
-      return tensor.name;
-    }
-
-    std::string operator()(int64_t value) const { return absl::StrCat(value); }
-
-    std::string operator()(double value) const {
-      return absl::StrCat("float(\"", Literal(value), "\")");
-    }
-
-    std::string operator()(bool value) const { return value ? "True" : "False"; }
-
-    std::string operator()(const std::string& value) const {
-      return absl::StrCat("\"", absl::CEscape(value), "\"");
-    }
-
-    std::string operator()(const std::vector<kernel::CallArgument>& list) const {
-      return absl::StrCat("[",
-                          absl::StrJoin(list, ", ",
-                                        [](std::string* out, const auto& element) {
-                                          absl::StrAppend(out, CallArgumentText(element));
-                                        }),
-                          "]");
-    }
-  };
-
-  const std::string text = std::visit(Writer(), argument.value);
-  return argument.keyword.empty() ? text : absl::StrCat(argument.keyword, "=", text);
-}
-
-// Writes the body line by line, each indented to the method.
+// Writes three texts: what is prepared at import, the plan as a function of tensors alone,
+// and the class that finds the tensors.
 class ForwardWriter {
  public:
   ForwardWriter(const kernel::Program& program, const kernel::Graph& graph,
@@ -115,74 +61,90 @@ class ForwardWriter {
     for (auto& kernel : kernel::FindKernels(program.text, program.dialect).kernels) {
       kernels_.emplace(kernel.name, std::move(kernel));
     }
+    for (size_t i = 0; i < program.steps.size(); ++i) {
+      for (const std::string& name : TensorsOf(program.steps[i])) last_use_[name] = i;
+    }
   }
 
   absl::StatusOr<std::string> Write() {
-    WriteHead();
-    MTMC_RETURN_IF_ERROR(WriteBindings());
-    WriteBuffers();
-    for (const kernel::Step& step : program_.steps) {
-      if (const auto* launch = std::get_if<kernel::Launch>(&step)) {
-        MTMC_RETURN_IF_ERROR(WriteLaunch(*launch));
+    MTMC_RETURN_IF_ERROR(WriteInputs());
+    for (size_t i = 0; i < program_.steps.size(); ++i) {
+      if (const auto* launch = std::get_if<kernel::Launch>(&program_.steps[i])) {
+        MTMC_RETURN_IF_ERROR(WriteLaunch(*launch, i));
       } else {
-        WriteCall(std::get<kernel::LibraryCall>(step));
+        WriteCall(std::get<kernel::LibraryCall>(program_.steps[i]), i);
       }
+      WriteEnds(i);
     }
     MTMC_RETURN_IF_ERROR(WriteResults());
-    return std::move(text_);
+    return absl::StrCat(
+        "_mtmc_program = _MtmcProgram(\n    _MTMC_SOURCE, ", Macros(), ",\n    [",
+        absl::StrJoin(types_, ",\n     "),
+        "],\n    replays=", ReplayPays(program_) ? "True" : "False", ")\n", prepared_,
+        "\n\ndef _mtmc_plan(", absl::StrJoin(parameters_, ", "), "):\n", plan_,
+        "\n\nclass ModelNew(Model):\n"
+        "    \"\"\"Model with its forward replaced by the program above. torch.compile leaves it\n"
+        "    as it is and compiles what lies around it; there is no backward.\"\"\"\n\n"
+        "    def forward(self, *arguments):\n"
+        "        if _mtmc_torch.compiler.is_compiling():\n"
+        "            return _mtmc_torch.compiler.disable(ModelNew._mtmc_forward)(self, "
+        "*arguments)\n"
+        "        return self._mtmc_forward(*arguments)\n\n"
+        "    def _mtmc_forward(self, *arguments):\n",
+        forward_);
   }
 
  private:
   template <typename... Parts>
-  void Line(const Parts&... parts) {
-    absl::StrAppend(&text_, "        ", parts..., "\n");
+  void Plan(const Parts&... parts) {
+    absl::StrAppend(&plan_, "    ", parts..., "\n");
   }
 
-  void WriteHead() {
-    std::vector<const kernel::GraphInput*> arguments;
-    for (const kernel::GraphInput& input : graph_.inputs) {
-      if (input.kind == kernel::GraphInput::Kind::kUserInput) arguments.push_back(&input);
-    }
-    std::sort(arguments.begin(), arguments.end(),
-              [](const auto* a, const auto* b) { return a->argument_index < b->argument_index; });
-    text_ =
-        "class ModelNew(Model):\n    \"\"\"Model with its forward replaced by the program "
-        "above.\"\"\"\n\n"
-        "    @_mtmc_torch.no_grad()\n    def forward(self, *mtmc_arguments):\n";
-    for (const kernel::GraphInput* input : arguments) {
-      Line(input->name, " = mtmc_arguments[", input->argument_index, "]");
-      if (device_.empty()) device_ = absl::StrCat(input->name, ".device");
-    }
+  template <typename... Parts>
+  void Forward(const Parts&... parts) {
+    absl::StrAppend(&forward_, "        ", parts..., "\n");
   }
 
-  absl::Status WriteBindings() {
-    for (const kernel::Tensor& tensor : program_.tensors) {
-      if (tensor.role != kernel::Tensor::Role::kInput &&
-          tensor.role != kernel::Tensor::Role::kWeight) {
-        continue;
-      }
+  std::string Macros() const {
+    std::vector<std::string> entries;
+    for (const kernel::TuneParameter& parameter : program_.tune) {
+      entries.push_back(absl::StrCat("\"", parameter.name, "\": ", bindings_.at(parameter.name)));
+    }
+    return absl::StrCat("{", absl::StrJoin(entries, ", "), "}");
+  }
+
+  absl::Status WriteInputs() {
+    parameters_ = {"mtmc_device"};
+    Forward("inputs = [");
+    for (const Tensor& tensor : program_.tensors) {
+      if (IsMade(tensor)) continue;
       const kernel::GraphInput* input = graph_.FindInput(tensor.name);
       if (input == nullptr) {
         return absl::InvalidArgumentError(
             absl::StrCat("the problem has no input '", tensor.name, "'"));
       }
-      if (input->kind == kernel::GraphInput::Kind::kUserInput) {
-        Line(tensor.name, " = ", tensor.name, ".contiguous()");
-        continue;
-      }
       if (input->kind == kernel::GraphInput::Kind::kConstant) {
         MTMC_RETURN_IF_ERROR(WriteConstant(*input));
-      } else {
-        Line(tensor.name, " = ",
-             input->kind == kernel::GraphInput::Kind::kParameter ? "self.get_parameter(\""
-                                                                 : "self.get_buffer(\"",
-             input->target, "\").contiguous()");
+        continue;
       }
-      if (device_.empty()) device_ = absl::StrCat(tensor.name, ".device");
+      Forward("    ", Source(*input), ",  # ", tensor.name);
+      parameters_.push_back(Variable(tensor.name));
+      types_.push_back(
+          absl::StrCat("(", Tuple(tensor.type.shape), ", ", TorchType(tensor.type.data_type), ")"));
     }
-    if (device_.empty()) device_ = "_mtmc_torch.device(\"cpu\")";
-    Line("device = ", device_);
+    Forward("]");
     return absl::OkStatus();
+  }
+
+  static std::string Source(const kernel::GraphInput& input) {
+    switch (input.kind) {
+      case kernel::GraphInput::Kind::kParameter:
+        return ModuleEntry(input.target, "_parameters");
+      case kernel::GraphInput::Kind::kUserInput:
+        return absl::StrCat("arguments[", input.argument_index, "]");
+      default:
+        return ModuleEntry(input.target, "_buffers");
+    }
   }
 
   absl::Status WriteConstant(const kernel::GraphInput& input) {
@@ -191,28 +153,32 @@ class ForwardWriter {
           absl::StrCat("the content of constant '", input.name,
                        "' is not recorded; register it as a buffer of the model"));
     }
-    const std::string bytes = absl::BytesToHexString(input.data);
-    Line(input.name, " = _mtmc_torch.frombuffer(bytearray.fromhex(\"", bytes,
-         "\"), dtype=_mtmc_torch.", TorchType(input.type.data_type), ").reshape(",
-         Shape(input.type.shape), ").to(", device_.empty() ? "\"cpu\"" : device_, ")");
+    absl::StrAppend(&prepared_, "_mtmc_constant_", input.name, " = _MtmcConstant(\"",
+                    absl::BytesToHexString(input.data), "\", ", TorchType(input.type.data_type),
+                    ", ", Tuple(input.type.shape), ")\n");
+    Plan(Variable(input.name), " = _mtmc_constant_", input.name, ".on(mtmc_device)");
     return absl::OkStatus();
   }
 
-  // Results of calls are bound by the call itself.
-  void WriteBuffers() {
-    std::set<std::string> bound;
-    for (const kernel::Step& step : program_.steps) {
-      if (const auto* call = std::get_if<kernel::LibraryCall>(&step)) {
-        bound.insert(call->results.begin(), call->results.end());
-      }
+  // A launch writes into memory that is there; a library call brings its own.
+  void WriteAllocations(size_t step) {
+    for (const std::string& name : TensorsOf(program_.steps[step])) {
+      const Tensor* tensor = program_.FindTensor(name);
+      if (tensor == nullptr || !IsMade(*tensor) || !existing_.insert(name).second) continue;
+      Plan(Variable(name), " = _mtmc_torch.empty(", Tuple(tensor->type.shape),
+           ", dtype=", TorchType(tensor->type.data_type), ", device=mtmc_device)");
     }
-    for (const kernel::Tensor& tensor : program_.tensors) {
-      const bool is_made = tensor.role == kernel::Tensor::Role::kBuffer ||
-                           tensor.role == kernel::Tensor::Role::kOutput;
-      if (!is_made || bound.contains(tensor.name)) continue;
-      Line(tensor.name, " = _mtmc_torch.empty(", Shape(tensor.type.shape), ", dtype=_mtmc_torch.",
-           TorchType(tensor.type.data_type), ", device=device)");
+  }
+
+  // Scratch goes back as soon as nothing needs it.
+  void WriteEnds(size_t step) {
+    std::vector<std::string> ended;
+    for (const auto& [name, last] : last_use_) {
+      const Tensor* tensor = program_.FindTensor(name);
+      const bool is_output = tensor != nullptr && tensor->role != Tensor::Role::kBuffer;
+      if (last == step && !is_output) ended.push_back(Variable(name));
     }
+    if (!ended.empty()) Plan("del ", absl::StrJoin(ended, ", "));
   }
 
   absl::StatusOr<std::string> Extents(const std::array<kernel::IntegerExpression, 3>& extents) {
@@ -221,10 +187,10 @@ class ForwardWriter {
       MTMC_ASSIGN_OR_RETURN(const int64_t value, extent.Evaluate(bindings_));
       values.push_back(value);
     }
-    return Shape(values);
+    return Tuple(values);
   }
 
-  absl::Status WriteLaunch(const kernel::Launch& launch) {
+  absl::Status WriteLaunch(const kernel::Launch& launch, size_t step) {
     const auto kernel = kernels_.find(launch.kernel);
     if (kernel == kernels_.end() || kernel->second.parameters.size() != launch.arguments.size()) {
       return absl::InvalidArgumentError(absl::StrCat("the program has no kernel '", launch.kernel,
@@ -234,105 +200,132 @@ class ForwardWriter {
     MTMC_ASSIGN_OR_RETURN(const std::string grid, Extents(launch.grid));
     MTMC_ASSIGN_OR_RETURN(const std::string block, Extents(launch.block));
     MTMC_ASSIGN_OR_RETURN(const int64_t shared, launch.shared_bytes.Evaluate(bindings_));
-    std::vector<std::string> arguments;
+    std::vector<std::string> tensors;
+    std::vector<std::string> scalars;
     for (size_t i = 0; i < launch.arguments.size(); ++i) {
-      MTMC_ASSIGN_OR_RETURN(std::string argument,
-                            Argument(launch.arguments[i], kernel->second.parameters[i]));
-      arguments.push_back(std::move(argument));
+      if (const auto* name = std::get_if<std::string>(&launch.arguments[i].value)) {
+        tensors.push_back(Variable(*name));
+        scalars.emplace_back("None");
+        continue;
+      }
+      MTMC_ASSIGN_OR_RETURN(std::string scalar,
+                            ScalarArgument(launch.arguments[i], kernel->second.parameters[i]));
+      scalars.push_back(std::move(scalar));
     }
-    Line("_mtmc_program.launch(\"", launch.kernel, "\", ", grid, ", ", block, ", ", shared, ", [",
-         absl::StrJoin(arguments, ", "), "], device)");
+    WriteAllocations(step);
+    absl::StrAppend(&prepared_, "_mtmc_step_", step, " = _MtmcKernel(_mtmc_program, \"",
+                    launch.kernel, "\", ", grid, ", ", block, ", ", shared, ", [",
+                    absl::StrJoin(scalars, ", "), "])\n");
+    Plan("_mtmc_step_", step, "(", absl::StrJoin(tensors, ", "), ")");
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::string> Argument(const kernel::LaunchArgument& argument,
-                                       const kernel::KernelParameter& parameter) {
-    if (const auto* tensor = std::get_if<std::string>(&argument.value)) {
-      return absl::StrCat("(None, ", *tensor, ")");
-    }
+  absl::StatusOr<std::string> ScalarArgument(const kernel::LaunchArgument& argument,
+                                             const kernel::KernelParameter& parameter) {
     const auto type = kernel::FindScalarType(parameter.type);
     if (!type) {
       return absl::InvalidArgumentError(
           absl::StrCat("'", parameter.type, "' is not a scalar type"));
     }
-    const std::string name = ScalarTypeName(*type, program_.dialect);
-    if (const auto* real = std::get_if<double>(&argument.value)) {
-      return absl::StrCat("(", name, ", ", Literal(*real), ")");
-    }
+    if (const auto* real = std::get_if<double>(&argument.value)) return ScalarText(*real, *type);
     MTMC_ASSIGN_OR_RETURN(const int64_t value,
                           std::get<kernel::IntegerExpression>(argument.value).Evaluate(bindings_));
-    return absl::StrCat("(", name, ", ", value, ")");
+    return ScalarText(value, *type);
   }
 
-  void WriteCall(const kernel::LibraryCall& call) {
-    std::string target =
-        call.results.size() == 1 ? call.results[0] : absl::StrJoin(call.results, ", ");
-    std::string function =
-        absl::StrCat("_mtmc_torch.ops.aten.", absl::StripPrefix(call.op, "aten::"));
-    if (!call.overload.empty()) absl::StrAppend(&function, ".", call.overload);
-    const std::string arguments =
-        absl::StrJoin(call.arguments, ", ", [](std::string* out, const auto& argument) {
-          absl::StrAppend(out, CallArgumentText(argument));
-        });
-    if (call.precision == kernel::LibraryCall::Precision::kDefault) {
-      Line(target, " = ", function, "(", arguments, ")");
-    } else {
-      has_precision_ = true;
-      const bool allows = call.precision == kernel::LibraryCall::Precision::kTf32;
-      Line("with _mtmc_tf32(", allows ? "True" : "False", "):");
-      Line("    ", target, " = ", function, "(", arguments, ")");
+  void WriteCall(const kernel::LibraryCall& call, size_t step) {
+    absl::StrAppend(&prepared_, "_mtmc_step_", step, " = _MtmcLibraryCall(\"", call.op, "\", \"",
+                    call.overload, "\", \"", std::string(ToText(call.precision)), "\")\n");
+    std::vector<std::string> arguments = {"mtmc_device"};
+    for (const kernel::CallArgument& argument : call.arguments) {
+      arguments.push_back(ArgumentText(argument));
     }
-    for (const std::string& result : call.results) {
-      if (result != "_") Line(result, " = ", result, ".contiguous()");
-    }
+    std::vector<std::string> results;
+    for (const std::string& result : call.results) results.push_back(Variable(result));
+    existing_.insert(call.results.begin(), call.results.end());
+    // A plan may leave the last results of an operator out.
+    Plan("[", absl::StrJoin(results, ", "), ", *_] = _mtmc_step_", step, "(",
+         absl::StrJoin(arguments, ", "), ")");
   }
 
   absl::Status WriteResults() {
     std::vector<std::string> returned;
+    std::vector<std::string> targets;
     for (const kernel::GraphOutput& output : graph_.outputs) {
       if (program_.FindTensor(output.name) == nullptr) {
         return absl::InvalidArgumentError(
             absl::StrCat("the program has no output '", output.name, "'"));
       }
-      switch (output.kind) {
-        case kernel::GraphOutput::Kind::kUserOutput:
-          returned.push_back(output.name);
-          break;
-        case kernel::GraphOutput::Kind::kBufferMutation:
-          Line("self.get_buffer(\"", output.target, "\").copy_(", output.name, ")");
-          break;
-        case kernel::GraphOutput::Kind::kInputMutation:
-          Line(output.target, ".copy_(", output.name, ")");
-          break;
+      if (output.kind == kernel::GraphOutput::Kind::kUserOutput) {
+        returned.push_back(Variable(output.name));
+        continue;
       }
+      parameters_.push_back(absl::StrCat("mtmc_target_", targets.size()));
+      Plan(parameters_.back(), ".copy_(", Variable(output.name), ")");
+      MTMC_ASSIGN_OR_RETURN(std::string target, Target(output));
+      targets.push_back(std::move(target));
     }
-    Line("return ", returned.empty() ? "None" : absl::StrJoin(returned, ", "));
-    if (has_precision_) {
-      text_ = absl::StrCat(
-          "class _mtmc_tf32:\n    \"\"\"Allows or forbids TF32 in library calls while it is "
-          "entered.\"\"\"\n\n"
-          "    def __init__(self, allows):\n        self._allows = allows\n\n"
-          "    def __enter__(self):\n        b = _mtmc_torch.backends\n"
-          "        self._before = (b.cuda.matmul.allow_tf32, b.cudnn.allow_tf32)\n"
-          "        b.cuda.matmul.allow_tf32 = b.cudnn.allow_tf32 = self._allows\n\n"
-          "    def __exit__(self, *_):\n        b = _mtmc_torch.backends\n"
-          "        b.cuda.matmul.allow_tf32, b.cudnn.allow_tf32 = self._before\n\n\n",
-          text_);
-    }
+    Plan("return [", absl::StrJoin(returned, ", "), "]");
+    Forward("targets = [", absl::StrJoin(targets, ", "), "]");
+    Forward("results = _mtmc_program.run(_mtmc_plan, inputs, targets)");
+    Forward("return ", returned.empty()       ? "None"
+                       : returned.size() == 1 ? "results[0]"
+                                              : "tuple(results)");
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::string> Target(const kernel::GraphOutput& output) {
+    if (output.kind == kernel::GraphOutput::Kind::kBufferMutation) {
+      return ModuleEntry(output.target, "_buffers");
+    }
+    const kernel::GraphInput* input = graph_.FindInput(output.target);
+    if (input == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the problem has no input '", output.target, "' to change"));
+    }
+    return Source(*input);
   }
 
   const kernel::Program& program_;
   const kernel::Graph& graph_;
   const kernel::Bindings& bindings_;
   std::map<std::string, kernel::KernelSignature> kernels_;
-  // Python expression of the device to work on.
-  std::string device_;
-  bool has_precision_ = false;
-  std::string text_;
+  std::map<std::string, size_t> last_use_;
+  // Made tensors that the plan has by now.
+  std::set<std::string> existing_;
+  std::vector<std::string> parameters_;
+  std::vector<std::string> types_;
+  std::string prepared_;
+  std::string plan_;
+  std::string forward_;
 };
 
 }  // namespace
+
+bool ReplayPays(const kernel::Program& program) {
+  // Each about 4 microseconds of an H200: to copy these bytes, and to have Python launch.
+  constexpr int64_t kCopied = int64_t{4} << 20;
+  // Whoever writes as much in a step hides the launch of the next one.
+  constexpr int64_t kHidden = int64_t{16} << 20;
+
+  int64_t calls = 0;
+  for (const kernel::Step& step : program.steps) {
+    calls += std::holds_alternative<kernel::LibraryCall>(step) ? 1 : 0;
+  }
+  // A library call may wait for the device, which shows only where it was captured before.
+  if (calls > 0 && !program.has_capture) return false;
+  int64_t outputs = 0;
+  int64_t written = 0;
+  for (const Tensor& tensor : program.tensors) {
+    if (!IsMade(tensor)) continue;
+    written += tensor.type.bytes();
+    if (tensor.role == Tensor::Role::kOutput) outputs += tensor.type.bytes();
+  }
+  const auto steps = static_cast<int64_t>(program.steps.size());
+  // The copy is a launch of its own; a call costs as much as several.
+  const int64_t saved = steps - 1 + 3 * calls;
+  return outputs <= saved * kCopied && written <= steps * kHidden;
+}
 
 absl::StatusOr<std::string> WriteForward(const kernel::Program& program, const kernel::Graph& graph,
                                          const kernel::Bindings& bindings) {

@@ -9,11 +9,15 @@
 
 namespace mtmc::client {
 
-// The Python class `ModelNew(Model)` whose forward binds the graph's inputs and
-// the model's attributes, runs the plan's steps with their expressions evaluated, and returns or
-// stores the outputs as the graph says. INVALID_ARGUMENT when the program names what neither it nor
-// the graph has.
+// The Python of a program: its steps with their expressions evaluated, and a class
+// `ModelNew(Model)` whose forward gives them the arguments and the model's attributes, and
+// returns or stores the outputs as the graph says. It needs the texts of `runtime`.
+// INVALID_ARGUMENT when the program names what neither it nor the graph has.
 absl::StatusOr<std::string> WriteForward(const kernel::Program& program, const kernel::Graph& graph,
                                          const kernel::Bindings& bindings);
+
+// Whether a CUDA graph of the plan, whose outputs must be copied out for the caller, takes
+// less time than launching its steps from Python.
+bool ReplayPays(const kernel::Program& program);
 
 }  // namespace mtmc::client

@@ -61,31 +61,83 @@ bool Has(const std::string& text, const std::string& part) {
 TEST_CASE("WriteForward evaluates a launch with the tuned values", "[export]") {
   const std::string forward = Forward(kProgram, {{"B", 4}});
 
-  CHECK(Has(forward, R"(_mtmc_program.launch("scale", (2, 1, 1), (4, 1, 1), 0)"));
-  CHECK(Has(forward, "(_mtmc_ctypes.c_int64, 8), (_mtmc_ctypes.c_float, 0.5)"));
+  CHECK(Has(forward, R"(_MtmcKernel(_mtmc_program, "scale", (2, 1, 1), (4, 1, 1), 0, )"
+                     R"([None, None, None, _mtmc_scalar(8, _mtmc_torch.int64), )"
+                     R"(_mtmc_scalar(0.5, _mtmc_torch.float32)]))"));
+  CHECK(Has(forward, "_mtmc_step_0(x, w, h)"));
 }
 
 TEST_CASE("WriteForward binds parameters by their path in the model", "[export]") {
-  CHECK(Has(Forward(kProgram, {{"B", 8}}), R"(w = self.get_parameter("fc.w"))"));
+  CHECK(Has(Forward(kProgram, {{"B", 8}}), R"(self._modules["fc"]._parameters["w"],  # w)"));
 }
 
 TEST_CASE("WriteForward lets a library call make its own result", "[export]") {
   const std::string forward = Forward(kProgram, {{"B", 8}});
 
-  CHECK(Has(forward, "y = _mtmc_torch.ops.aten.softmax(h, 0)"));
+  CHECK(Has(forward, R"(_mtmc_step_1 = _MtmcLibraryCall("aten::softmax", "", "default"))"));
+  CHECK(Has(forward, "[y, *_] = _mtmc_step_1(mtmc_device, h, 0)"));
   CHECK_FALSE(forward.find("y = _mtmc_torch.empty") != std::string::npos);
-  CHECK(Has(forward, "h = _mtmc_torch.empty((8,), dtype=_mtmc_torch.float32, device=device)"));
+  CHECK(Has(forward, "h = _mtmc_torch.empty((8,), dtype=_mtmc_torch.float32, device=mtmc_device)"));
 }
 
 TEST_CASE("WriteForward keeps the precision of a library call", "[export]") {
-  CHECK(Has(Forward(kProgram, {{"B", 8}}), "with _mtmc_tf32(True):"));
+  CHECK(Has(Forward(kProgram, {{"B", 8}}), R"(_MtmcLibraryCall("aten::mul", "", "tf32"))"));
+}
+
+TEST_CASE("WriteForward gives scratch back after its last use", "[export]") {
+  const std::string forward = Forward(kProgram, {{"B", 8}});
+
+  CHECK(forward.find("del h") > forward.find("_mtmc_step_2(mtmc_device, h, 2)"));
+  CHECK_FALSE(Has(forward, "del y"));
+}
+
+TEST_CASE("WriteForward renames what Python would not take as a variable", "[export]") {
+  const std::string forward = Forward(
+      "//@ mtmc 1 cuda\n//@ input x f32[8]\n//@ weight w f32[8]\n//@ buffer lambda f32[8]\n"
+      "//@ output y f32[8]\n//@ output m f32[8]\n//@ call aten::mul(x, w) -> lambda\n"
+      "//@ call aten::neg(lambda) -> y\n//@ call aten::neg(y) -> m\n",
+      {});
+
+  CHECK(Has(forward, "(mtmc_device, lambda_)"));
+}
+
+// A chain of `launches` kernels and `calls` library calls with one output.
+kernel::Program Plan(int launches, int calls, int64_t buffer_elements, int64_t output_elements) {
+  kernel::Program program;
+  program.has_capture = true;
+  program.tensors = {
+      {.role = kernel::Tensor::Role::kBuffer, .name = "h", .type = {.shape = {buffer_elements}}},
+      {.role = kernel::Tensor::Role::kOutput, .name = "y", .type = {.shape = {output_elements}}}};
+  program.steps.insert(program.steps.end(), static_cast<size_t>(launches), kernel::Launch());
+  program.steps.insert(program.steps.end(), static_cast<size_t>(calls), kernel::LibraryCall());
+  return program;
+}
+
+TEST_CASE("A plan is replayed where the copy of its outputs costs less than launches", "[export]") {
+  CHECK(ReplayPays(Plan(4, 0, 1 << 10, 1 << 10)));
+  // One launch is as fast as one replay.
+  CHECK_FALSE(ReplayPays(Plan(1, 0, 1 << 10, 1 << 10)));
+  CHECK(ReplayPays(Plan(0, 1, 1 << 10, 1 << 10)));
+  CHECK_FALSE(ReplayPays(Plan(4, 0, 1 << 10, 1 << 24)));
+  CHECK(ReplayPays(Plan(20, 20, 1 << 10, 1 << 24)));
+}
+
+TEST_CASE("A plan whose steps hide their launches keeps no scratch in a graph", "[export]") {
+  CHECK_FALSE(ReplayPays(Plan(4, 0, 1 << 26, 1 << 10)));
+}
+
+TEST_CASE("A plan with library calls is replayed only where it was captured before", "[export]") {
+  kernel::Program program = Plan(1, 3, 1 << 10, 1 << 10);
+  program.has_capture = false;
+  CHECK_FALSE(ReplayPays(program));
 }
 
 TEST_CASE("WriteForward stores a changed buffer and returns the output", "[export]") {
   const std::string forward = Forward(kProgram, {{"B", 8}});
 
-  CHECK(Has(forward, R"(self.get_buffer("bn.mean").copy_(m))"));
-  CHECK(Has(forward, "return y\n"));
+  CHECK(Has(forward, R"(targets = [self._modules["bn"]._buffers["mean"]])"));
+  CHECK(Has(forward, "mtmc_target_0.copy_(m)"));
+  CHECK(Has(forward, "return [y]\n"));
 }
 
 TEST_CASE("WriteForward refuses a program without an output of the problem", "[export]") {

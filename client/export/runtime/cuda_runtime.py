@@ -1,107 +1,150 @@
 # SPDX-License-Identifier: Apache-2.0
 class _MtmcProgram:
-    """Compiles the device source once for each device and launches its kernels."""
+    """Runs the program's plan on PyTorch's current stream.
 
-    def __init__(self, source, macros):
+    What the host does for a launch takes longer than many kernels. A plan that is called
+    again with tensors at the same addresses is therefore captured as a CUDA graph, and
+    replayed from then on; values may have changed, addresses, shapes and stream may not.
+    A graph writes its results at the same place each time, so callers get copies of them,
+    and the exporter lets only those plans be replayed whose copies cost less than their
+    launches (`replays`). Inside somebody else's capture, kernels are launched one by one.
+    Safe to call from several threads: one at a time enqueues."""
+
+    # Graphs keep their scratch memory, and a caller may use as many streams and inputs as it likes.
+    _MAX_GRAPHS = 4
+    # Addresses that never return would otherwise be captured for nothing, again and again.
+    _MAX_CAPTURES = 64
+
+    def __init__(self, source, macros, shapes, replays):
         self._source = source
         self._macros = macros
+        self._shapes = [shape for shape, _ in shapes]
+        self._types = [data_type for _, data_type in shapes]
+        self._replays = replays
+        self._lock = _mtmc_threading.Lock()
         self._modules = {}
-        self._kernels = {}
+        self._graphs = {}
+        self._num_captures = 0
+        self._pools = {}
+        # Where kernels are launched; set for the time of a run.
+        self.device = self.stream = None
 
-    def launch(self, kernel, grid, block, shared_bytes, arguments, device):
-        """Launches on PyTorch's current stream. `arguments` are (ctypes type or None, value)."""
+    def run(self, plan, inputs, targets):
+        """The results of `plan(device, *inputs, *targets)`, which nobody else holds. `targets`
+        are the tensors that the plan changes."""
+        inputs = [tensor.contiguous() for tensor in inputs]
+        _mtmc_check(inputs, self._shapes, self._types)
+        device = (inputs or targets)[0].device
+        if device.type != "cuda":
+            raise ValueError(f"the program runs on a CUDA device, not on {device}")
+        with self._lock:
+            stream = _mtmc_torch.cuda.current_stream(device)
+            if not self._replays or _mtmc_torch.cuda.is_current_stream_capturing():
+                return self._launch(plan, inputs, targets, stream)
+            key = (stream.cuda_stream, *[tensor.data_ptr() for tensor in inputs],
+                   *[(tensor.data_ptr(), tensor.stride()) for tensor in targets])
+            # Taken out and put back, so that the one that was used longest ago comes first.
+            graph = self._graphs.pop(key, None)
+            if graph is None:
+                results = self._launch(plan, inputs, targets, stream)
+                graph = _MtmcGraph()
+            elif graph.results is not None:
+                graph.cuda_graph.replay()
+                results = [tensor.clone() for tensor in graph.results]
+            else:
+                results = self._launch(plan, inputs, targets, stream)
+                if not graph.is_refused and self._num_captures < self._MAX_CAPTURES:
+                    self._num_captures += 1
+                    self._capture(graph, plan, inputs, targets, stream)
+            self._graphs[key] = graph
+            if len(self._graphs) > self._MAX_GRAPHS:
+                del self._graphs[next(iter(self._graphs))]
+            return results
+
+    def _launch(self, plan, inputs, targets, stream):
+        self.device, self.stream = stream.device, stream.cuda_stream
+        with _mtmc_torch.cuda.device(self.device), _mtmc_torch.no_grad(), _mtmc_settings:
+            return plan(self.device, *inputs, *targets)
+
+    def _capture(self, graph, plan, inputs, targets, stream):
+        """The plan has just been run, so that everything it uses is compiled, loaded and chosen.
+        Graphs of one stream share their memory: each is replayed and copied from as a whole."""
+        cuda = _mtmc_torch.cuda
+        side = cuda.Stream(stream.device)
+        side.wait_stream(stream)
+        pool = self._pools.setdefault(stream.cuda_stream, cuda.graph_pool_handle())
+        cuda_graph = cuda.CUDAGraph()
+        try:
+            with cuda.stream(side):
+                # Other threads may do what they like meanwhile.
+                cuda_graph.capture_begin(pool=pool, capture_error_mode="thread_local")
+                try:
+                    results = self._launch(plan, inputs, targets, side)
+                finally:
+                    cuda_graph.capture_end()
+            graph.cuda_graph, graph.results = cuda_graph, results
+        except RuntimeError:
+            # A library call that waits for the device cannot be captured.
+            graph.is_refused = True
+
+    def function(self, kernel, shared_bytes):
+        """The kernel, compiled once and loaded on each device that it is launched on."""
         from cuda.bindings import driver
 
-        function = self._kernel(kernel, shared_bytes, device)
-        values = tuple(v.data_ptr() if t is None else v for t, v in arguments)
-        types = tuple(_mtmc_ctypes.c_void_p if t is None else t for t, v in arguments)
-        stream = _mtmc_torch.cuda.current_stream(device).cuda_stream
-        (error,) = driver.cuLaunchKernel(function, *grid, *block, shared_bytes, stream, (values, types), 0)
-        if error:
-            raise RuntimeError(f"launch of {kernel} failed: {error}")
-
-    def _kernel(self, name, shared_bytes, device):
-        from cuda.bindings import driver
-
-        key = (name, device.index)
-        if key not in self._kernels:
-            error, function = driver.cuModuleGetFunction(self._module(device), name.encode())
+        index = self.device.index
+        if index not in self._modules:
+            major, minor = _mtmc_torch.cuda.get_device_capability(self.device)
+            error, self._modules[index] = driver.cuModuleLoadData(
+                _mtmc_compile(self._source, self._macros, major, minor))
             if error:
-                raise RuntimeError(f"the program has no kernel {name}: {error}")
-            limit = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            if shared_bytes > 48 * 1024:
-                driver.cuFuncSetAttribute(function, limit, shared_bytes)
-            self._kernels[key] = function
-        return self._kernels[key]
-
-    def _module(self, device):
-        from cuda.bindings import driver
-
-        if device.index not in self._modules:
-            major, minor = _mtmc_torch.cuda.get_device_capability(device)
-            binary = _mtmc_compile(self._source, self._macros, major, minor)
-            _mtmc_torch.cuda.current_stream(device)
-            error, module = driver.cuModuleLoadData(binary)
-            if error:
+                del self._modules[index]
                 raise RuntimeError(f"the program cannot be loaded: {error}")
-            self._modules[device.index] = module
-        return self._modules[device.index]
+        error, function = driver.cuModuleGetFunction(self._modules[index], kernel.encode())
+        if error:
+            raise RuntimeError(f"the program has no kernel {kernel}: {error}")
+        if shared_bytes > 48 * 1024:
+            limit = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            driver.cuFuncSetAttribute(function, limit, shared_bytes)
+        return function
 
 
-def _mtmc_compile(source, macros, major, minor):
-    """A cubin for the compute capability `major`.`minor`."""
-    suffix = "a" if major >= 9 else ""
-    options = [f"--gpu-architecture=sm_{major}{minor}{suffix}", "--std=c++20", "-default-device",
-               "--extra-device-vectorization", "--define-macro=NDEBUG"]
-    options += [f"--define-macro={name}={value}" for name, value in macros.items()]
-    headers = _mtmc_headers()
-    has_prelude = "mtmc_prelude.h" in headers
-    if headers or "#include" in source:
-        options += [f"--include-path={folder}" for folder in _mtmc_cuda_include_folders()]
-        options.append("--diag-suppress=47")
-    binary, log = _mtmc_nvrtc(source, options, headers)
-    if binary is None and has_prelude:
-        # What nvcc makes known unasked, such as INFINITY.
-        binary, _ = _mtmc_nvrtc(source, options + ["--pre-include=mtmc_prelude.h"], headers)
-    if binary is None:
-        raise RuntimeError(f"the program does not compile here: {log}")
-    return binary
+class _MtmcGraph:
+    """A plan at certain addresses: seen once, then captured with its results, or refused."""
+
+    def __init__(self):
+        self.cuda_graph = self.results = None
+        self.is_refused = False
 
 
-def _mtmc_nvrtc(source, options, headers):
-    """(cubin or None, log). `headers` are texts by the name they are included under."""
-    from cuda.bindings import nvrtc
+class _MtmcKernel:
+    """A launch whose arguments lie ready, but for the addresses of tensors.
 
-    options = [option.encode() for option in options]
-    names = [name.encode() for name in headers]
-    texts = [text.encode() for text in headers.values()]
-    _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"program.cu", len(names), texts, names)
-    (error,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
-    _, size = nvrtc.nvrtcGetProgramLogSize(program)
-    log = b" " * size
-    nvrtc.nvrtcGetProgramLog(program, log)
-    binary = None
-    if not error:
-        _, size = nvrtc.nvrtcGetCUBINSize(program)
-        binary = b" " * size
-        nvrtc.nvrtcGetCUBIN(program, binary)
-    nvrtc.nvrtcDestroyProgram(program)
-    return binary, log.rstrip(b"\0").decode()
+    `arguments` are bytes, or None where the launch gets a tensor."""
 
+    def __init__(self, program, kernel, grid, block, shared_bytes, arguments):
+        self._program = program
+        self._kernel = kernel
+        self._extents = (*grid, *block, shared_bytes)
+        self._functions = {}
+        self._values = [
+            _mtmc_ctypes.c_void_p() if value is None
+            else _mtmc_ctypes.create_string_buffer(value, len(value)) for value in arguments]
+        self._addresses = [value for value, given in zip(self._values, arguments) if given is None]
+        self._pointers = (_mtmc_ctypes.c_void_p * len(arguments))(
+            *[_mtmc_ctypes.addressof(value) for value in self._values])
+        self._arguments = _mtmc_ctypes.addressof(self._pointers)
 
-def _mtmc_headers():
-    import base64
-    import json
-    import zlib
+    def __call__(self, *tensors):
+        from cuda.bindings import driver
 
-    return json.loads(zlib.decompress(base64.b64decode(_MTMC_HEADERS))) if _MTMC_HEADERS else {}
-
-
-def _mtmc_cuda_include_folders():
-    """Folders of the toolkit's headers in the packages that PyTorch brings."""
-    import pathlib
-
-    root = pathlib.Path(_mtmc_torch.__file__).parent.parent
-    wheel = root / "nvidia" / "cu13" / "include"
-    folders = [wheel, wheel / "cccl", root / "triton" / "backends" / "nvidia" / "include"]
-    return [str(folder) for folder in folders if folder.exists()]
+        program = self._program
+        function = self._functions.get(program.device.index)
+        if function is None:
+            function = program.function(self._kernel, self._extents[-1])
+            self._functions[program.device.index] = function
+        for address, tensor in zip(self._addresses, tensors):
+            address.value = tensor.data_ptr()
+        (error,) = driver.cuLaunchKernel(
+            function, *self._extents, program.stream, self._arguments, 0)
+        if error:
+            raise RuntimeError(f"launch of {self._kernel} failed: {error}")

@@ -1,81 +1,268 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CUDA runtime of exported files compiles their programs on a host without a GPU."""
+"""Exported CUDA programs launch and replay correctly, seen through a driver that computes on a
+dictionary of addresses: no GPU and no cuda.bindings are needed."""
 
-import base64
-import importlib.util
-import json
-import os
-import pathlib
-import re
+import contextlib
+import ctypes
+import sys
 import types
-import zlib
 
+import exported
 import pytest
-
-_RUNTIME = pathlib.Path(__file__).parent / "cuda_runtime.py"
-_CLOSURE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.MULTILINE)
-
-pytestmark = pytest.mark.skipif(
-    not importlib.util.find_spec("cuda"), reason="cuda.bindings is not installed"
-)
+import torch
 
 
-def runtime(headers):
-    """The module of a file exported with `headers`; it knows PyTorch by its place alone."""
-    torch = types.SimpleNamespace(__file__=importlib.util.find_spec("torch").origin)
-    packed = base64.b64encode(zlib.compress(json.dumps(headers).encode())).decode()
-    module = types.ModuleType("exported")
-    module.__dict__.update(_MTMC_HEADERS=packed if headers else "", _mtmc_torch=torch)
-    exec(compile(_RUNTIME.read_text(), str(_RUNTIME), "exec"), module.__dict__)
-    return module
+class Machine:
+    """A driver and the part of torch.cuda that files use. Memory maps addresses to numbers;
+    every kernel adds its first two tensors and its scalar into the third."""
+
+    def __init__(self):
+        self.memory = {}
+        self.current = types.SimpleNamespace(
+            cuda_stream=7, device=torch.device("cuda", 0), wait_stream=lambda other: None
+        )
+        self.capture = None
+        self.is_foreign_capture = False
+        self.launches = 0
+        self.replays = 0
+        self.fails_in_capture = False
+        self.addresses = iter(range(1000, 100000))
+
+    def launch(self, function, gx, gy, gz, bx, by, bz, shared, stream, arguments, extra):
+        assert (gx, gy, gz, bx, by, bz, shared, extra) == (2, 1, 1, 4, 1, 1, 0, 0)
+        assert (function, stream) == (b"add", self.current.cuda_stream)
+        pointers = (ctypes.c_void_p * 4).from_address(arguments)
+        x, w, y = (ctypes.c_void_p.from_address(pointers[at]).value for at in (0, 1, 3))
+        scalar = ctypes.c_int64.from_address(pointers[2]).value
+        if self.capture is not None:
+            if self.fails_in_capture:
+                raise RuntimeError("operation not permitted when stream is capturing")
+            self.capture.append((x, w, scalar, y))
+        else:
+            self.launches += 1
+            self.add(x, w, scalar, y)
+        return (0,)
+
+    def add(self, x, w, scalar, y):
+        self.memory[y] = self.memory[x] + self.memory[w] + scalar
+
+    def tensor(self, value, address=None, shape=(8,)):
+        return Tensor(self, address or next(self.addresses), shape, value)
+
+    def bindings(self):
+        driver = types.SimpleNamespace(
+            cuLaunchKernel=self.launch,
+            cuModuleLoadData=lambda binary: (0, binary),
+            cuModuleGetFunction=lambda module, name: (0, name),
+        )
+        return types.SimpleNamespace(driver=driver)
+
+    def torch(self):
+        machine = self
+
+        class Graph:
+            def capture_begin(self, pool, capture_error_mode):
+                machine.capture = self.steps = []
+
+            def capture_end(self):
+                machine.capture = None
+
+            def replay(self):
+                machine.replays += 1
+                for step in self.steps:
+                    machine.add(*step)
+
+        @contextlib.contextmanager
+        def stream(side):
+            before, machine.current = machine.current, side
+            yield
+            machine.current = before
+
+        cuda = types.SimpleNamespace(
+            current_stream=lambda device: machine.current,
+            is_current_stream_capturing=lambda: machine.is_foreign_capture,
+            Stream=lambda device: types.SimpleNamespace(
+                cuda_stream=99, device=device, wait_stream=lambda other: None
+            ),
+            graph_pool_handle=object,
+            CUDAGraph=Graph,
+            stream=stream,
+            device=lambda device: contextlib.nullcontext(),
+            get_device_capability=lambda device: (9, 0),
+        )
+        return types.SimpleNamespace(cuda=cuda, no_grad=torch.no_grad)
 
 
-def needed(source):
-    """What the exporter finds (client/export/header_pack.cc)."""
-    share = pathlib.Path(os.environ["MTMC_SHARE"]) / "cuda"
-    found, waiting = {}, [source]
-    if "cub/" in source:
-        waiting += [
-            f"#include <thrust/system/{system}/detail/execution_policy.h>"
-            for system in ("cpp", "cuda")
-        ]
-    while waiting:
-        for name in _CLOSURE.findall(waiting.pop()):
-            for path in (share / "include" / name, share / "cccl" / name):
-                if name not in found and path.is_file():
-                    found[name] = path.read_text(errors="replace")
-                    waiting.append(found[name])
-    return found
+class Tensor:
+    dtype = torch.float32
+    device = torch.device("cuda", 0)
+
+    def __init__(self, machine, address, shape, value=0):
+        self._machine = machine
+        self._address = address
+        self.shape = shape
+        machine.memory[address] = value
+
+    def contiguous(self):
+        return self
+
+    def data_ptr(self):
+        return self._address
+
+    def stride(self):
+        return (1,)
+
+    def clone(self):
+        return self._machine.tensor(self.value)
+
+    def copy_(self, other):
+        step = (other.data_ptr(), 0, 0, self._address)
+        self._machine.memory[0] = 0
+        if self._machine.capture is None:
+            self._machine.add(*step)
+        else:
+            self._machine.capture.append(step)
+
+    @property
+    def value(self):
+        return self._machine.memory[self._address]
 
 
-def kernel(body, head=""):
-    return f'{head}\nextern "C" __global__ void f(float* y) {{ {body} }}\n'
+class Model:
+    """y = x + w + 5, and what it counts in `total`, as an exported file would."""
+
+    def __init__(self, machine, replays=True):
+        file = exported.module(
+            "tensors",
+            "cuda_runtime",
+            _mtmc_torch=machine.torch(),
+            _mtmc_compile=lambda *arguments: b"cubin",
+        )
+        self.machine = machine
+        spec = ((8,), torch.float32)
+        self.program = file._MtmcProgram("source", {}, [spec, spec], replays)
+        five = (5).to_bytes(8, "little")
+        self.add = file._MtmcKernel(
+            self.program, "add", (2, 1, 1), (4, 1, 1), 0, [None, None, five, None]
+        )
+        self.w = machine.tensor(100)
+        self.total = machine.tensor(0)
+
+    def plan(self, device, x, w, total):
+        y = self.machine.tensor(0)
+        self.add(x, w, y)
+        total.copy_(y)
+        return [y]
+
+    def __call__(self, x):
+        return self.program.run(self.plan, [x, self.w], [self.total])[0]
 
 
-@pytest.mark.parametrize("name", ["float.h", "cstdint", "limits", "cmath", "cuda_fp16.h", "mma.h"])
-def test_a_program_finds_what_it_includes(name):
-    source = kernel("y[0] = 1;", f"#include <{name}>")
-    assert runtime(needed(source))._mtmc_compile(source, {}, 9, 0).startswith(b"\x7fELF")
+@pytest.fixture
+def machine(monkeypatch):
+    made = Machine()
+    package = types.ModuleType("cuda")
+    monkeypatch.setitem(sys.modules, "cuda", package)
+    monkeypatch.setitem(sys.modules, "cuda.bindings", made.bindings())
+    return made
 
 
-def test_block_primitives_come_out_of_the_file_alone():
-    source = kernel(
-        "__shared__ cub::BlockReduce<float, 64>::TempStorage s;"
-        "y[0] = cub::BlockReduce<float, 64>(s).Sum(y[1]);",
-        "#include <cub/block/block_reduce.cuh>",
+def test_a_call_is_launched_twice_and_then_replayed(machine):
+    model, x = Model(machine), machine.tensor(1)
+    assert [model(x).value for _ in range(5)] == [106] * 5
+    assert (machine.launches, machine.replays) == (2, 3)
+
+
+def test_a_replay_reads_new_values_at_old_addresses(machine):
+    model, x = Model(machine), machine.tensor(1)
+    for _ in range(3):
+        model(x)
+    machine.memory[x.data_ptr()] = 2
+    machine.memory[model.w.data_ptr()] = 200
+    assert model(x).value == 207
+    assert machine.replays == 2
+
+
+def test_a_result_stays_when_the_next_call_is_made(machine):
+    model, x = Model(machine), machine.tensor(1)
+    for _ in range(3):
+        kept = model(x)
+    machine.memory[x.data_ptr()] = 2
+    assert (model(x).value, kept.value) == (107, 106)
+
+
+def test_a_replay_changes_what_the_model_keeps(machine):
+    model, x = Model(machine), machine.tensor(1)
+    for _ in range(3):
+        model(x)
+    machine.memory[x.data_ptr()] = 3
+    model(x)
+    assert model.total.value == 108
+
+
+def test_a_moved_parameter_is_read_where_it_lies_now(machine):
+    model, x = Model(machine), machine.tensor(1)
+    for _ in range(3):
+        model(x)
+    model.w = machine.tensor(1000)
+    assert [model(x).value for _ in range(4)] == [1006] * 4
+
+
+def test_each_stream_has_its_own_graph(machine):
+    model, x = Model(machine), machine.tensor(1)
+    for _ in range(3):
+        model(x)
+    machine.current = types.SimpleNamespace(
+        cuda_stream=8, device=machine.current.device, wait_stream=lambda other: None
     )
-    exported = runtime(needed(source))
-    toolkit = [f for f in exported._mtmc_cuda_include_folders() if not f.endswith("cccl")]
-    exported._mtmc_cuda_include_folders = lambda: toolkit
-    assert exported._mtmc_compile(source, {}, 9, 0).startswith(b"\x7fELF")
+    assert model(x).value == 106
+    assert machine.replays == 1
 
 
-def test_a_program_gets_the_prelude_that_it_was_exported_with():
-    source = kernel("assert(y[1] > 0); y[0] = INFINITY + N;")
-    headers = needed('#include "mtmc_prelude.h"')
-    assert runtime(headers)._mtmc_compile(source, {"N": 3}, 9, 0).startswith(b"\x7fELF")
+def test_kernels_are_launched_inside_a_capture_of_the_caller(machine):
+    model, x = Model(machine), machine.tensor(1)
+    for _ in range(3):
+        model(x)
+    machine.is_foreign_capture = True
+    assert model(x).value == 106
+    assert machine.replays == 1
 
 
-def test_a_program_that_does_not_compile_says_why():
-    with pytest.raises(RuntimeError, match="undeclared"):
-        runtime({})._mtmc_compile(kernel("y[0] = undeclared;"), {}, 9, 0)
+def test_what_cannot_be_captured_is_launched_each_time(machine):
+    model, x = Model(machine), machine.tensor(1)
+    machine.fails_in_capture = True
+    assert [model(x).value for _ in range(5)] == [106] * 5
+    assert (machine.launches, machine.replays) == (5, 0)
+
+
+def test_a_plan_that_does_not_pay_is_launched_each_time(machine):
+    model, x = Model(machine, replays=False), machine.tensor(1)
+    assert [model(x).value for _ in range(5)] == [106] * 5
+    assert machine.replays == 0
+
+
+def test_few_graphs_are_kept_and_the_one_used_last_stays(machine):
+    model = Model(machine)
+    inputs = [machine.tensor(value) for value in range(6)]
+    for x in inputs:
+        for _ in range(3):
+            model(x)
+    before = machine.replays
+    model(inputs[-1])
+    assert machine.replays == before + 1
+    model(inputs[0])
+    assert machine.replays == before + 1
+    assert len(model.program._graphs) == model.program._MAX_GRAPHS
+
+
+def test_a_tensor_of_another_shape_is_refused(machine):
+    model = Model(machine)
+    with pytest.raises(ValueError, match="input 0 of the program"):
+        model(machine.tensor(1, shape=(9,)))
+
+
+def test_a_tensor_of_another_device_is_refused(machine):
+    model, x = Model(machine), machine.tensor(1)
+    x.device = torch.device("cpu")
+    with pytest.raises(ValueError, match="not on cpu"):
+        model(x)

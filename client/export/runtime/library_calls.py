@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+class _MtmcLibraryCall:
+    """A call of PyTorch's library in the form that its schema asks for.
+
+    A program names an operator and its arguments. Which overload takes them, which of them
+    are lists or element types, and which go by keyword is found at the first call by the
+    rules under which the program was measured: the unnamed overload comes first, then the
+    others by name, and one that writes into a given tensor never."""
+
+    def __init__(self, op, overload="", precision="default"):
+        self._op = op
+        self._overload = overload
+        self._precision = precision
+        self._form = None
+
+    def __call__(self, device, *arguments, **keywords):
+        """All tensors of the result, dense, as a list; None stands for what is no tensor."""
+        if self._form is None:
+            self._form = self._resolve(arguments, keywords)
+        function, positions, names = self._form
+        _mtmc_settings.set_precision(self._precision)
+        result = function(
+            *[convert(_mtmc_given(at, device, arguments, keywords)) for at, convert in positions],
+            **{name: convert(_mtmc_given(at, device, arguments, keywords))
+               for name, at, convert in names})
+        return _mtmc_dense(result)
+
+    def _resolve(self, arguments, keywords):
+        packet = getattr(_mtmc_torch.ops.aten, self._op.removeprefix("aten::"))
+        named = [self._overload] if self._overload else sorted(
+            packet.overloads(), key=lambda name: "" if name == "default" else name)
+        for name in named:
+            function = getattr(packet, name)
+            form = self._match(function._schema, arguments, keywords)
+            if form is not None:
+                return function, *form
+        raise TypeError(f"no form of {self._op} takes these arguments")
+
+    def _match(self, schema, arguments, keywords):
+        """(by position, by name), each with where its value is and what it becomes."""
+        positions, names, used = [], [], 0
+        for index, argument in enumerate(schema.arguments):
+            if argument.is_out:
+                return None
+            # A call that names its overload may give all by position, as a traced graph does.
+            has_position = not argument.kwarg_only or self._overload
+            if argument.name in keywords:
+                at, value = argument.name, keywords[argument.name]
+            elif index < len(arguments) and has_position:
+                at, value = index, arguments[index]
+            elif "Device" in str(argument.type):
+                names.append((argument.name, _MTMC_DEVICE, _mtmc_same))
+                continue
+            elif argument.has_default_value():
+                continue
+            else:
+                return None
+            convert = _mtmc_conversion(value, argument.type, argument.N)
+            if convert is None:
+                return None
+            used += 1
+            if at == len(positions) and not argument.kwarg_only:
+                positions.append((at, convert))
+            else:
+                names.append((argument.name, at, convert))
+        return (positions, names) if used == len(arguments) + len(keywords) else None
+
+
+# Stands for the device of the program's tensors, where a call asks for one.
+_MTMC_DEVICE = object()
+
+
+def _mtmc_given(at, device, arguments, keywords):
+    if at is _MTMC_DEVICE:
+        return device
+    return arguments[at] if isinstance(at, int) else keywords[at]
+
+
+def _mtmc_same(value):
+    return value
+
+
+def _mtmc_conversion(value, kind, repeat):
+    """What makes `value` an argument of schema type `kind`; None when nothing does."""
+    name = kind.kind()
+    if name == "OptionalType":
+        return _mtmc_same if value is None else _mtmc_conversion(
+            value, kind.getElementType(), repeat)
+    if name == "ListType":
+        # `int[2]` takes a single number for as many equal ones.
+        items = value if isinstance(value, list) else [value] * (repeat or 0)
+        inner = [_mtmc_conversion(item, kind.getElementType(), None) for item in items]
+        if None in inner or not (isinstance(value, list) or repeat):
+            return None
+        return _mtmc_same if isinstance(value, list) else lambda one: [one] * repeat
+    if name == "IntType" and isinstance(value, str):
+        return _mtmc_data_type if _mtmc_data_type(value) else None
+    takes = {
+        "TensorType": _mtmc_torch.Tensor, "IntType": int, "SymIntType": int, "StringType": str,
+        "FloatType": (int, float), "NumberType": (bool, int, float), "BoolType": bool}.get(name, ())
+    is_bool = isinstance(value, bool)
+    fits = isinstance(value, takes) and (not is_bool or name in ("BoolType", "NumberType"))
+    return _mtmc_same if fits else None
+
+
+def _mtmc_data_type(text):
+    """The element type of a program's `f16`, `float16` or `torch.float16`; None for other words."""
+    short = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16",
+             "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "u8": "uint8"}
+    name = text.removeprefix("torch.")
+    found = getattr(_mtmc_torch, short.get(name, name), None)
+    return found if isinstance(found, _mtmc_torch.dtype) else None
+
+
+def _mtmc_dense(result):
+    if isinstance(result, _mtmc_torch.Tensor):
+        return [result.contiguous()]
+    if not isinstance(result, (tuple, list)):
+        return [None]
+    return [tensor for item in result for tensor in _mtmc_dense(item)]
+
+
+class _MtmcSettings:
+    """What library calls run under while the program does.
+
+    The program was timed with these, and the library chooses its algorithms by them: TF32 as
+    each call says (by default what PyTorch does unasked: in convolutions, not in matrix
+    products), cuDNN's search for the fastest algorithm, and no cast by autocast. The
+    caller's own settings come back afterwards. torch.use_deterministic_algorithms stays the
+    caller's: it is a promise, not a choice of speed."""
+
+    _TF32 = {"default": (False, True), "tf32": (True, True), "ieee": (False, False)}
+
+    def __enter__(self):
+        cudnn = _mtmc_torch.backends.cudnn
+        self._cudnn = cudnn.benchmark, cudnn.deterministic
+        cudnn.benchmark, cudnn.deterministic = True, False
+        self._precision = None
+        self._autocast = None
+        if any(map(_mtmc_torch.is_autocast_enabled, ("cpu", "cuda"))):
+            self._autocast = [_mtmc_torch.autocast(kind, enabled=False) for kind in ("cpu", "cuda")]
+            for autocast in self._autocast:
+                autocast.__enter__()
+
+    def __exit__(self, *error):
+        for autocast in reversed(self._autocast or []):
+            autocast.__exit__(*error)
+        cudnn = _mtmc_torch.backends.cudnn
+        cudnn.benchmark, cudnn.deterministic = self._cudnn
+        if self._precision:
+            allowed, names = self._precision
+            if allowed:
+                _mtmc_allow_tf32(allowed)
+            _mtmc_name_precision(names)
+
+    def set_precision(self, name):
+        allowed = _mtmc_allowed_tf32()
+        if allowed == self._TF32[name]:
+            return
+        self._precision = self._precision or (allowed, _mtmc_precision_names())
+        if allowed:
+            _mtmc_allow_tf32(self._TF32[name])
+        matmul, cudnn = ("tf32" if allows else "ieee" for allows in self._TF32[name])
+        _mtmc_name_precision((matmul, cudnn, cudnn))
+
+
+# PyTorch has two interfaces for TF32. Setting the older one sets both, but leaves no trace of
+# "none", which inherits; reading the older one fails once a caller has used the newer.
+
+
+def _mtmc_allowed_tf32():
+    """In matrix products and in cuDNN; None when only the newer interface can say it."""
+    try:
+        return (_mtmc_torch.backends.cuda.matmul.allow_tf32, _mtmc_torch.backends.cudnn.allow_tf32)
+    except RuntimeError:
+        return None
+
+
+def _mtmc_allow_tf32(allowed):
+    backends = _mtmc_torch.backends
+    backends.cuda.matmul.allow_tf32, backends.cudnn.allow_tf32 = allowed
+
+
+def _mtmc_precision_names():
+    backends = _mtmc_torch.backends
+    return (backends.cuda.matmul.fp32_precision, backends.cudnn.conv.fp32_precision,
+            backends.cudnn.rnn.fp32_precision)
+
+
+def _mtmc_name_precision(names):
+    backends = _mtmc_torch.backends
+    (backends.cuda.matmul.fp32_precision, backends.cudnn.conv.fp32_precision,
+     backends.cudnn.rnn.fp32_precision) = names
+
+
+_mtmc_settings = _MtmcSettings()
