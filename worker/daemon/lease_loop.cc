@@ -38,12 +38,13 @@ absl::Time ToTime(const google::protobuf::Timestamp& time) {
 }  // namespace
 
 LeaseLoop::LeaseLoop(CoordinatorClient& client, base::Clock& clock, v1::Worker worker, Work work,
-                     CheckHealth check_health, Prefetcher::Options prefetch)
+                     CheckHealth check_health, Prefetcher::Options prefetch, Rest rest)
     : client_(client),
       clock_(clock),
       worker_(std::move(worker)),
       work_(std::move(work)),
       check_health_(std::move(check_health)),
+      rest_(std::move(rest)),
       instance_id_(base::MakeUuid4()),
       prefetcher_(std::move(prefetch)),
       worker_thread_([this](const std::stop_token& stop) { WorkUntilStopped(stop); }) {}
@@ -76,6 +77,7 @@ void LeaseLoop::WorkUntilStopped(const std::stop_token& stop) {
     std::string reason = check_health_();
     absl::MutexLock lock(&mu_);
     is_working_ = false;
+    has_worked_ = true;
     has_news_ = true;
     Quarantine(std::move(reason));
     if (current_ && current_->lease.id() == lease.id()) current_->result = std::move(result);
@@ -85,18 +87,27 @@ void LeaseLoop::WorkUntilStopped(const std::stop_token& stop) {
 
 // Until there is work to begin. In quarantine the health is looked at meanwhile.
 void LeaseLoop::AwaitLease(const std::stop_token& stop) {
+  const absl::Time rest_time = clock_.Now() + kRestAfter;
   absl::Time next_check = clock_.Now() + kCheckInterval;
   while (!stop.stop_requested() && (!current_ || current_->result)) {
-    if (quarantine_reason_.empty()) {
-      changed_.Wait(&mu_);
-    } else if (clock_.Now() < next_check) {
-      clock_.Wait(changed_, mu_, next_check);
-    } else {
+    const absl::Time check_due = quarantine_reason_.empty() ? absl::InfiniteFuture() : next_check;
+    const absl::Time rest_due = has_worked_ ? rest_time : absl::InfiniteFuture();
+    const absl::Time now = clock_.Now();
+    if (now >= check_due) {
       mu_.Unlock();
       std::string reason = check_health_();
       mu_.Lock();
       Quarantine(std::move(reason));
       next_check = clock_.Now() + kCheckInterval;
+    } else if (now >= rest_due) {
+      has_worked_ = false;
+      mu_.Unlock();
+      rest_();
+      mu_.Lock();
+    } else if (std::min(check_due, rest_due) == absl::InfiniteFuture()) {
+      changed_.Wait(&mu_);
+    } else {
+      clock_.Wait(changed_, mu_, std::min(check_due, rest_due));
     }
   }
 }

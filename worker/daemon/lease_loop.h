@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "mtmc/v1/worker.pb.h"
 #include "worker/daemon/coordinator_client.h"
@@ -45,11 +46,20 @@ class LeaseLoop {
   // is quarantined meanwhile and takes no lease.
   using CheckHealth = std::function<std::string()>;
 
+  // Gives back what is kept for more work. Called on the work thread once no lease has
+  // come for kRestAfter after one; a lease that comes meanwhile waits for its end.
+  using Rest = std::function<void()>;
+
+  // Longer than a search thinks between two candidates, as a rule, and short enough for a
+  // user who wants the device for something else.
+  static constexpr absl::Duration kRestAfter = absl::Seconds(7);
+
   // Borrows client and clock, which must outlive it. Where `prefetch` prepares nothing, no
   // lease is asked for ahead.
   LeaseLoop(
       CoordinatorClient& client, base::Clock& clock, v1::Worker worker, Work work,
-      CheckHealth check_health = [] { return std::string(); }, Prefetcher::Options prefetch = {});
+      CheckHealth check_health = [] { return std::string(); }, Prefetcher::Options prefetch = {},
+      Rest rest = [] {});
   ~LeaseLoop();
 
   // Until `stop` is requested and the lease in hand is done, and reported if the
@@ -80,6 +90,7 @@ class LeaseLoop {
   const v1::Worker worker_;
   const Work work_;
   const CheckHealth check_health_;
+  const Rest rest_;
   const std::string instance_id_;
   std::atomic<bool> is_cancelled_ = false;
 
@@ -89,6 +100,8 @@ class LeaseLoop {
   std::optional<Current> current_ ABSL_GUARDED_BY(mu_);
   // The work thread is inside work_.
   bool is_working_ ABSL_GUARDED_BY(mu_) = false;
+  // A lease was worked on since the last rest_.
+  bool has_worked_ ABSL_GUARDED_BY(mu_) = false;
   // What check_health_ said last.
   std::string quarantine_reason_ ABSL_GUARDED_BY(mu_);
   // Something happened that the coordinator should hear of at once.

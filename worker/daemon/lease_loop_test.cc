@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/daemon/lease_loop.h"
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <deque>
 #include <functional>
@@ -270,6 +271,85 @@ TEST_CASE("LeaseLoop prepares the next lease while it works on the present one",
   CHECK(order == std::vector<std::string>{"a", "b"});
   CHECK(coordinator.completed == order);
   CHECK(coordinator.held.contains("b"));
+}
+
+// A coordinator with nothing to do after one lease, until it is told to stop.
+class IdleCoordinator : public CoordinatorClient {
+ public:
+  absl::StatusOr<v1::SynchronizeResponse> Synchronize(const v1::SynchronizeRequest& request,
+                                                      absl::Duration) override {
+    v1::SynchronizeResponse response;
+    is_done = is_done || request.has_completed();
+    if (is_done) {
+      response.mutable_idle();
+    } else {
+      response.mutable_lease()->set_id("a");
+    }
+    return response;
+  }
+
+  bool AwaitConnection(absl::Time) override { return true; }
+
+  void Interrupt() override {}
+
+  absl::StatusOr<std::string> Download(const v1::Digest&) override { return std::string(); }
+
+  std::atomic<bool> is_done = false;
+};
+
+TEST_CASE("LeaseLoop rests once when no work comes for a while", "[worker]") {
+  IdleCoordinator coordinator;
+  testing::FakeClock clock;
+  std::stop_source stop;
+  std::atomic<int> rests = 0;
+  absl::Duration waited;
+  absl::Time worked;
+  LeaseLoop loop(
+      coordinator, clock, {},
+      [&](const v1::Lease&, const auto&) {
+        worked = clock.Now();
+        return Reason("done");
+      },
+      [] { return std::string(); }, {},
+      [&] {
+        if (rests++ == 0) waited = clock.Now() - worked;
+      });
+  {
+    const std::jthread time = LetTimePass(clock, [&] { return coordinator.is_done.load(); });
+    const std::jthread ends([&] {
+      // Long after the first rest, where a second one would have come.
+      while (rests == 0) std::this_thread::yield();
+      const absl::Time end = clock.Now() + 5 * LeaseLoop::kRestAfter;
+      while (clock.Now() < end) std::this_thread::yield();
+      stop.request_stop();
+    });
+    CHECK_THAT(loop.Run(stop.get_token()), IsOk());
+  }
+
+  CHECK(rests == 1);
+  CHECK(waited >= LeaseLoop::kRestAfter);
+}
+
+TEST_CASE("LeaseLoop does not rest before it has worked", "[worker]") {
+  IdleCoordinator coordinator;
+  coordinator.is_done = true;
+  testing::FakeClock clock;
+  std::stop_source stop;
+  std::atomic<int> rests = 0;
+  LeaseLoop loop(
+      coordinator, clock, {}, [](const v1::Lease&, const auto&) { return Reason("done"); },
+      [] { return std::string(); }, {}, [&] { ++rests; });
+  {
+    const absl::Time end = clock.Now() + 5 * LeaseLoop::kRestAfter;
+    const std::jthread time = LetTimePass(clock, [] { return true; });
+    const std::jthread ends([&] {
+      while (clock.Now() < end) std::this_thread::yield();
+      stop.request_stop();
+    });
+    CHECK_THAT(loop.Run(stop.get_token()), IsOk());
+  }
+
+  CHECK(rests == 0);
 }
 
 }  // namespace

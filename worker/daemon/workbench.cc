@@ -155,6 +155,12 @@ void Workbench::Prepare(const v1::EvaluationRequest& request,
   evaluator_->Prepare(request, builder);
 }
 
+void Workbench::Rest() {
+  base::Log(base::LogLevel::kInfo, "no work, memory given back");
+  runner_.Rest();
+  reference_.Rest();
+}
+
 int Workbench::most_prefetched() const { return std::max(2, NumBuilders(options_)); }
 
 std::vector<std::string> Workbench::InForce() const {

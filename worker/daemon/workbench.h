@@ -86,6 +86,11 @@ class Workbench {
   // As RunnerClient::CheckHealth. REQUIRES: Open() was OK.
   std::string CheckHealth() { return runner_.CheckHealth(); }
 
+  // Gives the memory of the device and of the last problem back, all but for a context: both
+  // processes that hold it are replaced. What comes next is loaded anew. Not while the
+  // evaluator works. REQUIRES: Open() was OK.
+  void Rest();
+
   // Sets device, isolation, counters and version of a worker's description.
   // REQUIRES: Open() was OK.
   void Describe(v1::Worker& worker) const;

@@ -77,7 +77,8 @@ int WorkerProcess::Run(base::ShutdownSignal& shutdown) {
            [this](const v1::Lease& lease, const auto& is_cancelled) {
              bench_.Prepare(lease.evaluation(), is_cancelled);
            },
-       .most = bench_.most_prefetched()});
+       .most = bench_.most_prefetched()},
+      [this] { bench_.Rest(); });
   loop_ = &loop;
   const auto endpoints = daemon::Endpoints::Open(flags_.daemon, registry_, {});
   if (!endpoints.ok()) return daemon::Fail("cannot serve", endpoints.status());

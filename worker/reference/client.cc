@@ -176,6 +176,17 @@ void ReferenceClient::Warm() {
   EnsureProcess(ignored);
 }
 
+void ReferenceClient::Rest() {
+  if (!has_loaded_) return;
+  EndProcess();
+  Warm();
+}
+
+void ReferenceClient::EndProcess() {
+  process_.reset();
+  has_loaded_ = false;
+}
+
 bool ReferenceClient::EnsureProcess(Reply<v1::ReferenceResponse>& reply) {
   if (process_) return true;
   auto started = Process::Start(options_);
@@ -193,22 +204,26 @@ Reply<v1::ReferenceResponse> ReferenceClient::Call(const v1::ReferenceRequest& r
   const absl::Time deadline = absl::Now() + timeout;
   Reply<v1::ReferenceResponse> reply;
   if (request.has_load()) {
-    if (process_ && load_ && IsSameLoad(*load_, request)) {
+    if (has_loaded_ && IsSameLoad(*load_, request)) {
       reply.ending = Ending::kAnswered;
       reply.response = *loaded_;
       return reply;
     }
     load_.reset();
+    has_loaded_ = false;
     reply = Exchange(request, deadline);
     if (reply.is_answered() && !reply.response.has_failure()) {
+      // A process whose last answer this was has nothing loaded any more.
+      has_loaded_ = process_ != nullptr;
       load_ = std::make_unique<v1::ReferenceRequest>(request);
       loaded_ = std::make_unique<v1::ReferenceResponse>(reply.response);
     }
     return reply;
   }
-  if (!process_ && load_) {
+  if (!has_loaded_ && load_) {
     reply = Exchange(*load_, deadline);
     if (!reply.is_answered() || reply.response.has_failure()) return reply;
+    has_loaded_ = process_ != nullptr;
   }
   return Exchange(request, deadline);
 }
@@ -243,7 +258,7 @@ Reply<v1::ReferenceResponse> ReferenceClient::Exchange(const v1::ReferenceReques
     reply.ending = is_load_answered ? Ending::kAnswered : Ending::kDied;
   }
   reply.detail = absl::StrCat(reason, process_->Bury());
-  process_.reset();
+  EndProcess();
   base::Log(base::LogLevel::kWarning, "reference process ended", {{"detail", reply.detail}});
   return reply;
 }

@@ -48,15 +48,23 @@ class ReferenceClient : public ReferenceParty {
   // Starts the process ahead of the first call: importing PyTorch takes seconds.
   void Warm();
 
+  // Replaces a process that has a problem loaded by a warm one, to which the Load is
+  // repeated when it is needed: nothing else gives back all that PyTorch and the user's
+  // file keep, on the device and on the host.
+  void Rest();
+
  private:
   class Process;
 
   Reply<v1::ReferenceResponse> Exchange(const v1::ReferenceRequest& request, absl::Time deadline);
+  void EndProcess();
   bool EnsureProcess(Reply<v1::ReferenceResponse>& reply);
 
   const Options options_;
   std::unique_ptr<Process> process_;
-  // The Load that the present process has answered without a failure.
+  // Whether the present process has answered load_.
+  bool has_loaded_ = false;
+  // The last Load that was answered without a failure, and its answer.
   std::unique_ptr<v1::ReferenceRequest> load_;
   std::unique_ptr<v1::ReferenceResponse> loaded_;
   int64_t sequence_ = 0;

@@ -79,6 +79,13 @@ void RunnerClient::Alternate() {
   Retire();
 }
 
+void RunnerClient::Rest() {
+  process_.reset();
+  resting_.reset();
+  spare_ = Runner();
+  StartSpare();
+}
+
 std::string RunnerClient::CheckHealth() {
   RunnerReply ignored;
   if (!process_ && needs_canary_ && Replace(ignored)) StartSpare();

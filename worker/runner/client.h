@@ -81,6 +81,10 @@ class RunnerClient final : public RunnerParty {
   // one process. As Retire where there is no spare.
   void Alternate();
 
+  // Ends all processes and starts a spare in their place, which opens the device by
+  // itself: nothing that was kept on the device is left. For a pause between programs.
+  void Rest();
+
   // Why the device must not be used; empty when it may. Lets the canary run if a
   // process ended badly since it passed, or if it did not pass. Returns at once
   // otherwise.

@@ -256,6 +256,24 @@ TEST_CASE("A kernel that crashes ends only its own process", "[runner]") {
   CHECK(next.is_answered());
 }
 
+TEST_CASE("Nothing is left on the device of a runner that rests", "[runner]") {
+  auto bench = Bench::Start();
+  if (!bench) return;
+  REQUIRE_FALSE(bench->Load(Program("y[i] = x[i];")).has_failure());
+  const auto before = bench->Execute(Floats(256, 1.0F), absl::Seconds(30), /*keep_as=*/1);
+
+  bench->runner.Rest();
+
+  CHECK(bench->Execute(Floats(256)).response.has_failure());
+  REQUIRE_FALSE(bench->Load(Program("y[i] = x[i];")).has_failure());
+  v1::RunnerRequest kept;
+  kept.mutable_execute()->set_kept(1);
+  CHECK(bench->runner.Call(kept, absl::Seconds(30)).response.has_failure());
+  const auto after = bench->Execute(Floats(256, 3.0F));
+  CHECK(after.process != before.process);
+  CHECK(Read(after.response.outputs().outputs(0)) == Floats(256, 3.0F));
+}
+
 TEST_CASE("A runner measures its device", "[runner]") {
   auto folder = base::TempDir::Create();
   auto environment = config::PythonEnvironment::Probe();

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/reference/client.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+
+#include "common/base/file.h"
+#include "common/base/temp_dir.h"
+#include "common/testing/status_matchers.h"
+#include "mtmc/v1/reference.pb.h"
+
+namespace mtmc::worker {
+namespace {
+
+using testing::IsOk;
+
+// Answers every request, and writes down what it was asked, with the number of the process.
+constexpr char kInterpreter[] = R"sh(#!/bin/sh
+echo >> "$4/starts"
+process=$(wc -l < "$4/starts")
+while read -r line; do
+  number=$(echo "$line" | sed 's/.*"sequence":"\([0-9]*\)".*/\1/')
+  case "$line" in
+    *'"load"'*) word=load answer=loaded ;;
+    *) word=prepare answer=prepared ;;
+  esac
+  printf '%s' "$word-$process " >> "$4/asked"
+  echo "{\"sequence\":\"$number\",\"$answer\":{}}"
+done
+)sh";
+
+class FakeReference {
+ public:
+  FakeReference() {
+    CHECK_THAT(base::WriteFileAtomically(program_, kInterpreter), IsOk());
+    std::filesystem::permissions(program_, std::filesystem::perms::owner_all);
+  }
+
+  void Load(const std::string& path) {
+    v1::ReferenceRequest request;
+    request.mutable_load()->set_path(path);
+    CHECK(client.Call(request, absl::Seconds(10)).is_answered());
+  }
+
+  void Prepare() {
+    v1::ReferenceRequest request;
+    request.mutable_prepare()->set_workload(1);
+    CHECK(client.Call(request, absl::Seconds(10)).is_answered());
+  }
+
+  std::string asked() const {
+    return base::ReadFile((folder_.path() / "asked").string()).value_or("");
+  }
+
+ private:
+  base::TempDir folder_ = *base::TempDir::Create();
+  std::string program_ = (folder_.path() / "python").string();
+
+ public:
+  ReferenceClient client{{.python = program_, .scratch = folder_.path().string()}};
+};
+
+TEST_CASE("A Load that was answered is not repeated", "[reference]") {
+  FakeReference reference;
+  reference.Load("p.py");
+  reference.Load("p.py");
+  reference.Prepare();
+  CHECK(reference.asked() == "load-1 prepare-1 ");
+}
+
+TEST_CASE("After a rest the Load is repeated in a new process, for its own sake", "[reference]") {
+  FakeReference reference;
+  reference.Load("p.py");
+  reference.client.Rest();
+  reference.Load("p.py");
+  reference.Prepare();
+  CHECK(reference.asked() == "load-1 load-2 prepare-2 ");
+}
+
+TEST_CASE("After a rest the Load is repeated before what needs it", "[reference]") {
+  FakeReference reference;
+  reference.Load("p.py");
+  reference.client.Rest();
+  reference.Prepare();
+  reference.Prepare();
+  CHECK(reference.asked() == "load-1 load-2 prepare-2 prepare-2 ");
+}
+
+TEST_CASE("A process that has nothing loaded outlives a rest", "[reference]") {
+  FakeReference reference;
+  reference.client.Warm();
+  reference.client.Rest();
+  reference.Load("p.py");
+  reference.client.Rest();
+  reference.client.Rest();
+  reference.Load("q.py");
+  CHECK(reference.asked() == "load-1 load-2 ");
+}
+
+}  // namespace
+}  // namespace mtmc::worker
