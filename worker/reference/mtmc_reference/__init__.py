@@ -12,8 +12,11 @@ standard library; on CUDA also `cuda.bindings`.
     problem         imports the file and builds its model
     workload        draws inputs from secret seeds, distribution changes them
     execution       runs the model in a given precision, its state left unchanged
-    trace           model to mtmc.v1.Graph (naming: values; what it says: graph_facts;
-                    where PyTorch traces something else: mended)
+    arguments       nested arguments of `forward`, as a row of tensors and numbers
+    attributes      state in plain attributes of modules
+    exported        model to torch.export's program, or why not (where PyTorch traces
+                    something else: mended; numbers taken from tensors: tensor_numbers)
+    trace           that program to mtmc.v1.Graph (naming: values; what it says: graph_facts)
     expectation     what each workload's outputs must be
     oracle          the error that each precision class allows, rounding what other
                     orders of a sum add to it

@@ -7,6 +7,7 @@ import copy
 import torch
 import torch.utils._pytree as pytree
 
+from . import attributes
 from .precision import Arithmetic, arithmetic
 from .problem import map_tensors
 
@@ -56,19 +57,23 @@ class Execution:
             torch.manual_seed(self._seed if seed is None else seed)
             with observer or contextlib.nullcontext():
                 answer = self._problem.call(model, *inputs)
-            kept = _storages(list(inputs) + list(model.parameters()) + list(model.buffers()))
-            users = [_dense(value, kept) for value in pytree.tree_leaves(answer)]
+            states = [*model.parameters(), *model.buffers(), *attributes.tensors(model)]
+            kept = _storages([*inputs, *states])
+            tensors = [v for v in pytree.tree_leaves(answer) if isinstance(v, torch.Tensor)]
+            users = [_dense(value, kept) for value in tensors]
             return users + [self._mutated(model, output, inputs) for output in self._mutations]
 
+    @contextlib.contextmanager
     def preserved_state(self, model=None):
-        """Context that gives mutated buffers their initial values back."""
+        """Context that gives mutated buffers and attributes their initial values back."""
         model = model or self.model
         targets = [
             output["target"]
             for output in self._mutations
             if output["kind"] == "KIND_BUFFER_MUTATION"
         ]
-        return _PreservedState(model, targets)
+        with attributes.kept(model), _PreservedState(model, targets):
+            yield
 
     def _mutated(self, model, output, inputs):
         if output["kind"] == "KIND_INPUT_MUTATION":

@@ -11,6 +11,7 @@ import sys
 
 import torch
 
+from .arguments import Structure, leaves, parameter_names
 from .failure import ProblemFailure, is_out_of_memory, summary, user_line
 
 _numbers = itertools.count()
@@ -33,6 +34,9 @@ class ProblemFile:
         self.path = os.path.abspath(path)
         self.source = _read_source(self.path)
         self._module = self._import()
+        # The model that was built last, with the names of its arguments, and how
+        # these are nested, once inputs were drawn for it.
+        self._model, self._names, self._structure = None, [], None
         self._require("Model", "NO_MODEL", "a class `Model` (a torch.nn.Module)")
         self._require("get_inputs", "NO_GET_INPUTS", "a function `get_inputs` returning a list")
 
@@ -58,10 +62,14 @@ class ProblemFile:
         model.train()
         if randomize_identity:
             _randomize_identity_parameters(model, seed)
+        self._model, self._names, self._structure = model, parameter_names(model), None
         return self.call(lambda: map_tensors(model, lambda tensor: tensor.to(device)))
 
     def draw(self):
-        """Calls `get_inputs` and returns the list it made; no seed is set here."""
+        """Calls `get_inputs` and returns the leaves of the list it made; no seed is set here.
+
+        Where there are nested arguments, the model built before takes leaves from then on.
+        """
         inputs = self.call(self._module.get_inputs)
         if not isinstance(inputs, (list, tuple)):
             raise ProblemFailure(
@@ -69,7 +77,21 @@ class ProblemFile:
                 f"get_inputs returned {type(inputs).__name__}; "
                 "return a list of the arguments of `Model.forward`",
             )
-        return list(inputs)
+        if self._model is not None:
+            self._arrange(inputs)
+        return leaves(list(inputs))
+
+    def _arrange(self, inputs):
+        structure = Structure(inputs, self._names)
+        if self._structure is None:
+            self._structure = structure
+            if not structure.is_flat:
+                structure.flatten(self._model)
+        elif structure != self._structure:
+            raise ProblemFailure(
+                "INPUTS_WRONG_TYPE",
+                "get_inputs nests its values otherwise than before; give them one structure",
+            )
 
     def call(self, function, *arguments):
         """Runs the user's code; whatever it raises becomes a ProblemFailure."""
@@ -93,9 +115,12 @@ class ProblemFile:
                 error,
             )
         where = f"line {line} " if line else ""
+        advice = "fix the file so that it runs in plain PyTorch"
+        if isinstance(error, ModuleNotFoundError):
+            advice = f"install it for {sys.executable}, or do without it"
         return ProblemFailure(
             "MODEL_RAISED",
-            f"{where}raised {summary(error)}; fix the file so that it runs in plain PyTorch",
+            f"{where}raised {summary(error)}; {advice}",
             line,
             error,
         )

@@ -25,6 +25,11 @@ def is_supported(dtype):
     return dtype in _DTYPE_NAMES
 
 
+def is_fixed(tensor):
+    """Whether no extent of a traced tensor depends on the values of others."""
+    return all(isinstance(e, int) or e.node.is_constant() for e in tensor.shape)
+
+
 def data_type(dtype):
     """`torch.float32` to `DATA_TYPE_F32`. REQUIRES: is_supported(dtype)."""
     return _DTYPE_NAMES[dtype]

@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model to mtmc.v1.Graph (as a dictionary ready for JSON).
 
-`torch.export` records ATen operators with composites kept (`aten.linear`,
-`aten.layer_norm`); an empty decomposition table then only makes the graph
-functional, so that each value is defined once and each mutation is an output.
-Training-mode batch norm thereby becomes `aten._native_batch_norm_legit_functional`
+The operators are those that `torch.export` records (`exported.py`). Training-mode
+batch norm thereby becomes `aten._native_batch_norm_legit_functional`
 with five results: output, saved mean, saved inverse deviation, and the new
 running mean and variance.
 """
 
 import base64
 import hashlib
-import inspect
 import json
 import math
 import operator
@@ -20,8 +17,10 @@ import torch
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
 
 from . import tensor_type
-from .failure import ProblemFailure, is_out_of_memory, summary, user_line
-from .mended import mended_lstm
+from .arguments import parameter_names
+from .exported import CHECKS, export, line, needed, untraceable
+from .failure import ProblemFailure
+from .tensor_numbers import put_back
 from .values import Names, operator_stem
 
 _INPUT_KINDS = {
@@ -42,8 +41,6 @@ _IDENTITIES = frozenset(
 )
 # Operators that copy; identities of a value where the layout stays the same.
 _COPIES = frozenset({"aten::clone", "aten::contiguous"})
-# Operators that only check, and are not part of the computation.
-_CHECKS = frozenset({"aten::_assert_tensor_metadata", "aten::sym_constrain_range_for_size"})
 
 # Constants up to this size travel with the graph, so that a program can be exported.
 _MAX_CONSTANT_BYTES = 64 * 1024
@@ -59,8 +56,9 @@ def trace(problem, model, inputs):
     ProblemFailure UNTRACEABLE or OUTPUT_UNSUPPORTED. Takes seconds and, because
     it runs on fake tensors, no memory of the inputs' size.
     """
-    program, dead = _export(problem, model, inputs)
-    graph = _Writer(problem.path, program, _argument_names(model)).graph()
+    program, dead, plain = export(problem, model, inputs)
+    put_back(program.graph, problem.path)
+    graph = _Writer(problem.path, program, parameter_names(model), plain).graph()
     text = json.dumps(graph, sort_keys=True, separators=(",", ":"))
     graph["digest"] = hashlib.sha256(text.encode()).hexdigest()
     graph["source"] = problem.source
@@ -76,71 +74,17 @@ def _constant_data(tensor):
     return {"data": base64.b64encode(elements).decode()}
 
 
-def _argument_names(model):
-    return list(inspect.signature(model.forward).parameters)
-
-
-def _export(problem, model, inputs):
-    try:
-        with torch.no_grad(), mended_lstm():
-            exported = torch.export.export(model, tuple(inputs), strict=False)
-            dead = _dead_lines(exported.graph, problem.path)
-            return exported.run_decompositions({}), dead
-    except (KeyboardInterrupt, ProblemFailure):
-        raise
-    except BaseException as error:
-        if is_out_of_memory(error):
-            raise problem.failure_of(error) from error
-        # A model that does not run at all is the user's first thing to fix.
-        with torch.no_grad():
-            problem.call(model, *inputs)
-        line = user_line(error, problem.path)
-        raise _untraceable(line, summary(error), error) from error
-
-
-def _dead_lines(graph, path):
-    """User lines of operators that neither an output nor a change of state depends on."""
-    operators = [
-        node
-        for node in graph.nodes
-        if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload)
-    ]
-    ends = [node for node in graph.nodes if node.op == "output"]
-    ends += [node for node in operators if node.target._schema.is_mutable]
-    live = _needed(ends)
-    dead = [n for n in operators if n not in live and n.target._schema.name not in _CHECKS]
-    return sorted({line for line in (_line(node, path) for node in dead) if line})
-
-
-def _needed(ends):
-    """The nodes that `ends` depend on, and these."""
-    pending, live = list(ends), set()
-    while pending:
-        node = pending.pop()
-        if node not in live:
-            live.add(node)
-            pending.extend(node.all_input_nodes)
-    return live
-
-
-def _untraceable(line, why, cause=None):
-    where = f"line {line}" if line else "forward"
-    return ProblemFailure(
-        "UNTRACEABLE",
-        f"{where} cannot be traced ({why}); make control flow and state independent of tensor "
-        "values",
-        line,
-        cause,
-    )
-
-
 class _Writer:
     """Turns one exported program into the dictionary; used once."""
 
-    def __init__(self, path, program, argument_names):
+    def __init__(self, path, program, argument_names, plain):
+        """`plain` are the paths of buffers that are plain attributes of the model."""
         self._path = path
         self._argument_names = argument_names
         self._program = program
+        mutated = {spec.target for spec in program.graph_signature.output_specs}
+        # What does not change is a constant: the model has no buffer of that name.
+        self._constants = plain - mutated
         self._names = Names()
         # fx node to value name, or to a list of them for several results.
         self._values = {}
@@ -149,7 +93,7 @@ class _Writer:
         nodes = {node.name: node for node in self._program.graph.nodes}
         inputs = self._inputs(nodes)
         outputs = self._output_specs(nodes)
-        live = _needed(nodes[spec.arg.name] for spec in outputs)
+        live = needed(nodes[spec.arg.name] for spec in outputs)
         # Outputs are named before the operators: they are what people read.
         names = self._output_names(outputs)
         written = []
@@ -172,11 +116,14 @@ class _Writer:
                 continue
             node = nodes[spec.arg.name]
             is_user = spec.kind == InputKind.USER_INPUT
+            kind = _INPUT_KINDS[spec.kind]
+            if spec.kind == InputKind.BUFFER and spec.target in self._constants:
+                kind = _INPUT_KINDS[InputKind.CONSTANT_TENSOR]
             name = self._names.take(self._input_wish(spec, node, argument_index))
             self._values[node] = name
             entry = {
                 "name": name,
-                "kind": _INPUT_KINDS[spec.kind],
+                "kind": kind,
                 "type": tensor_type.describe(node.meta["val"], keep_strides=False),
             }
             if is_user:
@@ -184,7 +131,7 @@ class _Writer:
                 argument_index += 1
             else:
                 entry["target"] = spec.target
-            if spec.kind == InputKind.CONSTANT_TENSOR:
+            if kind == _INPUT_KINDS[InputKind.CONSTANT_TENSOR]:
                 entry.update(_constant_data(self._program.constants[spec.target]))
             inputs.append(entry)
         return inputs
@@ -200,13 +147,17 @@ class _Writer:
         """User outputs first, in the order of the returned structure, then mutations."""
         specs = self._program.graph_signature.output_specs
         users = [spec for spec in specs if spec.kind == OutputKind.USER_OUTPUT]
+        # None and numbers are the same for all inputs: nothing computes them.
+        users = [spec for spec in users if not isinstance(spec.arg, ConstantArgument)]
         for index, spec in enumerate(users):
             if not isinstance(spec.arg, TensorArgument):
                 raise ProblemFailure(
                     "OUTPUT_UNSUPPORTED",
-                    f"output {index} of forward is not a tensor; return tensors only",
+                    f"output {index} of forward is a number that depends on tensor values; "
+                    "return it as a tensor",
                 )
-            _require_supported(nodes[spec.arg.name], "OUTPUT_UNSUPPORTED")
+            node = nodes[spec.arg.name]
+            _require_supported(node, "OUTPUT_UNSUPPORTED", line(node, self._path))
         if not users:
             raise ProblemFailure("OUTPUT_UNSUPPORTED", "forward returns no tensor; return one")
         return users + [spec for spec in specs if spec.kind in _MUTATION_KINDS]
@@ -245,9 +196,9 @@ class _Writer:
             self._values[node] = values[index] if isinstance(values, list) else values
             return True
         if not isinstance(node.target, torch._ops.OpOverload):
-            raise _untraceable(_line(node, self._path), f"{node.name} is no tensor operator")
+            raise _untraceable(line(node, self._path), f"{node.name} is no tensor operator")
         op = node.target._schema.name
-        if op in _CHECKS:
+        if op in CHECKS:
             return True
         if op in _IDENTITIES or (op in _COPIES and _keeps_layout(node)):
             self._values[node] = self._values[node.args[0]]
@@ -264,8 +215,8 @@ class _Writer:
         results = node.meta["val"]
         is_single = isinstance(results, torch.Tensor)
         name = self._names.take(operator_stem(target))
-        line = _line(node, self._path)
-        _require_supported(node, "UNTRACEABLE", line)
+        number = line(node, self._path)
+        _require_supported(node, "UNTRACEABLE", number)
         if is_single:
             self._values[node] = name
             values, tensors = [name], [results]
@@ -282,7 +233,7 @@ class _Writer:
             "argumentNames": argument_names,
             "results": values,
             "resultTypes": [tensor_type.describe(tensor) for tensor in tensors],
-            "line": line,
+            "line": number,
             "modulePath": _module_path(node),
         }
 
@@ -355,26 +306,24 @@ def _keeps_layout(node):
     return source.stride() == result.stride()
 
 
-def _require_supported(node, reason, line=0):
+def _require_supported(node, reason, number=0):
     values = node.meta["val"]
+    where = f"line {number}: " if number else ""
     for tensor in [values] if isinstance(values, torch.Tensor) else values:
         if not isinstance(tensor, torch.Tensor) or not tensor_type.is_supported(tensor.dtype):
             kind = getattr(tensor, "dtype", type(tensor).__name__)
             raise ProblemFailure(
                 reason,
-                f"{node.name} yields {kind}, which mtmc has no type for; use real tensors",
-                line,
+                f"{where}{node.name} yields {kind}, which mtmc has no type for; use real tensors",
+                number,
             )
-
-
-def _line(node, path):
-    """Deepest line of the user's file in the node's stack, which lists it outermost first."""
-    line = 0
-    marker = f'File "{path}", line '
-    for text in (node.meta.get("stack_trace") or "").splitlines():
-        if text.strip().startswith(marker):
-            line = int(text.strip()[len(marker) :].split(",")[0])
-    return line
+        if not tensor_type.is_fixed(tensor):
+            raise ProblemFailure(
+                reason,
+                f"{where}the size of {node.name} depends on the values of tensors; use a form of "
+                "fixed size, such as torch.where or a mask",
+                number,
+            )
 
 
 def _module_path(node):

@@ -7,7 +7,12 @@ import pytest
 import torch
 from conftest import EXAMPLES
 
+from mtmc_reference.arguments import Structure
 from mtmc_reference.cost import contraction_flops, minimum_bytes
+from mtmc_reference.execution import Execution
+from mtmc_reference.failure import ProblemFailure
+from mtmc_reference.graph_of import graph_of
+from mtmc_reference.precision import Arithmetic
 from mtmc_reference.problem import ProblemFile
 from mtmc_reference.trace import trace
 from mtmc_reference.values import Names
@@ -125,3 +130,175 @@ def test_final_states_of_an_lstm_have_the_shape_of_the_first_ones(write_problem)
 
     shapes = [output["type"]["shape"] for output in graph["outputs"]]
     assert shapes == [list(y.shape) for y in model(*inputs)]
+
+
+def runs_twice(path):
+    """Outputs of two runs of the reference, in the order of the graph, and the graph."""
+    problem, device = ProblemFile(str(path)), torch.device("cpu")
+    model = problem.build_model(0, device)
+    inputs = problem.draw()
+    graph, *_ = trace(problem, model, inputs)
+    execution = Execution(problem, model, graph, 0, device)
+    return [execution.run(inputs, Arithmetic.STRICT) for _ in range(2)], graph
+
+
+def refusal(path):
+    with pytest.raises(ProblemFailure) as caught:
+        traced(path)
+    return caught.value
+
+
+_NESTED = """
+import collections
+import torch
+import torch.nn as nn
+
+Pair = collections.namedtuple("Pair", "left right")
+
+
+class Model(nn.Module):
+    def forward(self, points, options, pair, scale=None):
+        y = points[0] * options["factor"] + options["deep"]["bias"] - points[1][0]
+        return {"sum": y + pair.left, "all": [y * pair.right, (y.mean(), None, 3)]}
+
+
+def get_inputs():
+    bias = {"bias": torch.randn(4)}
+    points = (torch.randn(3, 4), [torch.randn(3, 4)])
+    return [points, {"factor": 2.0, "deep": bias}, Pair(torch.randn(4), torch.randn(4)), None]
+"""
+
+
+def test_nested_arguments_are_inputs_of_their_own(write_problem):
+    path = write_problem(source=_NESTED)
+
+    (first, second), graph = runs_twice(path)
+
+    names = [entry["name"] for entry in graph["inputs"]]
+    assert names == ["points_0", "points_1_0", "options_deep_bias", "pair_0", "pair_1"]
+    assert [entry["argumentIndex"] for entry in graph["inputs"]] == [0, 1, 3, 4, 5]
+    # None and 3 are computed by nobody.
+    assert len(graph["outputs"]) == len(first) == 3
+    assert all(torch.equal(a, b) for a, b in zip(first, second))
+
+
+def test_structure_of_arguments_may_not_change(write_problem):
+    problem = ProblemFile(str(write_problem(source=_NESTED)))
+    problem.build_model(0, torch.device("cpu"))
+    problem.draw()
+    problem._module.get_inputs = lambda: [torch.ones(3, 4)]
+
+    with pytest.raises(ProblemFailure, match="nests its values otherwise"):
+        problem.draw()
+
+
+def test_structures_differ_by_keys():
+    value = torch.ones(1)
+
+    assert Structure([{"a": value}], ["x"]) == Structure([{"a": value}], ["x"])
+    assert Structure([{"a": value}], ["x"]) != Structure([{"b": value}], ["x"])
+
+
+@pytest.mark.parametrize(
+    "update", ["self.seen.add_(x.mean(0))", "self.seen = self.seen + x.mean(0)"]
+)
+def test_state_in_a_plain_attribute_is_an_output(write_problem, update):
+    path = write_problem(f"{update}\nreturn x - self.seen", init="self.seen = torch.ones(16)")
+
+    (first, second), graph = runs_twice(path)
+
+    assert [(o["name"], o["kind"]) for o in graph["outputs"]] == [
+        ("y", "KIND_USER_OUTPUT"),
+        ("seen_new", "KIND_BUFFER_MUTATION"),
+    ]
+    assert all(torch.equal(a, b) for a, b in zip(first, second))
+
+
+def test_tensor_in_a_plain_attribute_that_stays_is_a_constant(write_problem):
+    graph = traced(write_problem("return x * self.factor", init="self.factor = torch.ones(16)"))
+
+    constant = next(entry for entry in graph["inputs"] if entry["name"] == "factor")
+    assert constant["kind"] == "KIND_CONSTANT" and constant["data"]
+
+
+@pytest.mark.parametrize(
+    "init, forward",
+    [
+        ("self.calls = 0", "self.calls += 1\nreturn x * self.calls"),
+        ("self.past = []", "self.past.append(x.sum(0))\nreturn x + len(self.past)"),
+        (
+            "self.last = None",
+            "y = x if self.last is None else x + self.last\nself.last = y.mean()\nreturn y",
+        ),
+    ],
+)
+def test_each_run_starts_from_the_attributes_of_the_constructor(write_problem, init, forward):
+    (first, second), _ = runs_twice(write_problem(forward, init=init))
+
+    assert all(torch.equal(a, b) for a, b in zip(first, second))
+
+
+@pytest.mark.parametrize(
+    "forward, expected",
+    [
+        ("return x * x.max().item()", ["max.default", "mul.Tensor"]),
+        ("return x.masked_fill(x > 0, x.min().item())", ["gt.Scalar", "min.default"]),
+        ("return torch.full((4,), x.max().item())", ["max.default", "expand.default"]),
+        ("return x / (2 * x.max().item() + 1)", ["max.default", "_to_copy.default"]),
+        ("n = (x > 0).sum().item()\nreturn x / max(n, 1)", ["gt.Scalar", "sum.default"]),
+    ],
+)
+def test_number_taken_from_a_tensor_stays_a_tensor(write_problem, forward, expected):
+    (outputs, _), graph = runs_twice(write_problem(forward))
+
+    assert [op.removeprefix("aten::") for op in operators(graph)][: len(expected)] == expected
+    assert graph["outputs"][0]["type"]["shape"] == list(outputs[0].shape)
+
+
+@pytest.mark.parametrize(
+    "forward, reason, part",
+    [
+        ("y = x * 2\nif y.sum() > 0:\n    y = -y\nreturn y", "UNTRACEABLE", "torch.where"),
+        ("y = x * 2\nreturn y[y > 0]", "OUTPUT_UNSUPPORTED", "fixed size"),
+        ("y = x * 2\nreturn torch.fft.rfft(y).abs()", "UNTRACEABLE", "real tensors"),
+        ("y = x * 2\nreturn y.add(y, alpha=y.max().item())", "UNTRACEABLE", ".item()"),
+        ("y = x * 2\nreturn torch.zeros(y[0, 0].long().abs().item())", "OUTPUT_UNSUPPORTED", "size"),
+    ],
+)
+def test_refusal_names_the_line_and_what_to_do(write_problem, forward, reason, part):
+    failure = refusal(write_problem(forward))
+
+    assert failure.reason == reason
+    assert f"line {failure.line}" in failure.message and part in failure.message
+    assert failure.line == 12
+
+
+def test_number_as_output_is_refused(write_problem):
+    failure = refusal(write_problem("return x, x.sum().item()"))
+
+    assert failure.reason == "OUTPUT_UNSUPPORTED" and "as a tensor" in failure.message
+
+
+def test_problem_without_content_is_not_run(write_problem):
+    path = write_problem("y = x * 2\nif y.sum() > 0:\n    y = -y\nreturn y")
+
+    with pytest.raises(ProblemFailure, match="line 12 cannot be traced"):
+        graph_of(str(path))
+
+
+@pytest.mark.parametrize("layer", ["LSTM", "GRU", "RNN"])
+def test_long_recurrent_layer_is_one_operator(write_problem, layer):
+    init = f"self.layer = nn.{layer}(16, 8, num_layers=2, bidirectional=True)"
+    forward = "y, h = self.layer(x.repeat(40, 1).unsqueeze(1))\nreturn y"
+    (outputs, _), graph = runs_twice(write_problem(forward, init=init))
+
+    assert sum(layer.lower() in op for op in operators(graph)) == 1
+    assert graph["outputs"][0]["type"]["shape"] == list(outputs[0].shape)
+
+
+def test_missing_module_is_named(write_problem):
+    with pytest.raises(ProblemFailure) as caught:
+        ProblemFile(str(write_problem(source="import torch\nimport no_such_module\n")))
+    failure = caught.value
+
+    assert failure.line == 2 and "install it" in failure.message
