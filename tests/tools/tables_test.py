@@ -110,6 +110,19 @@ def test_later_folders_win_and_other_commits_are_said(run, table):
     assert rows["candidates"] == {"check": "candidates", "cases": 1, "note": "commit 0ld"}
 
 
+def test_mutants_that_were_not_judged_do_not_count(run, table):
+    folder = run("a", mutants={"programs": {}, "summary": {
+        "device": "cuda:0", "seed": 7, "mutants": 500, "refused": 90, "accepted": 10,
+        "dishonest_accepted": 2}})
+
+    rows, _ = table(f"{folder}@0ld@on another GPU", "--commit", "abc")
+
+    row = rows["mutants on cuda:0"]
+    assert (row["cases"], row["held"]) == (100, 98)
+    assert "seed 7, 8 accepted that do not differ, 400 more" in row["note"]
+    assert row["note"].endswith("on another GPU; commit 0ld")
+
+
 def test_rows_that_stay_keep_their_commit_and_their_figures(run, table):
     first = run("first", throughput={
         "rows": [{"check": "tune64", "seconds": 3.5}, {"check": "candidates", "cases": 1}],
