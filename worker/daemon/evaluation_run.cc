@@ -226,8 +226,9 @@ MaybeEnd EvaluationRun::Measure() {
   }
   if (may_win || is_measured_again) {
     if (MaybeEnd end = Reload(is_measured_again)) return end;
+    // The runner times what it has executed.
+    if (MaybeEnd end = may_win ? VerifyWinner() : VerifyReloaded()) return end;
   }
-  if (MaybeEnd end = may_win ? VerifyWinner() : std::nullopt) return end;
   return is_measured_again ? MeasureAgain() : std::nullopt;
 }
 
@@ -285,10 +286,13 @@ MaybeEnd EvaluationRun::VerifyWinner() {
 
 MaybeEnd EvaluationRun::Reload(bool in_another_process) {
   if (in_another_process && context_.options.change_runner) context_.options.change_runner();
-  const absl::Duration timeout = TimeoutOr(options_.measure_timeout(), kMeasureTimeout);
-  if (MaybeEnd end = LoadVariant(variants_[loaded_variant_], timeout)) return end;
-  // The runner times what it has executed.
-  return ConvictUnless(verifier_.VerifyAgain(timeout));
+  return LoadVariant(variants_[loaded_variant_],
+                     TimeoutOr(options_.measure_timeout(), kMeasureTimeout));
+}
+
+MaybeEnd EvaluationRun::VerifyReloaded() {
+  return ConvictUnless(
+      verifier_.VerifyAgain(TimeoutOr(options_.measure_timeout(), kMeasureTimeout)));
 }
 
 MaybeEnd EvaluationRun::MeasureAgain() {

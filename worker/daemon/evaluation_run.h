@@ -60,8 +60,9 @@ class EvaluationRun {
   MaybeEnd VerifyTimedSets();
   // With some blocks delayed (kernel/program/stall.h). Leaves that build on the device.
   MaybeEnd VerifyStalled();
-  // Puts the program on the device again.
+  // Puts the program on the device again. It is timed once it was executed there.
   MaybeEnd Reload(bool in_another_process);
+  MaybeEnd VerifyReloaded();
   MaybeEnd Convict(v1::Failure failure);
   MaybeEnd ConvictUnless(const Verification& verification);
   MaybeEnd Accept(const Verification& verification);
