@@ -22,6 +22,9 @@ constexpr FamilyKind kOwnFamilies[] = {FamilyKind::kPointwise, FamilyKind::kCont
 // 25e12 operations per second), 2 to 4 on a CPU core.
 constexpr double kOperationsPerByte = 4;
 
+// Groups that one union takes at most: a kernel that a person can still read.
+constexpr size_t kMaxJoined = 32;
+
 bool IsUsed(const ScheduleContext& context, std::string_view node) {
   const std::vector<const Loop*>& loops = context.index.LoopsOf(node);
   return std::any_of(loops.begin(), loops.end(), [&](const Loop* loop) {
@@ -237,6 +240,36 @@ std::optional<KernelGroup> JoinGroups(const ScheduleContext& context, const Sche
       joined.family == FamilyKind::kPointwise || joined.family == FamilyKind::kContraction;
   if (first.family == joined.family && keeps_knobs) joined.knobs = first.knobs;
   return joined;
+}
+
+std::set<int> GrowByPointwise(const ScheduleContext& context, const Schedule& schedule,
+                              const GroupGraph& graph, int seed) {
+  std::set<int> members = {seed};
+  std::set<int> refused;
+  for (bool has_grown = true; has_grown && members.size() < kMaxJoined;) {
+    has_grown = false;
+    std::set<int> neighbours;
+    for (int member : members) {
+      neighbours.insert(graph.ProducersOf(member).begin(), graph.ProducersOf(member).end());
+      neighbours.insert(graph.ConsumersOf(member).begin(), graph.ConsumersOf(member).end());
+    }
+    for (int neighbour : neighbours) {
+      const bool is_pointwise =
+          schedule.groups[static_cast<size_t>(neighbour)].family == FamilyKind::kPointwise;
+      if (!is_pointwise || members.contains(neighbour) || refused.contains(neighbour)) continue;
+      std::set<int> larger = members;
+      larger.insert(neighbour);
+      // What does not fit now seldom fits a larger union, and networks have many neighbours.
+      if (!JoinGroups(context, schedule, graph, larger)) {
+        refused.insert(neighbour);
+        continue;
+      }
+      members = std::move(larger);
+      has_grown = true;
+      break;
+    }
+  }
+  return members;
 }
 
 Schedule ReplaceGroups(const ScheduleContext& context, const Schedule& schedule,

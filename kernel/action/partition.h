@@ -67,6 +67,11 @@ class GroupGraph {
 std::optional<KernelGroup> JoinGroups(const ScheduleContext& context, const Schedule& schedule,
                                       const GroupGraph& graph, const std::set<int>& members);
 
+// The largest legal union of a group and element-wise groups around it, reached by adding one
+// neighbour after the other; `seed` alone where there is none. REQUIRES: it is no library call.
+std::set<int> GrowByPointwise(const ScheduleContext& context, const Schedule& schedule,
+                              const GroupGraph& graph, int seed);
+
 // `schedule` with the members replaced by `joined`, in a legal order; tune
 // lines of the members are dropped.
 Schedule ReplaceGroups(const ScheduleContext& context, const Schedule& schedule,

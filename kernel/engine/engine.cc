@@ -2,11 +2,13 @@
 #include "kernel/engine/engine.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "common/base/status_macros.h"
+#include "kernel/action/own_kernel.h"
 #include "kernel/emit/program_writer.h"
 #include "kernel/graph/text.h"
 
@@ -55,15 +57,37 @@ class Session {
   const ScheduleContext context_;
 };
 
-ActionSpaceOptions SpaceOptions(const EngineOptions& options) {
-  return {.allow_library = options.allow_library, .allow_tf32 = options.allow_tf32};
+// Every legal action, `stop` last.
+std::vector<LegalAction> Enumerate(const ScheduleContext& context, const Schedule& schedule,
+                                   const EngineOptions& options) {
+  std::vector<LegalAction> actions =
+      EnumerateActions(context, schedule,
+                       {.allow_library = options.allow_library, .allow_tf32 = options.allow_tf32});
+  std::vector<LegalAction> own = EnumerateOwnKernels(context, schedule);
+  actions.insert(actions.end() - 1, std::make_move_iterator(own.begin()),
+                 std::make_move_iterator(own.end()));
+  return actions;
+}
+
+std::vector<EngineAction> WithoutEffects(std::vector<LegalAction> legal) {
+  std::vector<EngineAction> actions;
+  for (LegalAction& one : legal) actions.push_back(std::move(one.action));
+  return actions;
+}
+
+const LegalAction* Find(const std::vector<LegalAction>& actions, const std::string& text) {
+  const auto found = std::find_if(actions.begin(), actions.end(), [&](const LegalAction& legal) {
+    return legal.action.text == text;
+  });
+  return found == actions.end() ? nullptr : &*found;
 }
 
 }  // namespace
 
 absl::StatusOr<EngineProgram> CreateProgram(const Graph& graph, const EngineOptions& options) {
   MTMC_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(graph, options));
-  MTMC_ASSIGN_OR_RETURN(const Schedule schedule, MakeNaiveSchedule(session->context()));
+  MTMC_ASSIGN_OR_RETURN(const Schedule schedule,
+                        MakeStartSchedule(session->context(), options.start));
   return session->Print(schedule);
 }
 
@@ -72,11 +96,15 @@ absl::StatusOr<std::vector<EngineAction>> ListActions(const Graph& graph,
                                                       const EngineOptions& options) {
   MTMC_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(graph, options));
   MTMC_ASSIGN_OR_RETURN(const Schedule parsed, session->Parse(schedule));
-  std::vector<EngineAction> actions;
-  for (LegalAction& legal : EnumerateActions(session->context(), parsed, SpaceOptions(options))) {
-    actions.push_back(std::move(legal.action));
-  }
-  return actions;
+  return WithoutEffects(Enumerate(session->context(), parsed, options));
+}
+
+absl::StatusOr<std::vector<EngineAction>> ListRestarts(const Graph& graph,
+                                                       const std::string& schedule,
+                                                       const EngineOptions& options) {
+  MTMC_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(graph, options));
+  MTMC_ASSIGN_OR_RETURN(const Schedule parsed, session->Parse(schedule));
+  return WithoutEffects(EnumerateRestarts(session->context(), parsed));
 }
 
 absl::StatusOr<EngineProgram> ApplyAction(const Graph& graph, const std::string& schedule,
@@ -84,10 +112,10 @@ absl::StatusOr<EngineProgram> ApplyAction(const Graph& graph, const std::string&
                                           const EngineOptions& options) {
   MTMC_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(graph, options));
   MTMC_ASSIGN_OR_RETURN(const Schedule parsed, session->Parse(schedule));
-  for (const LegalAction& legal :
-       EnumerateActions(session->context(), parsed, SpaceOptions(options))) {
-    if (legal.action.text == action_text) return session->Print(legal.apply());
-  }
+  const std::vector<LegalAction> actions = Enumerate(session->context(), parsed, options);
+  if (const LegalAction* legal = Find(actions, action_text)) return session->Print(legal->apply());
+  const std::vector<LegalAction> restarts = EnumerateRestarts(session->context(), parsed);
+  if (const LegalAction* legal = Find(restarts, action_text)) return session->Print(legal->apply());
   return absl::NotFoundError(
       Concat("the action \"", action_text, "\" is not legal for this program"));
 }

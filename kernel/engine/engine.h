@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernel/action/action_space.h"
+#include "kernel/action/start_schedule.h"
 #include "kernel/graph/graph.h"
 #include "kernel/templates/family.h"
 
@@ -17,6 +18,8 @@ struct EngineOptions {
   bool allow_library = true;
   // Whether TF32 library calls satisfy the job's precision class.
   bool allow_tf32 = false;
+  // What CreateProgram prints.
+  StartMapping start = StartMapping::kEager;
 };
 
 // A program with the schedule it was printed from.
@@ -28,9 +31,8 @@ struct EngineProgram {
 // The built-in coder: graph in, program out, one action at a time. Stateless,
 // deterministic, thread-safe, milliseconds.
 //
-// CreateProgram prints the naive program: one kernel group per graph node, a
-// library call where no family accepts the node. UNIMPLEMENTED when a node has
-// neither.
+// CreateProgram prints the program that a search starts from (StartMapping).
+// UNIMPLEMENTED when a node has neither a template nor a library call.
 absl::StatusOr<EngineProgram> CreateProgram(const Graph& graph, const EngineOptions& options);
 
 // Legal actions, `stop` last. INVALID_ARGUMENT when `schedule` does not fit the
@@ -39,8 +41,15 @@ absl::StatusOr<std::vector<EngineAction>> ListActions(const Graph& graph,
                                                       const std::string& schedule,
                                                       const EngineOptions& options);
 
-// The program after one action, found by its text among the legal ones;
-// NOT_FOUND when it is not legal.
+// Other programs to start from, as actions of type `restart`, the best bet first:
+// for a start that failed.
+// INVALID_ARGUMENT as ListActions.
+absl::StatusOr<std::vector<EngineAction>> ListRestarts(const Graph& graph,
+                                                       const std::string& schedule,
+                                                       const EngineOptions& options);
+
+// The program after one action or restart, found by its text among the legal
+// ones; NOT_FOUND when it is not legal.
 absl::StatusOr<EngineProgram> ApplyAction(const Graph& graph, const std::string& schedule,
                                           const std::string& action_text,
                                           const EngineOptions& options);

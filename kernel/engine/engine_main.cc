@@ -21,7 +21,7 @@ namespace {
 struct Arguments {
   std::string graph_path;
   std::string dialect = "opencl";
-  // Applied one after the other to the naive program.
+  // Applied one after the other to the start program.
   std::vector<std::string> actions;
   bool allow_tf32 = false;
 };

@@ -50,7 +50,19 @@ Graph MakeGraph() {
   return graph;
 }
 
-EngineOptions CudaOptions() { return {.target = {.dialect = Dialect::kCuda}}; }
+EngineOptions CudaOptions(StartMapping start = StartMapping::kNaive) {
+  return {.target = {.dialect = Dialect::kCuda}, .start = start};
+}
+
+std::string StartOf(const Graph& graph, const EngineOptions& options) {
+  const absl::StatusOr<EngineProgram> made = CreateProgram(graph, options);
+  REQUIRE(made.ok());
+  const ParseResult parsed = ParseProgram(made->text);
+  REQUIRE(parsed.program.has_value());
+  const CheckLimits limits{.allowed_calls = {"aten::matmul"}};
+  CHECK(CheckProgram(*parsed.program, FromGraph(graph), limits, {}).empty());
+  return made->schedule;
+}
 
 std::vector<std::string> TextsOf(const std::vector<EngineAction>& actions) {
   std::vector<std::string> texts;
@@ -62,7 +74,90 @@ bool Has(const std::vector<std::string>& texts, const std::string& text) {
   return std::find(texts.begin(), texts.end(), text) != texts.end();
 }
 
-TEST_CASE("CreateProgram launches one kernel per graph node", "[engine]") {
+TEST_CASE("A search starts with the vendor's products, joined maps and a captured plan",
+          "[engine]") {
+  CHECK(StartOf(MakeGraph(), CudaOptions(StartMapping::kEager)) ==
+        "group matmul family=library nodes=matmul\n"
+        "group mul_relu_add family=pointwise nodes=mul,relu,add vector=4\n"
+        "capture\n");
+}
+
+TEST_CASE("Without library calls a search starts with blocks of sums that take the maps along",
+          "[engine]") {
+  EngineOptions options = CudaOptions(StartMapping::kEager);
+  options.allow_library = false;
+
+  const std::string start = StartOf(MakeGraph(), options);
+
+  CHECK(start.find("group matmul family=contraction nodes=matmul,mul,relu,add") == 0);
+  CHECK(start.find("tiled=1") != std::string::npos);
+  CHECK(start == StartOf(MakeGraph(), CudaOptions(StartMapping::kOwn)));
+}
+
+TEST_CASE("A plain start joins and captures nothing", "[engine]") {
+  const std::string start = StartOf(MakeGraph(), CudaOptions(StartMapping::kPlain));
+
+  CHECK(std::count(start.begin(), start.end(), '\n') == 4);
+  CHECK(start.find("group matmul family=library") == 0);
+}
+
+// x with 1 row of a million elements, summed.
+Graph MakeLongSum() {
+  const TensorType x{.shape = {1, 1 << 20}};
+  Graph graph{.source = kSource};
+  graph.inputs = {{.name = "x", .type = x}};
+  graph.nodes = {{"sum",
+                  "aten::sum.dim_IntList",
+                  {ValueOf("self", "x"),
+                   {"dim", std::vector<GraphArgument>{{"", int64_t{1}}}},
+                   {"keepdim", false}},
+                  {"sum"},
+                  {TensorType{.shape = {1}}},
+                  3,
+                  ""}};
+  graph.outputs = {{.name = "y", .value = "sum", .type = TensorType{.shape = {1}}}};
+  return graph;
+}
+
+TEST_CASE("A search starts with long sums in pieces", "[engine]") {
+  EngineOptions options = CudaOptions(StartMapping::kEager);
+  options.target.compute_units = 100;
+
+  CHECK(StartOf(MakeLongSum(), options).find(" split=") != std::string::npos);
+}
+
+TEST_CASE("A start that failed has the other starts to go on with", "[engine]") {
+  const Graph graph = MakeGraph();
+  const EngineOptions options = CudaOptions(StartMapping::kEager);
+  const std::string start = StartOf(graph, options);
+
+  const auto restarts = ListRestarts(graph, start, options);
+
+  REQUIRE(restarts.ok());
+  REQUIRE(restarts->size() == 3);
+  CHECK(restarts->front().arguments.at("mapping") == "own");
+  CHECK(restarts->back().arguments.at("mapping") == "naive");
+  for (const EngineAction& restart : *restarts) {
+    CAPTURE(restart.text);
+    const auto next = ApplyAction(graph, start, restart.text, options);
+    REQUIRE(next.ok());
+    CHECK(next->schedule != start);
+  }
+}
+
+TEST_CASE("A library call can become a kernel of our own with what is around it", "[engine]") {
+  const EngineOptions options = CudaOptions(StartMapping::kEager);
+  const std::string start = StartOf(MakeGraph(), options);
+
+  const auto fused =
+      ApplyAction(MakeGraph(), start,
+                  "fuse matmul as a kernel of our own with what is around it (lines 3-5)", options);
+
+  REQUIRE(fused.ok());
+  CHECK(fused->schedule.find("group matmul family=contraction nodes=matmul,mul,relu,add") == 0);
+}
+
+TEST_CASE("A naive start launches one kernel per graph node", "[engine]") {
   const absl::StatusOr<EngineProgram> made = CreateProgram(MakeGraph(), CudaOptions());
 
   REQUIRE(made.ok());

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <random>
 
 #include "common/base/file.h"
@@ -85,7 +86,10 @@ void CheckText(const Graph& graph, const EngineProgram& made, const EngineOption
 // Takes random legal steps and writes every program it sees as NAME.STEP.DIALECT.
 void Walk(const Graph& graph, Dialect dialect, unsigned seed, const std::string& name,
           const fs::path& folder) {
-  const EngineOptions options = OptionsFor(dialect);
+  constexpr StartMapping kStarts[] = {StartMapping::kNaive, StartMapping::kEager,
+                                      StartMapping::kOwn};
+  EngineOptions options = OptionsFor(dialect);
+  options.start = kStarts[seed % std::size(kStarts)];
   std::mt19937 random(seed);
   absl::StatusOr<EngineProgram> program = CreateProgram(graph, options);
   for (int step = 0; step < kMaxSteps; ++step) {

@@ -51,6 +51,12 @@ double RepairFirst(const Facts& facts, const Action& action, const RegionFacts&)
   return action.type == ActionType::kStop ? 0.0 : -4.0;
 }
 
+// A coder that offers several repairs lists them by how much they are likely to
+// keep of what the program was meant to be.
+double RepairInOrder(const Facts&, const Action& action, const RegionFacts&) {
+  return IsRepair(action.type) ? -std::atof(ArgumentOf(action, "rank").c_str()) : 0.0;
+}
+
 // The engine and the device are deterministic: what failed fails again.
 double NeverRepeatFailure(const Facts& facts, const Action& action, const RegionFacts&) {
   double opinion = 0;
@@ -307,6 +313,7 @@ constexpr auto kRules = std::to_array<Rule>({
     {"near_speed_of_light", "at the roofline every change is a risk without a prize",
      NearSpeedOfLight},
     {"repair_first", "a failed program is repaired before it is optimized", RepairFirst},
+    {"repair_in_order", "of several repairs the one that changes least", RepairInOrder},
     {"never_repeat_failure", "what failed or was slower will be so again", NeverRepeatFailure},
     {"fuse_saves_traffic", "a joined intermediate is neither written nor read", FuseSavesTraffic},
     {"fuse_pointwise_chain", "a pointwise chain fuses without a price", FusePointwiseChain},

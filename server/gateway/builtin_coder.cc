@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kernel/engine/engine.h"
+#include "server/gateway/program_actions.h"
 
 namespace mtmc::gateway {
 namespace {
@@ -22,6 +23,16 @@ kernel::EngineOptions OptionsOf(const CodingTask& task) {
 
 CodingResult Fail(std::string reason, std::string message) {
   return {.outcome = CoderFailure{.reason = std::move(reason), .message = std::move(message)}};
+}
+
+CodingAction ToCodingAction(kernel::EngineAction action) {
+  return {.type = std::move(action.type),
+          .kernels = std::move(action.kernels),
+          .nodes = std::move(action.nodes),
+          .first_line = action.first_line,
+          .last_line = action.last_line,
+          .arguments = std::move(action.arguments),
+          .text = std::move(action.text)};
 }
 
 // The engine says by its status whether it cannot (a coder failure) or was
@@ -67,21 +78,23 @@ absl::StatusOr<CodingResult> BuiltinCoder::ApplyAction(const CodingTask& task,
 
 absl::StatusOr<std::vector<CodingAction>> BuiltinCoder::ListActions(const CodingTask& task,
                                                                     const CodedProgram& program,
-                                                                    const Feedback&) {
+                                                                    const Feedback& feedback) {
   if (program.schedule.empty()) return std::vector<CodingAction>{{.type = "stop", .text = "stop"}};
+  const kernel::EngineOptions options = OptionsOf(task);
   absl::StatusOr<std::vector<kernel::EngineAction>> listed =
-      kernel::ListActions(task.graph, program.schedule, OptionsOf(task));
+      kernel::ListActions(task.graph, program.schedule, options);
   if (!listed.ok()) return listed.status();
   std::vector<CodingAction> actions;
-  for (kernel::EngineAction& action : *listed) {
-    actions.push_back({.type = std::move(action.type),
-                       .kernels = std::move(action.kernels),
-                       .nodes = std::move(action.nodes),
-                       .first_line = action.first_line,
-                       .last_line = action.last_line,
-                       .arguments = std::move(action.arguments),
-                       .text = std::move(action.text)});
+  // A program that failed is best answered by another one to start from.
+  if (const char* repair = RepairFor(feedback.outcome)) {
+    auto restarts = kernel::ListRestarts(task.graph, program.schedule, options);
+    if (!restarts.ok()) return restarts.status();
+    for (kernel::EngineAction& restart : *restarts) {
+      restart.type = repair;
+      actions.push_back(ToCodingAction(std::move(restart)));
+    }
   }
+  for (kernel::EngineAction& action : *listed) actions.push_back(ToCodingAction(std::move(action)));
   return actions;
 }
 

@@ -10,7 +10,8 @@ namespace mtmc::gateway {
 
 // The built-in engine (`kernel/engine`) as a coder: deterministic, free,
 // milliseconds, never blocks. Works on programs with a schedule only; a program
-// without one gets UNSUPPORTED, and `stop` as its only action.
+// without one gets UNSUPPORTED, and `stop` as its only action. After a failed
+// evaluation the engine's other starts are offered as the repair.
 class BuiltinCoder final : public MicroCoder {
  public:
   std::string name() const override { return "builtin"; }

@@ -161,7 +161,7 @@ absl::StatusOr<CodingTask> FromProto(const v1::CodingContext& proto) {
   return CodingTask{
       .graph = *std::move(graph),
       .device = DeviceOf(proto.device(), *dialect),
-      .allow_library = proto.allow_library(),
+      .allow_library = proto.allow_library() && proto.device().has_library_calls(),
       .allow_tf32 = precision == v1::PRECISION_TF32 || precision == v1::PRECISION_HALF,
       .precision = base::EnumWord(v1::Precision_Name(precision), "PRECISION_"),
       .model = proto.model(),

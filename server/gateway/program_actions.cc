@@ -126,6 +126,14 @@ void AddFusions(const std::vector<StepFlow>& steps, ActionList& actions) {
   }
 }
 
+std::string RepairText(const std::string& repair) {
+  if (repair == "fix_build") return "fix the build";
+  if (repair == "fix_launch") return "fix the launch";
+  return "fix the result";
+}
+
+}  // namespace
+
 const char* RepairFor(Feedback::Outcome outcome) {
   switch (outcome) {
     case Feedback::Outcome::kBuildFailed:
@@ -138,14 +146,6 @@ const char* RepairFor(Feedback::Outcome outcome) {
       return nullptr;
   }
 }
-
-std::string RepairText(const std::string& repair) {
-  if (repair == "fix_build") return "fix the build";
-  if (repair == "fix_launch") return "fix the launch";
-  return "fix the result";
-}
-
-}  // namespace
 
 std::vector<CodingAction> ListProgramActions(const CodingTask& task, const std::string& program,
                                              const Feedback& feedback) {

@@ -8,6 +8,10 @@
 
 namespace mtmc::gateway {
 
+// Type of the action that answers a failure, such as `fix_build`; null after a
+// success, or where nothing was evaluated.
+const char* RepairFor(Feedback::Outcome outcome);
+
 // The legal actions on a program that no schedule stands behind: one that a
 // language model or a person wrote. Regions are its kernels and pairs of
 // neighbouring kernels, from the plan's data flow. After a failed evaluation
