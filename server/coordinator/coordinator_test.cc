@@ -60,7 +60,7 @@ TEST_CASE("Coordinator never tries an action twice on one program", "[coordinato
   world.Create(request);
   const v1::Job job = world.AwaitEnd();
 
-  CHECK(job.end_reason() == "no_action");
+  CHECK(job.end_reason() == "trials");
   std::set<std::string> tried;
   for (const v1::Candidate& candidate : world.Candidates()) {
     if (candidate.trial() == 0) continue;

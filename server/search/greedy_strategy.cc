@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 namespace mtmc::search {
 namespace {
@@ -29,13 +30,19 @@ size_t Rank(const v1::Action& action) {
 
 std::variant<Selection, End> GreedyStrategy::Next(const Lineage& lineage) const {
   if (auto end = FindEnd(job_, lineage)) return *end;
-  if (!lineage.stops.empty()) return End{"no_action"};
-  Selection selection{.parent = lineage.Best().value_or(0), .step = lineage.trials()};
+  // Every stop was taken on the candidate that was best then.
+  std::set<int> exhausted;
+  for (const Stop& stop : lineage.stops) {
+    exhausted.insert(lineage.BestOf(stop.after_trial, exhausted).value_or(0));
+  }
+  const int parent = lineage.BestOf(lineage.trials(), exhausted).value_or(0);
+  if (exhausted.contains(parent)) return End{"no_action"};
+  Selection selection{.parent = parent, .step = lineage.trials()};
   for (int trial = 1; trial <= lineage.trials(); ++trial) {
     const auto& candidate = lineage.candidates[static_cast<size_t>(trial)];
-    const auto& parent =
+    const auto& best =
         lineage.candidates[static_cast<size_t>(lineage.BestOf(trial - 1).value_or(0))];
-    selection.history.push_back({trial, Compare(parent, candidate)});
+    selection.history.push_back({trial, Compare(best, candidate)});
   }
   return selection;
 }

@@ -7,7 +7,8 @@ namespace mtmc::search {
 
 // Hill climbing without a model: tries the actions of the best candidate one
 // after another in a fixed order of preference, and climbs to whatever is best
-// after each. Ends when nothing is left to try. Actions that were tried on a
+// after each; where nothing is left to try, it goes on from the next best. Ends
+// when nothing is left anywhere. Actions that were tried on a
 // program are not legal again, which the search sees to.
 class GreedyStrategy final : public Strategy {
  public:

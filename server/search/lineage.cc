@@ -103,9 +103,10 @@ int Lineage::trials() const {
   return candidates.empty() ? 0 : static_cast<int>(candidates.size()) - 1;
 }
 
-std::optional<int> Lineage::BestOf(int trials) const {
+std::optional<int> Lineage::BestOf(int trials, const std::set<int>& except) const {
   std::optional<int> best;
   for (int trial = 0; trial <= trials && trial < static_cast<int>(candidates.size()); ++trial) {
+    if (except.contains(trial)) continue;
     const auto speedup = Speedup(candidates[static_cast<size_t>(trial)]);
     const bool is_first = !best && IsCorrect(candidates[static_cast<size_t>(trial)]);
     if (is_first || (best && speedup &&

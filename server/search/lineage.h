@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,7 @@ Outcome Compare(const v1::Candidate& parent, const v1::Candidate& child);
 // Trial of the candidate that `child` was made from. REQUIRES: it has a parent.
 int ParentTrial(const v1::Candidate& child);
 
-// A decision to end a rollout.
+// A decision to end a rollout: drawn, or because nothing else was left.
 struct Stop {
   // Newest trial when it was taken.
   int after_trial = 0;
@@ -57,8 +58,9 @@ struct Lineage {
   int trials() const;
 
   // Trial of the correct candidate with the highest speedup among the first
-  // `trials` ones (start included); the oldest one of equals.
-  std::optional<int> BestOf(int trials) const;
+  // `trials` ones (start included) without those of `except`; the oldest one of
+  // equals.
+  std::optional<int> BestOf(int trials, const std::set<int>& except = {}) const;
 
   std::optional<int> Best() const { return BestOf(this->trials()); }
 };

@@ -27,21 +27,22 @@ bool IsForbidden(const v1::SearchOptions& options, v1::Action::Type type) {
 }  // namespace
 
 std::vector<v1::Action> LegalActions(const v1::Job& job, const Lineage& lineage,
-                                     const v1::Candidate& parent,
+                                     const Selection& selection,
                                      const v1::ListActionsResponse& listed) {
+  const v1::Candidate& parent = lineage.candidates[static_cast<size_t>(selection.parent)];
   std::vector<v1::Action> legal;
-  bool has_stop = false;
+  v1::Action stop;
+  stop.set_type(v1::Action::TYPE_STOP);
+  stop.set_text("stop");
   for (const v1::Action& action : listed.actions()) {
-    const bool is_stop = action.type() == v1::Action::TYPE_STOP;
-    if (IsForbidden(job.search(), action.type())) continue;
-    if (!is_stop && IsSpent(job, lineage, parent, action)) continue;
-    has_stop = has_stop || is_stop;
-    legal.push_back(action);
+    if (action.type() == v1::Action::TYPE_STOP) {
+      stop = action;
+    } else if (!IsForbidden(job.search(), action.type()) &&
+               !IsSpent(job, lineage, parent, action)) {
+      legal.push_back(action);
+    }
   }
-  if (!has_stop) {
-    legal.emplace_back().set_type(v1::Action::TYPE_STOP);
-    legal.back().set_text("stop");
-  }
+  if (legal.empty() || selection.step > 0) legal.push_back(std::move(stop));
   return legal;
 }
 

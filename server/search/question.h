@@ -17,9 +17,11 @@ namespace mtmc::search {
 
 // The listed actions without those that the job forbids or that were tried on
 // the same program: the built-in coder would repeat itself, a language model
-// gets a second try. `stop` is always among them.
+// gets a second try. `stop` is among them when nothing else is left, and after
+// the first step of a rollout: it ends a rollout, and one without a step would
+// only be drawn again.
 std::vector<v1::Action> LegalActions(const v1::Job& job, const Lineage& lineage,
-                                     const v1::Candidate& parent,
+                                     const Selection& selection,
                                      const v1::ListActionsResponse& listed);
 
 // The state of the candidate `selection.parent`, whose text is `program`.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/search/rollout.h"
 
+#include <set>
+
 namespace mtmc::search {
 namespace {
 
@@ -15,10 +17,11 @@ class Replay {
       if (trial > 0) Step(trial);
       for (; next_stop < lineage_.stops.size() && lineage_.stops[next_stop].after_trial == trial;
            ++next_stop) {
-        if (at_.step == 0) return End{lineage_.stops[next_stop].had_choice ? "stop" : "no_action"};
+        if (!lineage_.stops[next_stop].had_choice) exhausted_.insert(at_.parent);
         StartRollout(trial);
       }
     }
+    if (exhausted_.contains(at_.parent) && at_.step == 0) return End{"no_action"};
     return at_;
   }
 
@@ -33,13 +36,15 @@ class Replay {
 
   void StartRollout(int newest_trial) {
     const int rollout = at_.rollout + 1;
-    const bool is_from_best = rollout % 2 == 1;
-    at_ = Selection{.parent = is_from_best ? lineage_.BestOf(newest_trial).value_or(0) : 0,
-                    .rollout = rollout};
+    const int best = lineage_.BestOf(newest_trial, exhausted_).value_or(0);
+    const bool may_be_start = IsCorrect(lineage_.candidates[0]) && !exhausted_.contains(0);
+    at_ = Selection{.parent = rollout % 2 == 0 && may_be_start ? 0 : best, .rollout = rollout};
   }
 
   const int max_steps_;
   const Lineage& lineage_;
+  // Trials of the candidates without an action that was not tried.
+  std::set<int> exhausted_;
   Selection at_;
 };
 

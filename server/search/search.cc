@@ -221,7 +221,7 @@ class Search::Impl {
     request.set_seed(ForkSeed(job_.search().seed(),
                               absl::StrCat("policy of rollout ", selection.rollout),
                               lineage_.trials()));
-    for (v1::Action& action : LegalActions(job_, lineage_, parent, *actions)) {
+    for (v1::Action& action : LegalActions(job_, lineage_, selection, *actions)) {
       *request.add_actions() = std::move(action);
     }
     *request.mutable_search_state() = MakeSearchState(job_, lineage_, selection, *program);

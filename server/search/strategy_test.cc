@@ -105,21 +105,48 @@ TEST_CASE("MtmcStrategy begins a new rollout from the best candidate after max_s
   CHECK(third.parent == 0);
 }
 
-TEST_CASE("MtmcStrategy ends when the policy stops at the first step of a rollout", "[search]") {
+TEST_CASE("A drawn stop ends a rollout and not the search", "[search]") {
   Lineage lineage = MakeLineage({1.0, 2.0});
-  lineage.stops = {{.after_trial = 1}};
-  CHECK(Select(MakeJob("mtmc"), lineage).rollout == 1);
+  lineage.stops = {{.after_trial = 1}, {.after_trial = 1}, {.after_trial = 1}};
 
-  lineage.stops.push_back({.after_trial = 1});
+  const Selection selection = Select(MakeJob("mtmc"), lineage);
 
-  CHECK(EndOf(MakeJob("mtmc"), lineage) == "stop");
+  CHECK(selection.rollout == 3);
+  CHECK(selection.step == 0);
+  CHECK(selection.parent == 1);
 }
 
-TEST_CASE("MtmcStrategy says no_action when nothing but stop was left", "[search]") {
-  Lineage lineage = MakeLineage({1.0});
-  lineage.stops = {{.after_trial = 0, .had_choice = false}};
+TEST_CASE("A search goes on from the next best when nothing is left of the best", "[search]") {
+  const std::string strategy = GENERATE("mtmc", "random", "greedy");
+  CAPTURE(strategy);
+  Lineage lineage = MakeLineage({1.0, 2.0, 1.5});
+  lineage.stops = {{.after_trial = 2, .had_choice = false}};
+  CHECK(Select(MakeJob(strategy), lineage).parent != 1);
 
+  lineage.stops.push_back({.after_trial = 2, .had_choice = false});
+  Select(MakeJob(strategy), lineage);
+
+  lineage.stops.push_back({.after_trial = 2, .had_choice = false});
+  CHECK(EndOf(MakeJob(strategy), lineage) == "no_action");
+}
+
+TEST_CASE("A search whose start failed goes on from it until something is right", "[search]") {
+  CHECK(Select(MakeJob("mtmc"), MakeLineage({std::nullopt})).parent == 0);
+  CHECK(Select(MakeJob("mtmc"), MakeLineage({std::nullopt, std::nullopt})).parent == 0);
+  CHECK(Select(MakeJob("mtmc"), MakeLineage({std::nullopt, std::nullopt, 0.5})).parent == 2);
+
+  Lineage lineage = MakeLineage({std::nullopt});
+  lineage.stops = {{.after_trial = 0, .had_choice = false}};
   CHECK(EndOf(MakeJob("mtmc"), lineage) == "no_action");
+}
+
+TEST_CASE("No rollout begins with a start that failed once something is right", "[search]") {
+  v1::Job job = MakeJob("mtmc");
+  job.mutable_search()->set_max_steps(1);
+
+  // Every trial is a rollout, and every second one would begin with the start.
+  CHECK(Select(job, MakeLineage({std::nullopt, 1.0})).parent == 1);
+  CHECK(Select(job, MakeLineage({std::nullopt, 1.0, 0.5})).parent == 1);
 }
 
 TEST_CASE("Every strategy ends at its limits", "[search]") {
@@ -146,13 +173,6 @@ TEST_CASE("No strategy ends at the speed of light behind the baseline", "[search
 
 TEST_CASE("GreedyStrategy acts on the best candidate", "[search]") {
   CHECK(Select(MakeJob("greedy"), MakeLineage({1.0, 1.5, 1.2})).parent == 1);
-}
-
-TEST_CASE("GreedyStrategy ends when no action is left", "[search]") {
-  Lineage lineage = MakeLineage({1.0, 1.5});
-  lineage.stops = {{.after_trial = 1, .had_choice = false}};
-
-  CHECK(EndOf(MakeJob("greedy"), lineage) == "no_action");
 }
 
 TEST_CASE("GreedyStrategy prefers fusion to tiling and anything to stop", "[search]") {
