@@ -12,6 +12,10 @@ namespace {
 
 constexpr double kSurprisingSpeedup = 3;
 
+// Candidates that are slower than the best by less are often taken for as fast
+// (lineage.h: 2 % or the noise).
+constexpr double kAboutAsFast = 0.9;
+
 // One profiled execution stands against the median of many: it may be the first
 // after a pause, with a lower clock.
 constexpr double kActivityRatio = 1.5;
@@ -43,6 +47,11 @@ Confirmation DecideConfirmation(const v1::EvaluationRequest& request,
 bool MayWin(const v1::EvaluationRequest& request, const MeasuredSession& session) {
   return session.comparisons.empty() || request.speedup_to_beat() <= 0 ||
          session.comparisons.front().speedup() > request.speedup_to_beat();
+}
+
+bool IsWorthProfile(const v1::EvaluationRequest& request, const v1::Evaluation& evaluation) {
+  return evaluation.comparisons().empty() ||
+         evaluation.comparisons(0).speedup() >= kAboutAsFast * request.speedup_to_beat();
 }
 
 void Confirm(const MeasuredSession& second, v1::Evaluation& evaluation) {

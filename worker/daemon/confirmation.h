@@ -25,6 +25,11 @@ Confirmation DecideConfirmation(const v1::EvaluationRequest& request,
 // asked of a winner has to be: who asks for nobody to be beaten takes everybody for one.
 bool MayWin(const v1::EvaluationRequest& request, const MeasuredSession& session);
 
+// Whether a decision is likely to read the profile of a candidate with this
+// evaluation: a search goes on from what is the fastest, or about as fast. Of the
+// others a profile would cost as much as their verification, for nobody.
+bool IsWorthProfile(const v1::EvaluationRequest& request, const v1::Evaluation& evaluation);
+
 // Writes the second session beside the first. The first comparison becomes
 // AMBIGUOUS when the sessions disagree: FASTER in the first and SAME or SLOWER in the
 // second, or intervals that lie apart by more than the noise floor.

@@ -59,6 +59,20 @@ TEST_CASE("Everything is asked of whoever may become the best", "[daemon]") {
   CHECK(MayWin(request, Session(kFaster, 1.6, 1.7)));
 }
 
+TEST_CASE("Only what is about as fast as the best is profiled", "[daemon]") {
+  v1::EvaluationRequest request;
+  v1::Evaluation evaluation;
+  request.set_speedup_to_beat(2);
+  CHECK(IsWorthProfile(request, evaluation));
+  evaluation.add_comparisons()->set_speedup(1.7);
+  CHECK_FALSE(IsWorthProfile(request, evaluation));
+  evaluation.mutable_comparisons(0)->set_speedup(1.95);
+  CHECK(IsWorthProfile(request, evaluation));
+  request.set_speedup_to_beat(0);
+  evaluation.mutable_comparisons(0)->set_speedup(0.1);
+  CHECK(IsWorthProfile(request, evaluation));
+}
+
 TEST_CASE("A second session that agrees changes nothing", "[daemon]") {
   const MeasuredSession first = Session(kFaster, 1.50, 1.52);
 

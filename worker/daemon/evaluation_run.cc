@@ -67,7 +67,8 @@ MaybeEnd EvaluationRun::RunStages() {
   if (!end) end = InStage(v1::STAGE_VERIFY, &EvaluationRun::Verify);
   if (!end) end = InStage(v1::STAGE_TUNE, &EvaluationRun::Tune);
   if (!end) end = InStage(v1::STAGE_MEASURE, &EvaluationRun::Measure);
-  if (!end && !options_.omit_profile()) end = InStage(v1::STAGE_PROFILE, &EvaluationRun::Profile);
+  const bool is_profiled = !options_.omit_profile() && IsWorthProfile(request_, evaluation());
+  if (!end && is_profiled) end = InStage(v1::STAGE_PROFILE, &EvaluationRun::Profile);
   return end;
 }
 
