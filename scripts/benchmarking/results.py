@@ -35,6 +35,18 @@ def rounded(value, digits=4):
     return round(value, digits - 1 - math.floor(math.log10(abs(value))))
 
 
+def seconds_between(begin, end):
+    """Of two times as the API prints them."""
+    begin, end = (datetime.datetime.fromisoformat(_trimmed(time)) for time in (begin, end))
+    return (end - begin).total_seconds()
+
+
+def _trimmed(time):
+    """With at most microseconds, which is what Python reads."""
+    whole, _, fraction = time.removesuffix('Z').partition('.')
+    return f'{whole}.{fraction[:6]:0<6}+00:00'
+
+
 def without_absent(row):
     return {key: rounded(value) for key, value in row.items() if value is not None}
 
