@@ -142,8 +142,8 @@ absl::StatusOr<Schedule> MakeNaiveSchedule(const ScheduleContext& context) {
     if (!family) {
       const GroupView view = MakeGroupView(context.graph, context.nest, context.index, group);
       if (!context.allow_library || !FamilyOf(FamilyKind::kLibrary).Accepts(view)) {
-        return absl::UnimplementedError(Concat("no kernel family computes ", node.op, " of node \"",
-                                               node.name, "\", and no library call may"));
+        return absl::UnimplementedError(Concat("line ", node.line, ": no kernel of ours computes ",
+                                               node.op, ", and a program may not call it"));
       }
     }
     schedule.groups.push_back(std::move(group));

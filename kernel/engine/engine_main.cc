@@ -3,6 +3,8 @@
 //
 //   mtmc-engine print GRAPH.json --dialect cuda
 //   mtmc-engine actions GRAPH.json --apply "fuse gelu into linear (line 19)"
+//   mtmc-engine check GRAPH.json     says whether a worker would take the program
+//   mtmc-engine operators            prints docs/operations.md
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <string>
@@ -12,7 +14,12 @@
 #include "common/base/status_macros.h"
 #include "google/protobuf/util/json_util.h"
 #include "kernel/engine/engine.h"
+#include "kernel/engine/operator_document.h"
 #include "kernel/graph/graph_proto.h"
+#include "kernel/graph/operators.h"
+#include "kernel/program/checker.h"
+#include "kernel/program/interface.h"
+#include "kernel/program/parser.h"
 #include "mtmc/v1/graph.pb.h"
 
 namespace mtmc::kernel {
@@ -78,12 +85,39 @@ absl::Status PrintActions(const Arguments& arguments) {
   return absl::OkStatus();
 }
 
+// The first thing that a worker would say against the program.
+absl::Status CheckText(const Graph& graph, const std::string& text, const EmitTarget& target) {
+  const ParseResult parsed = ParseProgram(text);
+  if (!parsed.program) return absl::InvalidArgumentError(ToText(parsed.diagnostics));
+  CheckLimits limits{.max_threads_per_block = target.max_threads_per_block,
+                     .max_shared_bytes = target.shared_bytes_per_block};
+  for (const Operator& row : Operators()) {
+    if (row.is_callable()) limits.allowed_calls.emplace(row.name);
+  }
+  const std::vector<Diagnostic> diagnostics =
+      CheckProgram(*parsed.program, FromGraph(graph), limits, DefaultBindings(*parsed.program));
+  return diagnostics.empty() ? absl::OkStatus() : absl::InvalidArgumentError(ToText(diagnostics));
+}
+
+absl::Status Check(const Arguments& arguments) {
+  MTMC_ASSIGN_OR_RETURN(const Graph graph, ReadGraph(arguments.graph_path));
+  MTMC_ASSIGN_OR_RETURN(const EngineProgram program, MakeProgram(graph, arguments));
+  return CheckText(graph, program.text, OptionsFor(arguments).target);
+}
+
+absl::Status PrintOperators() {
+  std::cout << OperatorDocument();
+  return absl::OkStatus();
+}
+
 int Main(int argc, char** argv) {
   CLI::App app{"Prints what the built-in engine makes of a traced graph."};
   Arguments arguments;
   CLI::App* print = app.add_subcommand("print", "Print the program.");
   CLI::App* actions = app.add_subcommand("actions", "Print the schedule and its legal actions.");
-  for (CLI::App* command : {print, actions}) {
+  CLI::App* check = app.add_subcommand("check", "Say whether a worker would take the program.");
+  CLI::App* operators = app.add_subcommand("operators", "Print what computes each operator.");
+  for (CLI::App* command : {print, actions, check}) {
     command->add_option("graph", arguments.graph_path, "Graph as JSON (mtmc.v1.Graph).")
         ->required();
     command->add_option("--dialect", arguments.dialect, "cuda or opencl (default opencl).");
@@ -93,7 +127,10 @@ int Main(int argc, char** argv) {
   }
   app.require_subcommand(1);
   CLI11_PARSE(app, argc, argv);
-  const absl::Status status = *print ? Print(arguments) : PrintActions(arguments);
+  const absl::Status status = *print       ? Print(arguments)
+                              : *check     ? Check(arguments)
+                              : *operators ? PrintOperators()
+                                           : PrintActions(arguments);
   if (status.ok()) return 0;
   std::cerr << "mtmc-engine: " << status << "\n";
   return 1;

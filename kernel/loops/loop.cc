@@ -13,26 +13,6 @@
 namespace mtmc::kernel {
 namespace {
 
-OpTable MakeOpTable() {
-  OpTable table;
-  AddPointwiseOps(table);
-  AddActivationOps(table);
-  AddViewOps(table);
-  AddArrangementOps(table);
-  AddCreationOps(table);
-  AddReductionOps(table);
-  AddSoftmaxOps(table);
-  AddNormOps(table);
-  AddLossOps(table);
-  AddProductOps(table);
-  AddConvolutionOps(table);
-  AddWindowOps(table);
-  AddScanOps(table);
-  AddIndexOps(table);
-  AddAttentionOps(table);
-  return table;
-}
-
 Loop OpaqueLoop(const GraphNode& node) {
   Loop loop;
   loop.form = Loop::Form::kOpaque;
@@ -218,12 +198,11 @@ std::vector<const Loop*> LoopNest::OfNode(std::string_view node) const {
 }
 
 absl::StatusOr<LoopNest> LowerToLoops(const Graph& graph) {
-  static const OpTable* const table = new OpTable(MakeOpTable());
   LoopNest nest;
   for (const GraphInput& input : graph.inputs) nest.types.emplace(input.name, input.type);
   for (const GraphNode& node : graph.nodes) {
     if (absl::Status status = CheckNode(node, nest); !status.ok()) return status;
-    LowerOne(*table, graph, node, nest);
+    LowerOne(Lowerings(), graph, node, nest);
   }
   return nest;
 }

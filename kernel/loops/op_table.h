@@ -14,6 +14,9 @@ namespace mtmc::kernel {
 using LowerNode = std::function<bool(NodeLowering& node)>;
 using OpTable = std::map<std::string, LowerNode, std::less<>>;
 
+// All of them. Thread-safe.
+const OpTable& Lowerings();
+
 void AddPointwiseOps(OpTable& table);    // arithmetic, comparisons, casts
 void AddActivationOps(OpTable& table);   // nonlinearities of torch.nn.functional
 void AddViewOps(OpTable& table);         // same elements, other indices

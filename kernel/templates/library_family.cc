@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "kernel/graph/operators.h"
 #include "kernel/graph/text.h"
 #include "kernel/templates/pointwise_family.h"
 #include "kernel/view/group_view.h"
@@ -57,6 +58,17 @@ const GraphNode* FindNode(const GroupView& view) {
     if (node.name == view.group->nodes[0]) return &node;
   }
   return nullptr;
+}
+
+// The same node with the operator that copies, where its own returns the memory
+// of its argument.
+GraphNode WithoutView(GraphNode node) {
+  const std::string_view name = WithoutOverload(node.op);
+  const Operator* known = FindOperator(name);
+  if (known != nullptr && !known->copy.empty()) {
+    node.op = Concat(known->copy, node.op.substr(name.size()));
+  }
+  return node;
 }
 
 // `aten::conv2d.default` to operator and overload.
@@ -129,7 +141,9 @@ class LibraryFamilyImplementation final : public Family {
   bool Accepts(const GroupView& view) const override {
     if (view.group->nodes.size() != 1) return false;
     const GraphNode* node = FindNode(view);
-    return node != nullptr && node->op.substr(0, 6) == "aten::";
+    if (node == nullptr) return false;
+    const Operator* known = FindOperator(WithoutOverload(node->op));
+    return known != nullptr && (known->is_callable() || !known->copy.empty());
   }
 
   Knobs DefaultKnobs(const GroupView&, const EmitTarget&) const override { return {}; }
@@ -140,7 +154,7 @@ class LibraryFamilyImplementation final : public Family {
 
   absl::StatusOr<Emission> Emit(const GroupView& view, const EmitTarget& target,
                                 const std::vector<std::string>& /*tuned*/) const override {
-    const GraphNode node = WithoutTransposedCopy(view, *FindNode(view));
+    const GraphNode node = WithoutView(WithoutTransposedCopy(view, *FindNode(view)));
     Emission emission;
     for (const std::string& value : MovedArguments(view, node)) {
       MTMC_RETURN_IF_ERROR(EmitCopy(view, target, value, emission));

@@ -10,7 +10,6 @@
 #include "common/rpc/error.h"
 #include "common/testing/status_matchers.h"
 #include "google/rpc/error_details.pb.h"
-#include "server/search/library_calls.h"
 
 namespace mtmc::search {
 namespace {
@@ -130,16 +129,6 @@ TEST_CASE("ResolveJob drops what only the server may set", "[search]") {
 
   CHECK(resolved->state() == v1::Job::STATE_UNSPECIFIED);
   CHECK(resolved->best_candidate().empty());
-}
-
-TEST_CASE("LibraryCalls names each operator once, with its reason", "[search]") {
-  std::set<std::string> seen;
-  for (const LibraryCall& call : LibraryCalls()) {
-    INFO(call.op);
-    CHECK(seen.insert(call.op).second);
-    CHECK(std::string(call.op).rfind("aten::", 0) == 0);
-    CHECK(std::string(call.reason).size() > 10);
-  }
 }
 
 }  // namespace mtmc::search

@@ -13,12 +13,12 @@
 #include "common/base/clock.h"
 #include "common/rpc/error.h"
 #include "google/protobuf/util/time_util.h"
+#include "kernel/graph/operators.h"
 #include "server/search/await.h"
 #include "server/search/backends.h"
 #include "server/search/event_loop.h"
 #include "server/search/fingerprint.h"
 #include "server/search/journal.h"
-#include "server/search/library_calls.h"
 #include "server/search/lineage.h"
 #include "server/search/macro_step.h"
 #include "server/search/patient_coder.h"
@@ -337,7 +337,9 @@ class Search::Impl {
     *request->mutable_program() = candidate.program();
     *request->mutable_options() = job_.evaluation();
     if (job_.search().allow_library()) {
-      for (const LibraryCall& call : LibraryCalls()) request->add_allowed_calls(call.op);
+      for (const kernel::Operator& row : kernel::Operators()) {
+        if (row.is_callable()) request->add_allowed_calls(std::string(row.name));
+      }
     }
     work.key = EvaluationFingerprint(*request, job_.device());
     request->set_fingerprint(work.key);
