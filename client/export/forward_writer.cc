@@ -238,7 +238,8 @@ class ForwardWriter {
                     call.overload, "\", \"", std::string(ToText(call.precision)), "\")\n");
     std::vector<std::string> arguments = {"mtmc_device"};
     for (const kernel::CallArgument& argument : call.arguments) {
-      arguments.push_back(ArgumentText(argument));
+      // Whoever runs the file has their own generator of random numbers.
+      if (argument.keyword != "seed") arguments.push_back(ArgumentText(argument));
     }
     std::vector<std::string> results;
     for (const std::string& result : call.results) results.push_back(Variable(result));

@@ -38,13 +38,17 @@ bool IsConcatenation(const std::vector<Elements>& parts, size_t dim, const Tenso
   return shape == type.shape;
 }
 
+// More parts are a library call: a kernel takes each as an argument, and finds by
+// comparing with every border which part an element is in.
+constexpr size_t kMaxParts = 64;
+
 bool LowerCat(NodeLowering& node) {
   std::vector<Elements> parts;
   for (const Elements& part : node.Tensors("tensors")) {
     // PyTorch skips empty parts of any rank.
     if (part.type.elements() != 0) parts.push_back(part);
   }
-  if (parts.empty()) return false;
+  if (parts.empty() || parts.size() > kMaxParts) return false;
   const int dim = NodeLowering::Dimension(node.Int("dim", 0), parts.at(0).rank());
   Require(IsConcatenation(parts, static_cast<size_t>(dim), node.result_type()));
   node.DefineMovement(Concatenate(parts, static_cast<size_t>(dim), node.result_type()));
@@ -53,7 +57,7 @@ bool LowerCat(NodeLowering& node) {
 
 bool LowerStack(NodeLowering& node) {
   std::vector<Elements> parts = node.Tensors("tensors");
-  if (parts.empty()) return false;
+  if (parts.empty() || parts.size() > kMaxParts) return false;
   const int dim = NodeLowering::Dimension(node.Int("dim", 0), parts.at(0).rank() + 1);
   for (Elements& part : parts) {
     std::vector<int64_t> shape = part.type.shape;

@@ -13,8 +13,9 @@
 namespace mtmc::kernel {
 namespace {
 
-// Far above any ATen signature; a list such as a permutation is shorter still.
-constexpr size_t kMaxArguments = 256;
+// Far above any ATen signature, and lists of tensors to join: a recurrence that is written
+// out has one for each step.
+constexpr size_t kMaxArguments = 4096;
 constexpr size_t kMaxResults = 64;
 
 absl::Status Invalid(std::string_view text, std::string_view problem) {

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/string_view.h"
+#include "kernel/graph/operators.h"
 #include "kernel/graph/text.h"
 #include "kernel/program/plan_reads.h"
 #include "kernel/program/signature.h"
@@ -354,9 +355,21 @@ class PlanChecker {
     } else if (call.op.back() == '_') {
       Report(call.line, Concat("`", call.op, "` works in place; use the form without `_`"));
     }
+    CheckSeed(call);
     for (const CallArgument& argument : call.arguments) CheckCallArgument(argument, call.line);
     for (const std::string& result : call.results) {
       if (result != "_") CheckWrite(result, call.line);
+    }
+  }
+
+  // Without a seed random numbers would be those of whatever ran before.
+  void CheckSeed(const LibraryCall& call) {
+    const Operator* known = FindOperator(call.op);
+    is_seeded_ |= std::any_of(call.arguments.begin(), call.arguments.end(),
+                              [](const CallArgument& given) { return given.keyword == "seed"; });
+    if (known != nullptr && known->use == Operator::Use::kRandom && !is_seeded_) {
+      Report(call.line, Concat("`", call.op, "` draws random numbers; the first such call must "
+                                             "name the job's seed, as in seed=0"));
     }
   }
 
@@ -451,6 +464,8 @@ class PlanChecker {
   std::set<std::string> launched_;
   // Tensors that hold something at the current step.
   std::set<std::string> written_;
+  // Whether a call has named a seed.
+  bool is_seeded_ = false;
   std::vector<Diagnostic> diagnostics_;
 };
 

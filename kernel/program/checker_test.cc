@@ -135,6 +135,20 @@ TEST_CASE("CheckProgram accepts an in-place update of a written buffer", "[progr
                   "args=(y, y, 1)\n") == "");
 }
 
+TEST_CASE("CheckProgram wants the seed of a plan's first random numbers", "[program]") {
+  const auto check = [](const std::string& calls) {
+    const ParseResult result =
+        ParseProgram("//@ mtmc 1 cuda\n" + std::string(kDeclarations) + calls);
+    REQUIRE(result.program);
+    return ToText(CheckProgram(*result.program, kInterface,
+                               {.allowed_calls = {"aten::rand_like"}}, {}));
+  };
+
+  CHECK_THAT(check("//@ call aten::rand_like(x) -> y\n"), Contains("as in seed=0"));
+  CHECK(check("//@ call aten::rand_like(x, seed=7) -> h\n//@ call aten::rand_like(h) -> y\n") ==
+        "");
+}
+
 TEST_CASE("CheckProgram accepts Triton only where the worker has it", "[program]") {
   const ParseResult result = ParseProgram(
       "#@ mtmc 1 triton\n#@ output y f32[16]\n#@ launch f grid=1 block=128 args=(y, 1)\n");

@@ -15,8 +15,10 @@
 namespace mtmc::kernel {
 namespace {
 
-constexpr size_t kMaxTextBytes = size_t{1} << 20;
-constexpr size_t kMaxDirectives = 4096;
+// A network of 3,000 operators, one kernel each, takes about 4 KiB for each kernel and
+// two directives. Reading so much text takes a tenth of a second.
+constexpr size_t kMaxTextBytes = size_t{16} << 20;
+constexpr size_t kMaxDirectives = 16 * 1024;
 // A sweep has at most the product of its values; the worker bounds that anew.
 constexpr size_t kMaxTuneParameters = 32;
 constexpr size_t kMaxTuneValues = 64;

@@ -143,7 +143,7 @@ TEST_CASE("ParseProgram wants its header first", "[program]") {
 TEST_CASE("ParseProgram refuses texts that no compiler should see", "[program]") {
   const std::string text =
       GENERATE(std::string("//@ mtmc 1 cuda\0", 16), std::string("//@ mtmc 1 cuda\n\xff"),
-               std::string("//@ mtmc 1 cuda\n\xed\xa0\x80"), std::string((1 << 20) + 1, ' '));
+               std::string("//@ mtmc 1 cuda\n\xed\xa0\x80"), std::string((16 << 20) + 1, ' '));
 
   const ParseResult result = ParseProgram(text);
 

@@ -167,6 +167,8 @@ class LibraryFamilyImplementation final : public Family {
         return absl::InvalidArgumentError(
             Concat("argument \"", argument.name, "\" of ", node.op, " has no plan form"));
       }
+      // The operator itself has no such parameter: the library starts its generator from it.
+      if (argument.name == "seed") converted->keyword = argument.name;
       call.arguments.push_back(*std::move(converted));
     }
     for (const std::string& result : node.results) {

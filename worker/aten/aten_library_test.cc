@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/aten/aten_library.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <iostream>
 #include <numeric>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "common/config/python_environment.h"
@@ -168,6 +170,33 @@ TEST_CASE("The results of a short plan's calls change places, and nothing else",
   }
 
   CHECK(results.size() > 20);
+}
+
+TEST_CASE("Random numbers start from the seed of the call in every execution", "[aten]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  const auto run = [&](const std::string& seed, uint64_t fill) {
+    auto runner = bench->Load(R"(//@ mtmc 1 opencl
+//@ input  x f32[64]
+//@ output y f32[64]
+//@ output z f32[64]
+//@ call aten::rand_like(x, seed=)" + seed +
+                                  R"() -> y
+//@ call aten::native_dropout(y, 0.5, True) -> z, _
+)",
+                              {"aten::rand_like", "aten::native_dropout"});
+    REQUIRE(runner.ok());
+    const Floats x(64);
+    REQUIRE_FALSE((*runner)->Execute({{"x", Bytes(x)}}, fill));
+    return std::pair(OutputOf(**runner, 0), OutputOf(**runner, 1));
+  };
+
+  const auto first = run("7", 1);
+
+  CHECK(run("7", 2) == first);
+  CHECK(run("8", 3).first != first.first);
+  // The second draw goes on where the first one ended.
+  CHECK(std::count(first.second.begin(), first.second.end(), 0.0F) > 0);
 }
 
 TEST_CASE("An operator that is not allowed is refused", "[aten]") {

@@ -88,6 +88,23 @@ std::string OverloadOf(const MtmcAtenCall& call) {
   return overload == "default" ? "" : overload;
 }
 
+// Where the generator starts, of calls that are being captured and of graphs. A replay
+// goes on from the state that the generator has then, so it is set before each.
+struct CapturedSeeds {
+  std::optional<uint64_t> current;
+  std::unordered_map<void*, uint64_t> of_graph;
+};
+
+CapturedSeeds& Seeds() {
+  static auto& seeds = *new CapturedSeeds;
+  return seeds;
+}
+
+void StartGenerator(uint64_t seed) {
+  at::manual_seed(seed);
+  Seeds().current = seed;
+}
+
 struct ResolvedCall {
   c10::OperatorHandle op;
   torch::jit::Stack stack;
@@ -135,6 +152,7 @@ bool Call(const MtmcAtenCall* call, MtmcAtenResult* results, size_t capacity, si
     const c10::InferenceMode guard;
     SetPrecision(call->precision);
     auto [op, stack] = Resolve(*call);
+    if (const auto seed = FindSeed(*call)) StartGenerator(*seed);
     op.callBoxed(stack);
     for (const c10::IValue& value : stack) {
       if (value.isTensor()) {
@@ -157,15 +175,30 @@ bool Call(const MtmcAtenCall* call, MtmcAtenResult* results, size_t capacity, si
 }
 
 bool BeginCaptureGuarded(char* message) {
-  return Guard(message, [] { BeginCapture(); });
+  return Guard(message, [] {
+    Seeds().current.reset();
+    BeginCapture();
+  });
 }
 
 bool EndCaptureGuarded(void** graph, char* message) {
-  return Guard(message, [&] { *graph = EndCapture(); });
+  return Guard(message, [&] {
+    *graph = EndCapture();
+    if (Seeds().current) Seeds().of_graph[*graph] = *Seeds().current;
+  });
 }
 
 bool ReplayGuarded(void* graph, char* message) {
-  return Guard(message, [&] { Replay(graph); });
+  return Guard(message, [&] {
+    const auto found = Seeds().of_graph.find(graph);
+    if (found != Seeds().of_graph.end()) at::manual_seed(found->second);
+    Replay(graph);
+  });
+}
+
+void ReleaseCaptured(void* graph) {
+  Seeds().of_graph.erase(graph);
+  ReleaseGraph(graph);
 }
 
 constexpr MtmcAtenFunctions kFunctions = {.abi_version = MTMC_ATEN_ABI_VERSION,
@@ -177,7 +210,7 @@ constexpr MtmcAtenFunctions kFunctions = {.abi_version = MTMC_ATEN_ABI_VERSION,
                                           .begin_capture = BeginCaptureGuarded,
                                           .end_capture = EndCaptureGuarded,
                                           .replay = ReplayGuarded,
-                                          .release_graph = ReleaseGraph};
+                                          .release_graph = ReleaseCaptured};
 
 }  // namespace
 }  // namespace mtmc::worker

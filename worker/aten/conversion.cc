@@ -161,12 +161,24 @@ const MtmcAtenValue* FindGiven(const c10::Argument& argument, size_t index,
   return nullptr;
 }
 
+bool IsSeed(const MtmcAtenValue& value) {
+  return value.keyword && std::string_view(value.keyword) == "seed" &&
+         value.kind == MTMC_ATEN_INTEGER;
+}
+
 }  // namespace
+
+std::optional<uint64_t> FindSeed(const MtmcAtenCall& call) {
+  for (size_t i = 0; i < call.num_arguments; ++i) {
+    if (IsSeed(call.arguments[i])) return static_cast<uint64_t>(call.arguments[i].integer);
+  }
+  return std::nullopt;
+}
 
 std::optional<torch::jit::Stack> Match(const c10::FunctionSchema& schema, const MtmcAtenCall& call,
                                        c10::Device device) {
   torch::jit::Stack stack;
-  size_t used = 0;
+  size_t used = FindSeed(call) ? 1 : 0;
   for (size_t i = 0; i < schema.arguments().size(); ++i) {
     const c10::Argument& argument = schema.arguments()[i];
     // Out variants would write where the plan does not say.

@@ -19,6 +19,10 @@ namespace mtmc::worker {
 std::optional<torch::jit::Stack> Match(const c10::FunctionSchema& schema, const MtmcAtenCall& call,
                                        c10::Device device);
 
+// The seed that the generator of random numbers starts from before the call: its
+// argument `seed=`, which no operator has. Absent when the generator goes on.
+std::optional<uint64_t> FindSeed(const MtmcAtenCall& call);
+
 // The border's number of an element type; absent for types that programs lack.
 std::optional<int32_t> FindBorderType(c10::ScalarType type);
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every library call that jobs allow is made as its schema asks, in every form that a program
-may write it in, and with the settings it was measured with."""
+"""Library calls are made as their schemas ask, in every form that a program may write them
+in, and with the settings they were measured with."""
 
 import pathlib
 import re
@@ -9,9 +9,9 @@ import exported
 import pytest
 import torch
 
-ALLOWED = re.findall(
-    r'\{"aten::(\w+)"',
-    (pathlib.Path(__file__).parents[3] / "server/search/library_calls.cc").read_text(),
+CALLABLE = re.findall(
+    r'\{"aten::(\w+)", Operator::Use::kCallable',
+    (pathlib.Path(__file__).parents[3] / "kernel/graph/operators.inc").read_text(),
 )
 
 
@@ -191,14 +191,14 @@ def check(made, expected):
 CPU = torch.device("cpu")
 
 
-@pytest.mark.parametrize("op", ALLOWED)
+@pytest.mark.parametrize("op", CALLS)
 def test_a_call_without_an_overload_is_what_pytorch_calls(file, op):
     arguments, keywords = CALLS[op]
     made = file._MtmcLibraryCall(f"aten::{op}")(CPU, *arguments, **keywords)
     check(made, pytorch_says(op, arguments, keywords))
 
 
-@pytest.mark.parametrize("op", ALLOWED)
+@pytest.mark.parametrize("op", CALLS)
 def test_a_call_with_its_overload_takes_all_by_position_as_a_traced_graph_gives_it(file, op):
     arguments, keywords = CALLS[op]
     overload, schema = overload_of(file, op, arguments, keywords)
@@ -210,7 +210,7 @@ def test_a_call_with_its_overload_takes_all_by_position_as_a_traced_graph_gives_
     check(made, pytorch_says(op, arguments, keywords))
 
 
-@pytest.mark.parametrize("op", ALLOWED)
+@pytest.mark.parametrize("op", CALLS)
 def test_a_call_takes_all_but_the_first_by_keyword(file, op):
     arguments, keywords = CALLS[op]
     overload, schema = overload_of(file, op, arguments, keywords)
@@ -230,13 +230,23 @@ def shortened(schema, arguments):
     ]
 
 
-@pytest.mark.parametrize("op", ALLOWED)
+@pytest.mark.parametrize("op", CALLS)
 def test_a_number_stands_for_a_list_of_equal_ones(file, op):
     arguments, keywords = CALLS[op]
     overload, schema = overload_of(file, op, arguments, keywords)
     short = shortened(schema, arguments)
     made = file._MtmcLibraryCall(f"aten::{op}", overload)(CPU, *short, **keywords)
     check(made, pytorch_says(op, arguments, keywords))
+
+
+def test_the_calls_of_this_test_are_allowed():
+    assert len(CALLABLE) > 300 and CALLS.keys() <= set(CALLABLE)
+
+
+@pytest.mark.parametrize("op", CALLABLE)
+def test_every_allowed_call_has_overloads(file, op):
+    assert getattr(torch.ops.aten, op).overloads()
+    assert file._MtmcLibraryCall(f"aten::{op}")
 
 
 def test_most_windows_have_a_short_form():

@@ -1,21 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the operators of a traced graph say about its runs."""
 
-# Operators that draw from a generator, besides those named `rand...`.
-_RANDOM = frozenset(
-    """
-    alpha_dropout bernoulli cauchy dropout exponential feature_alpha_dropout feature_dropout
-    geometric log_normal multinomial native_dropout normal normal_functional poisson
-    rrelu_with_noise rrelu_with_noise_functional uniform
-    """.split()
-)
+from .random_operators import SEED
+
 # Parts of the names of operators that PyTorch's defaults let cuDNN compute in TF32.
 _CUDNN = ("conv", "cudnn", "lstm", "gru", "rnn")
 
 
 def draws_random(graph):
     """Whether an operator draws random numbers."""
-    return any(name in _RANDOM or name.startswith("rand") for name in _operator_names(graph))
+    return any(SEED in node["argumentNames"] for node in graph["nodes"])
 
 
 def may_use_tf32(graph):

@@ -95,7 +95,7 @@ class LoadedProblem:
         self._workloads = workload.Workloads(self._problem, self._seed, self._device)
         self._inputs = self._workloads.draw_public()
         self._graph, self._constants, self._dead_lines = trace(
-            self._problem, self._model, self._inputs
+            self._problem, self._model, self._inputs, self._seed
         )
         values = self._graph["inputs"] + self._graph["outputs"]
         need = sum(cost.type_bytes(value["type"]) for value in values)

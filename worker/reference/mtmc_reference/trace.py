@@ -20,6 +20,7 @@ from . import tensor_type
 from .arguments import parameter_names
 from .exported import CHECKS, export, line, needed, untraceable
 from .failure import ProblemFailure
+from .random_operators import SEED, draws_random
 from .tensor_numbers import put_back
 from .values import Names, operator_stem
 
@@ -49,16 +50,17 @@ _MAX_CONSTANT_BYTES = 64 * 1024
 _MAX_EXACT_INTEGER = 2**53
 
 
-def trace(problem, model, inputs):
+def trace(problem, model, inputs, seed=0):
     """Returns the Graph, the lifted constants by target, and the lines of dead operations.
 
-    REQUIRES: `inputs` are the forward arguments, on the model's device. Raises
+    REQUIRES: `inputs` are the forward arguments, on the model's device, and every run of
+    the model starts from `seed`, which the first operator that draws is told. Raises
     ProblemFailure UNTRACEABLE or OUTPUT_UNSUPPORTED. Takes seconds and, because
     it runs on fake tensors, no memory of the inputs' size.
     """
     program, dead, plain = export(problem, model, inputs)
     put_back(program.graph, problem.path)
-    graph = _Writer(problem.path, program, parameter_names(model), plain).graph()
+    graph = _Writer(problem.path, program, parameter_names(model), plain, seed).graph()
     text = json.dumps(graph, sort_keys=True, separators=(",", ":"))
     graph["digest"] = hashlib.sha256(text.encode()).hexdigest()
     graph["source"] = problem.source
@@ -77,7 +79,7 @@ def _constant_data(tensor):
 class _Writer:
     """Turns one exported program into the dictionary; used once."""
 
-    def __init__(self, path, program, argument_names, plain):
+    def __init__(self, path, program, argument_names, plain, seed):
         """`plain` are the paths of buffers that are plain attributes of the model."""
         self._path = path
         self._argument_names = argument_names
@@ -85,6 +87,8 @@ class _Writer:
         mutated = {spec.target for spec in program.graph_signature.output_specs}
         # What does not change is a constant: the model has no buffer of that name.
         self._constants = plain - mutated
+        # For the first operator that draws random numbers; None after it.
+        self._seed = seed
         self._names = Names()
         # fx node to value name, or to a list of them for several results.
         self._values = {}
@@ -225,6 +229,10 @@ class _Writer:
             values = [self._names.take(f"{name}_r{index}") for index in range(len(tensors))]
             self._values[node] = values
         arguments, argument_names = self._arguments(node)
+        if self._seed is not None and draws_random(target, dict(zip(argument_names, arguments))):
+            arguments.append(_integer(self._seed))
+            argument_names.append(SEED)
+            self._seed = None
         schema = target._schema
         return {
             "name": name,

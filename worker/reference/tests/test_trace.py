@@ -11,6 +11,7 @@ from mtmc_reference.arguments import Structure
 from mtmc_reference.cost import contraction_flops, minimum_bytes
 from mtmc_reference.execution import Execution
 from mtmc_reference.failure import ProblemFailure
+from mtmc_reference.graph_facts import draws_random
 from mtmc_reference.graph_of import graph_of
 from mtmc_reference.precision import Arithmetic
 from mtmc_reference.problem import ProblemFile
@@ -302,3 +303,26 @@ def test_missing_module_is_named(write_problem):
     failure = caught.value
 
     assert failure.line == 2 and "install it" in failure.message
+
+
+def test_first_random_operator_has_the_seed(write_problem):
+    problem = ProblemFile(
+        str(write_problem("x = F.dropout(x, 0.0, True)\nx = F.dropout(x, 0.5)\nreturn x * torch.rand_like(x)"))
+    )
+    model = problem.build_model(7, torch.device("cpu"))
+
+    graph, *_ = trace(problem, model, problem.draw(), seed=7)
+
+    assert operators(graph)[:2] == ["aten::native_dropout.default", "aten::rand_like.default"]
+    dropout, rand = graph["nodes"][:2]
+    assert dropout["argumentNames"][-1] == "seed" and dropout["arguments"][-1] == {"intValue": 7}
+    assert "seed" not in rand["argumentNames"]
+    assert draws_random(graph)
+
+
+@pytest.mark.parametrize("dropout, is_random", [(0.0, False), (0.5, True)])
+def test_recurrent_layer_draws_where_it_drops_out(write_problem, dropout, is_random):
+    init = f"self.layer = nn.GRU(16, 8, num_layers=2, dropout={dropout})"
+    graph = traced(write_problem("return self.layer(x.unsqueeze(1))[0]", init=init))
+
+    assert draws_random(graph) == is_random
