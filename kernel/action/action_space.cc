@@ -5,7 +5,6 @@
 #include <map>
 #include <utility>
 
-#include "kernel/emit/program_writer.h"
 #include "kernel/graph/text.h"
 #include "kernel/view/contraction_space.h"
 #include "kernel/writer/kernel_writer.h"
@@ -69,6 +68,7 @@ class Enumerator {
   // `a, b, c and d`, or `a, b, ... and z`.
   std::string NamesOf(const std::set<int>& groups) const {
     std::vector<std::string> names;
+    names.reserve(groups.size());
     for (int group : groups) names.push_back(GroupAt(group).name);
     if (names.size() > kMaxNames) {
       const std::string last = names.back();
@@ -264,7 +264,7 @@ class Enumerator {
       GroupView view = MakeGroupView(context_.graph, context_.nest, context_.index, GroupAt(group));
       const KernelGroup complete = WithAllKnobs(view, context_.target);
       view.group = &complete;
-      for (KnobMove& move : FamilyOf(complete.family).Moves(view, context_.target)) {
+      for (KnobMove& move : FamilyOf(complete.family).knobs().Moves(view, context_.target)) {
         moves.push_back({group, std::move(move)});
       }
     }
@@ -332,7 +332,8 @@ class Enumerator {
       std::map<std::string, std::vector<int64_t>> knobs;
       size_t combinations = 1;
       std::vector<std::string> names;
-      for (const KnobSweep& sweep : FamilyOf(complete.family).Sweeps(view, context_.target)) {
+      for (const KnobSweep& sweep :
+           FamilyOf(complete.family).knobs().Sweeps(view, context_.target)) {
         const std::string name = Concat(complete.name, ".", sweep.knob);
         if (sweep.values.size() < 2 || schedule_.tune.contains(name)) continue;
         knobs[name] = sweep.values;

@@ -160,10 +160,7 @@ absl::Status CheckSchedule(const ScheduleContext& context, const Schedule& sched
       }
     }
     const GroupView view = MakeGroupView(context.graph, context.nest, context.index, group);
-    if (!FamilyOf(group.family).Accepts(view)) {
-      return absl::InvalidArgumentError(
-          Concat("group \"", group.name, "\" does not fit the family ", ToText(group.family)));
-    }
+    MTMC_RETURN_IF_ERROR(CheckGroup(view, context.target, schedule.TuneOf(group.name)));
   }
   const GroupGraph graph(context, schedule);
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
@@ -238,7 +235,11 @@ std::optional<KernelGroup> JoinGroups(const ScheduleContext& context, const Sche
       anchor != nullptr ? *anchor : schedule.groups[static_cast<size_t>(*members.begin())];
   const bool keeps_knobs =
       joined.family == FamilyKind::kPointwise || joined.family == FamilyKind::kContraction;
-  if (first.family == joined.family && keeps_knobs) joined.knobs = first.knobs;
+  if (first.family == joined.family && keeps_knobs) {
+    joined.knobs = first.knobs;
+    // Fewer elements than the member's may not divide by its vectors.
+    if (!CheckGroup(view, context.target, {}).ok()) joined.knobs.clear();
+  }
   return joined;
 }
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kernel/templates/family.h"
 #include "kernel/view/contraction_space.h"
-#include "kernel/emit/program_writer.h"
 
 namespace mtmc::kernel {
 namespace {
@@ -58,10 +58,10 @@ class Chooser {
   }
 
  private:
-  bool is_cpu() const { return context_.target.warp_size == 1; }
+  bool is_cpu() const { return context_.target.is_cpu(); }
 
   std::vector<KnobMove> Moves(std::string_view action) const {
-    std::vector<KnobMove> moves = FamilyOf(group_.family).Moves(view_, context_.target);
+    std::vector<KnobMove> moves = FamilyOf(group_.family).knobs().Moves(view_, context_.target);
     std::erase_if(moves, [action](const KnobMove& move) { return move.action != action; });
     return moves;
   }

@@ -63,14 +63,11 @@ class ProgramWriter {
       }
     }
     GroupView view = MakeGroupView(graph_, nest_, index_, group);
-    const Family& family = FamilyOf(group.family);
-    if (!family.Accepts(view)) {
-      return absl::InvalidArgumentError(
-          Concat("group \"", group.name, "\" does not fit the family ", ToText(group.family)));
-    }
+    MTMC_RETURN_IF_ERROR(CheckGroup(view, target_, schedule_.TuneOf(group.name)));
     const KernelGroup complete = WithAllKnobs(view, target_);
     view.group = &complete;
-    absl::StatusOr<Emission> emission = family.Emit(view, target_, TunedKnobs(group));
+    absl::StatusOr<Emission> emission =
+        FamilyOf(group.family).Emit(view, target_, TunedKnobs(group));
     if (!emission.ok()) {
       return base::Annotate(emission.status(), Concat("in group \"", group.name, "\""));
     }
@@ -87,10 +84,8 @@ class ProgramWriter {
 
   std::vector<std::string> TunedKnobs(const KernelGroup& group) {
     std::vector<std::string> tuned;
-    const std::string prefix = group.name + ".";
-    for (const auto& [name, values] : schedule_.tune) {
-      if (name.substr(0, prefix.size()) != prefix) continue;
-      tuned.push_back(name.substr(prefix.size()));
+    for (const auto& [knob, values] : schedule_.TuneOf(group.name)) {
+      tuned.push_back(knob);
       program_.tune.push_back({.name = KnobMacro(group.name, tuned.back()), .values = values});
     }
     return tuned;
@@ -247,14 +242,6 @@ class ProgramWriter {
 };
 
 }  // namespace
-
-KernelGroup WithAllKnobs(const GroupView& view, const EmitTarget& target) {
-  KernelGroup complete = *view.group;
-  for (const auto& [knob, value] : FamilyOf(view.group->family).DefaultKnobs(view, target)) {
-    complete.knobs.emplace(knob, value);
-  }
-  return complete;
-}
 
 absl::StatusOr<std::string> WriteProgram(const Graph& graph, const LoopNest& nest,
                                          const NestIndex& index, const Schedule& schedule,

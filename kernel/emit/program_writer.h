@@ -12,12 +12,9 @@ namespace mtmc::kernel {
 // Prints the complete text of a schedule: directives, helper functions, and
 // every group's kernels under the source lines they compute. Deterministic.
 // INVALID_ARGUMENT when the schedule does not fit the graph: an unknown node, a
-// group its family does not accept, a value read before it is computed.
+// group or knobs that its family does not accept, a value read before it is computed.
 absl::StatusOr<std::string> WriteProgram(const Graph& graph, const LoopNest& nest,
                                          const NestIndex& index, const Schedule& schedule,
                                          const EmitTarget& target);
-
-// The group with every knob: the family's defaults under the group's own.
-KernelGroup WithAllKnobs(const GroupView& view, const EmitTarget& target);
 
 }  // namespace mtmc::kernel

@@ -150,11 +150,14 @@ std::optional<FamilyKind> FindFamilyKind(std::string_view text) {
   return static_cast<FamilyKind>(std::distance(std::begin(kFamilyNames), found));
 }
 
-const KernelGroup* Schedule::FindGroup(std::string_view name) const {
-  for (const KernelGroup& group : groups) {
-    if (group.name == name) return &group;
+std::map<std::string, std::vector<int64_t>, std::less<>> Schedule::TuneOf(
+    std::string_view group) const {
+  std::map<std::string, std::vector<int64_t>, std::less<>> knobs;
+  for (const auto& [name, values] : tune) {
+    const size_t dot = name.find('.');
+    if (name.substr(0, dot) == group) knobs.emplace(name.substr(dot + 1), values);
   }
-  return nullptr;
+  return knobs;
 }
 
 std::string ToText(const Schedule& schedule) {

@@ -56,7 +56,8 @@ struct Schedule {
   // Knobs that the worker sweeps: `group.knob` to values.
   std::map<std::string, std::vector<int64_t>, std::less<>> tune;
 
-  const KernelGroup* FindGroup(std::string_view name) const;
+  // The swept knobs of one group, by the knob's name alone.
+  std::map<std::string, std::vector<int64_t>, std::less<>> TuneOf(std::string_view group) const;
 
   bool operator==(const Schedule&) const = default;
 };

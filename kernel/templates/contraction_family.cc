@@ -6,6 +6,7 @@
 #include "common/base/status_macros.h"
 #include "kernel/algebra/scalar_key.h"
 #include "kernel/graph/text.h"
+#include "kernel/templates/contraction_knobs.h"
 #include "kernel/templates/contraction_registers.h"
 #include "kernel/templates/contraction_tiles.h"
 #include "kernel/view/contraction_space.h"
@@ -100,108 +101,20 @@ class ContractionFamilyImplementation final : public Family {
     });
   }
 
-  Knobs DefaultKnobs(const GroupView&, const EmitTarget& target) const override {
-    return {{"tiled", 0}, {"block", std::min<int64_t>(target.max_threads_per_block, 256)},
-            {"bm", 64},   {"bn", 64},
-            {"bk", 16},   {"tm", 4},
-            {"tn", 4},    {"tr", 4},
-            {"tc", 4}};
-  }
-
-  std::vector<KnobMove> Moves(const GroupView& view, const EmitTarget& target) const override {
-    if (target.is_cpu()) return RegisterMoves(view);
-    const ContractionSpace space = SpaceOf(*FindContraction(view));
-    std::vector<KnobMove> moves;
-    for (const Tile& tile : kTiles) {
-      const bool is_present = IsTiled(view) && KnobOf(view, "bm") == tile.bm &&
-                              KnobOf(view, "bn") == tile.bn && KnobOf(view, "tm") == tile.tm;
-      // Blocks twice as large as the matrix waste half of their work.
-      const bool fits = tile.bm < 2 * std::max<int64_t>(space.m, 32) &&
-                        tile.bn < 2 * std::max<int64_t>(space.n, 32);
-      if (is_present || !fits) continue;
-      KnobMove move{.action = "tile",
-                    .text = Concat("to ", tile.bm, "x", tile.bn, " blocks with ", tile.tm, "x",
-                                   tile.tn, " micro-tiles"),
-                    .knobs = view.group->knobs};
-      move.knobs["tiled"] = 1;
-      move.knobs["bm"] = tile.bm;
-      move.knobs["bn"] = tile.bn;
-      move.knobs["bk"] = tile.bk;
-      move.knobs["tm"] = tile.tm;
-      move.knobs["tn"] = tile.tn;
-      moves.push_back(std::move(move));
-    }
-    return moves;
-  }
-
-  std::vector<KnobSweep> Sweeps(const GroupView& view, const EmitTarget& target) const override {
-    if (IsTiled(view) && target.is_cpu()) return {};
-    if (!IsTiled(view)) {
-      return {SweepOf(view, "block", {64, 128, 256, 512}, target.max_threads_per_block)};
-    }
-    return {SweepOf(view, "bm", {64, 128}, 256), SweepOf(view, "bn", {64, 128}, 256),
-            SweepOf(view, "bk", {8, 16, 32}, 32)};
-  }
+  const KnobTable& knobs() const override { return ContractionKnobTable(); }
 
   absl::StatusOr<Emission> Emit(const GroupView& view, const EmitTarget& target,
                                 const std::vector<std::string>& tuned) const override {
     Emission emission;
     const bool is_cpu = target.is_cpu();
-    absl::StatusOr<EmittedStep> printed = !IsTiled(view) || (is_cpu && !HasRegisterForm(view))
+    const bool is_tiled = ContractionKnobTable().Read(view).tiled != 0;
+    absl::StatusOr<EmittedStep> printed = !is_tiled || (is_cpu && !HasRegisterForm(view))
                                               ? PrintNaive(view, target, tuned)
                                           : is_cpu ? PrintRegisterContraction(view, target, tuned)
                                                    : PrintTiledContraction(view, target, tuned);
     MTMC_ASSIGN_OR_RETURN(EmittedStep step, std::move(printed));
     emission.steps.push_back(std::move(step));
     return emission;
-  }
-
- private:
-  struct Tile {
-    int64_t bm;
-    int64_t bn;
-    int64_t bk;
-    int64_t tm;
-    int64_t tn;
-  };
-
-  // 256 threads with 64 sums each come near the FP32 peak; smaller blocks fill the device when
-  // the matrix is small, and flat ones fit narrow matrices.
-  static constexpr Tile kTiles[] = {{128, 128, 16, 8, 8}, {64, 64, 16, 4, 4}, {128, 64, 16, 8, 4},
-                                    {64, 128, 16, 4, 8},  {32, 64, 32, 4, 4}, {64, 32, 32, 4, 4}};
-
-  static int64_t KnobOf(const GroupView& view, std::string_view knob) {
-    return view.group->knobs.find(knob)->second;
-  }
-
-  static bool IsTiled(const GroupView& view) { return KnobOf(view, "tiled") != 0; }
-
-  // Sums in vector registers: 16 of them leave room for the factors.
-  static std::vector<KnobMove> RegisterMoves(const GroupView& view) {
-    std::vector<KnobMove> moves;
-    if (!HasRegisterForm(view)) return moves;
-    for (const auto& [rows, columns] : {std::pair{4, 4}, {4, 2}, {2, 4}, {6, 2}}) {
-      const bool is_present =
-          IsTiled(view) && KnobOf(view, "tr") == rows && KnobOf(view, "tc") == columns;
-      if (is_present) continue;
-      KnobMove move{.action = "tile",
-                    .text = Concat("to ", rows, "x", columns, " sums in vector registers"),
-                    .knobs = view.group->knobs};
-      move.knobs["tiled"] = 1;
-      move.knobs["tr"] = rows;
-      move.knobs["tc"] = columns;
-      moves.push_back(std::move(move));
-    }
-    return moves;
-  }
-
-  static KnobSweep SweepOf(const GroupView& view, const std::string& knob,
-                           const std::vector<int64_t>& values, int64_t most) {
-    KnobSweep sweep{.knob = knob, .values = {KnobOf(view, knob)}};
-    for (int64_t value : values) {
-      if (value <= most && value != sweep.values[0]) sweep.values.push_back(value);
-    }
-    return sweep;
   }
 };
 

@@ -134,6 +134,8 @@ std::vector<std::string> MovedArguments(const GroupView& view, const GraphNode& 
   return moved;
 }
 
+struct NoKnobs {};
+
 class LibraryFamilyImplementation final : public Family {
  public:
   FamilyKind kind() const override { return FamilyKind::kLibrary; }
@@ -146,11 +148,17 @@ class LibraryFamilyImplementation final : public Family {
     return known != nullptr && (known->is_callable() || !known->copy.empty());
   }
 
-  Knobs DefaultKnobs(const GroupView&, const EmitTarget&) const override { return {}; }
-
-  std::vector<KnobMove> Moves(const GroupView&, const EmitTarget&) const override { return {}; }
-
-  std::vector<KnobSweep> Sweeps(const GroupView&, const EmitTarget&) const override { return {}; }
+  const KnobTable& knobs() const override {
+    static const auto* const table = new TypedKnobTable<NoKnobs>(
+        {.defaults = [](const GroupView&, const EmitTarget&) { return NoKnobs(); },
+         .legality = [](const GroupView&,
+                        const EmitTarget&) -> std::function<absl::Status(const NoKnobs&)> {
+           return [](const NoKnobs&) { return absl::OkStatus(); };
+         },
+         .steps = [](const NoKnobs&, const GroupView&,
+                     const EmitTarget&) { return std::vector<TypedKnobTable<NoKnobs>::Step>(); }});
+    return *table;
+  }
 
   absl::StatusOr<Emission> Emit(const GroupView& view, const EmitTarget& target,
                                 const std::vector<std::string>& /*tuned*/) const override {
@@ -200,7 +208,7 @@ class LibraryFamilyImplementation final : public Family {
       }
     }
     KernelGroup complete = group;
-    complete.knobs = PointwiseFamily().DefaultKnobs(copy, target);
+    complete.knobs = PointwiseFamily().knobs().Defaults(copy, target);
     copy.group = &complete;
     MTMC_ASSIGN_OR_RETURN(Emission copied, PointwiseFamily().Emit(copy, target, {}));
     emission.buffers.push_back({.name = value, .type = view.nest->types.find(value)->second});

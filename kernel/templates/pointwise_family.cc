@@ -26,16 +26,25 @@ int64_t WidestElement(const GroupView& view) {
   return widest;
 }
 
+struct PointwiseKnobs {
+  // Threads of a block, elements of a thread's access, and accesses of a thread.
+  int64_t block = 1;
+  int64_t vector = 1;
+  int64_t items = 1;
+};
+
+using PointwiseTable = TypedKnobTable<PointwiseKnobs>;
+
 // Prints one kernel: the chunk of elements of a thread, its loads, the lanes, its stores.
 class PointwisePrinter {
  public:
-  PointwisePrinter(const GroupView& view, const EmitTarget& target,
+  PointwisePrinter(const GroupView& view, const EmitTarget& target, const PointwiseKnobs& knobs,
                    const std::vector<std::string>& tuned)
       : view_(view),
         writer_(view, target, tuned, view.group->name),
-        lanes_(static_cast<int>(view.group->knobs.find("vector")->second)),
-        items_(view.group->knobs.find("items")->second),
-        block_(view.group->knobs.find("block")->second),
+        lanes_(static_cast<int>(knobs.vector)),
+        items_(knobs.items),
+        block_(knobs.block),
         is_block_tuned_(std::find(tuned.begin(), tuned.end(), "block") != tuned.end()),
         is_items_tuned_(std::find(tuned.begin(), tuned.end(), "items") != tuned.end()) {}
 
@@ -150,6 +159,74 @@ class PointwisePrinter {
   const bool is_items_tuned_;
 };
 
+PointwiseKnobs DefaultsOf(const GroupView& view, const EmitTarget& target) {
+  const int64_t most = std::min<int64_t>(target.max_threads_per_block, 256);
+  int64_t block = 32;
+  while (block < most && block < ElementsOf(view)) block *= 2;
+  return {.block = std::min(block, most)};
+}
+
+absl::Status CheckKnobs(const PointwiseKnobs& knobs, const GroupView& view,
+                        const EmitTarget& target) {
+  if (knobs.block > target.max_threads_per_block) {
+    return BadKnob("block", knobs.block, Concat("at most ", target.max_threads_per_block));
+  }
+  if (ElementsOf(view) % knobs.vector != 0) {
+    return BadKnob("vector", knobs.vector,
+                   Concat("a divisor of the group's ", ElementsOf(view), " elements"));
+  }
+  return absl::OkStatus();
+}
+
+std::function<absl::Status(const PointwiseKnobs&)> LegalityOf(const GroupView& view,
+                                                              const EmitTarget& target) {
+  return [&](const PointwiseKnobs& knobs) { return CheckKnobs(knobs, view, target); };
+}
+
+std::vector<PointwiseTable::Step> StepsFrom(const PointwiseKnobs& now, const GroupView& view,
+                                            const EmitTarget& target) {
+  std::vector<PointwiseTable::Step> steps;
+  const auto add = [&](int64_t PointwiseKnobs::*field, int64_t value, std::string text) {
+    PointwiseTable::Step step{.text = std::move(text), .knobs = now};
+    step.knobs.*field = value;
+    steps.push_back(std::move(step));
+  };
+  // On a CPU the compiler makes vectors across threads, unless a select of sources stops it:
+  // then long runs of one thread help. A GPU thread moves 16 bytes, or half of that.
+  const int64_t full = target.is_cpu() ? 16 : std::max<int64_t>(16 / WidestElement(view), 2);
+  for (int64_t lanes : {full, full / 2, int64_t{1}}) {
+    add(&PointwiseKnobs::vector, lanes,
+        lanes == 1 ? "with single elements" : Concat("with ", lanes, " elements per access"));
+  }
+  for (int64_t items : {4, 1}) {
+    const bool is_small = items * now.block * now.vector * 2 > ElementsOf(view);
+    if (items > 1 && (is_small || target.is_cpu())) continue;
+    add(&PointwiseKnobs::items, items,
+        Concat("to ", items, items == 1 ? " access" : " accesses", " per thread"));
+  }
+  return steps;
+}
+
+const PointwiseTable& Table() {
+  static const auto* const table = new PointwiseTable(
+      {.rows = {{{"block", "tile", {.least = 1, .most = 65536}},
+                 &PointwiseKnobs::block,
+                 [](const PointwiseKnobs&, const EmitTarget&) {
+                   return std::vector<int64_t>{128, 256, 512, 1024};
+                 }},
+                {{"vector", "vectorize", {.least = 1, .most = 16, .is_power_of_two = true}},
+                 &PointwiseKnobs::vector},
+                {{"items", "tile", {.least = 1, .most = 16}},
+                 &PointwiseKnobs::items,
+                 [](const PointwiseKnobs&, const EmitTarget& target) {
+                   return target.is_cpu() ? std::vector<int64_t>{} : std::vector<int64_t>{1, 2, 4};
+                 }}},
+       .defaults = DefaultsOf,
+       .legality = LegalityOf,
+       .steps = StepsFrom});
+  return *table;
+}
+
 class PointwiseFamilyImplementation final : public Family {
  public:
   FamilyKind kind() const override { return FamilyKind::kPointwise; }
@@ -166,63 +243,13 @@ class PointwiseFamilyImplementation final : public Family {
            });
   }
 
-  Knobs DefaultKnobs(const GroupView& view, const EmitTarget& target) const override {
-    const int64_t most = std::min<int64_t>(target.max_threads_per_block, 256);
-    int64_t block = 32;
-    while (block < most && block < ElementsOf(view)) block *= 2;
-    return {{"block", std::min(block, most)}, {"vector", 1}, {"items", 1}};
-  }
-
-  std::vector<KnobMove> Moves(const GroupView& view, const EmitTarget& target) const override {
-    std::vector<KnobMove> moves;
-    const Knobs& now = view.group->knobs;
-    const int64_t elements = ElementsOf(view);
-    // On a CPU the compiler makes vectors across threads, unless a select of sources stops it:
-    // then long runs of one thread help. A GPU thread moves 16 bytes, or half of that.
-    const bool is_cpu = target.is_cpu();
-    const int64_t full = is_cpu ? 16 : std::max<int64_t>(16 / WidestElement(view), 2);
-    for (int64_t lanes : {full, full / 2, int64_t{1}}) {
-      if (lanes == now.find("vector")->second || elements % lanes != 0) continue;
-      KnobMove move{.action = "vectorize",
-                    .text = lanes == 1 ? "with single elements"
-                                       : Concat("with ", lanes, " elements per access"),
-                    .knobs = now};
-      move.knobs["vector"] = lanes;
-      moves.push_back(std::move(move));
-    }
-    for (int64_t items : {4, 1}) {
-      const int64_t per_block = items * now.find("block")->second * now.find("vector")->second;
-      const bool is_small = items > 1 && per_block * 2 > elements;
-      if (items == now.find("items")->second || is_small || (is_cpu && items > 1)) continue;
-      KnobMove move{
-          .action = "tile",
-          .text = Concat("to ", items, items == 1 ? " access" : " accesses", " per thread"),
-          .knobs = now};
-      move.knobs["items"] = items;
-      moves.push_back(std::move(move));
-    }
-    return moves;
-  }
-
-  std::vector<KnobSweep> Sweeps(const GroupView& view, const EmitTarget& target) const override {
-    KnobSweep blocks{.knob = "block", .values = {view.group->knobs.find("block")->second}};
-    for (int64_t block : {128, 256, 512, 1024}) {
-      if (block <= target.max_threads_per_block && block != blocks.values[0]) {
-        blocks.values.push_back(block);
-      }
-    }
-    if (target.is_cpu()) return {blocks};
-    KnobSweep items{.knob = "items", .values = {view.group->knobs.find("items")->second}};
-    for (int64_t count : {1, 2, 4}) {
-      if (count != items.values[0]) items.values.push_back(count);
-    }
-    return {blocks, items};
-  }
+  const KnobTable& knobs() const override { return Table(); }
 
   absl::StatusOr<Emission> Emit(const GroupView& view, const EmitTarget& target,
                                 const std::vector<std::string>& tuned) const override {
     Emission emission;
-    MTMC_ASSIGN_OR_RETURN(EmittedStep step, PointwisePrinter(view, target, tuned).Print());
+    MTMC_ASSIGN_OR_RETURN(EmittedStep step,
+                          PointwisePrinter(view, target, Table().Read(view), tuned).Print());
     emission.steps.push_back(std::move(step));
     return emission;
   }

@@ -3,13 +3,10 @@
 
 #include <algorithm>
 
+#include "kernel/templates/row_knobs.h"
+
 namespace mtmc::kernel {
 namespace {
-
-int64_t KnobOf(const GroupView& view, std::string_view knob, int64_t otherwise) {
-  const auto found = view.group->knobs.find(knob);
-  return found == view.group->knobs.end() ? otherwise : found->second;
-}
 
 int64_t LargestDivisor(int64_t value, int64_t most) {
   for (int64_t divisor = std::min(value, most); divisor > 1; --divisor) {
@@ -24,12 +21,7 @@ RowMapping FitMapping(const GroupView& view, const EmitTarget& target,
                       const SweepPlan::Stage& stage, const std::vector<std::string>& tuned) {
   const RowSpace& space = stage.space;
   const bool is_gpu = !target.is_cpu();
-  RowMapping mapping{.by_row = KnobOf(view, "by_row", space.rows_are_contiguous ? 1 : 0),
-                     .block = KnobOf(view, "block", is_gpu ? 256 : 1),
-                     .vector = KnobOf(view, "vector", 1),
-                     .depth = KnobOf(view, "depth", 1),
-                     .split = KnobOf(view, "split", 1),
-                     .cache = KnobOf(view, "cache", 0)};
+  RowMapping mapping = RowKnobs().Read(view);
   mapping.block = std::clamp<int64_t>(mapping.block, is_gpu ? 32 : 1, target.max_threads_per_block);
   const int64_t run = mapping.by_row != 0 ? space.row_run : space.inner;
   if (run % mapping.vector != 0) mapping.vector = LargestDivisor(run, mapping.vector);

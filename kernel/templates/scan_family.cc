@@ -58,9 +58,19 @@ ScanSpace SpaceOf(const Loop& scan) {
   return space;
 }
 
+struct ScanKnobs {
+  // A thread per row; 0 for a block per row, tile by tile.
+  int64_t by_row = 1;
+  // Threads of a block, and elements of a thread in a tile.
+  int64_t block = 1;
+  int64_t vector = 1;
+};
+
+using ScanTable = TypedKnobTable<ScanKnobs>;
+
 class ScanPrinter {
  public:
-  ScanPrinter(const GroupView& view, const EmitTarget& target,
+  ScanPrinter(const GroupView& view, const EmitTarget& target, const ScanKnobs& knobs,
               const std::vector<std::string>& tuned)
       : view_(view),
         scan_(*FindScan(view)),
@@ -69,16 +79,10 @@ class ScanPrinter {
         is_sum_(scan_.combiner == Combiner::kSum),
         identity_(is_sum_ ? "0" : "1"),
         operation_(is_sum_ ? " + " : " * "),
-        type_(writer_.text().ComputeType(scan_.body->type)) {
-    const auto knob = [&](std::string_view name) {
-      const auto found = view.group->knobs.find(name);
-      return found == view.group->knobs.end() ? int64_t{1} : found->second;
-    };
-    by_row_ = knob("by_row") != 0;
-    block_ = knob("block");
-    vector_ = knob("vector");
-    if (space_.length % vector_ != 0) vector_ = 1;
-  }
+        type_(writer_.text().ComputeType(scan_.body->type)),
+        by_row_(knobs.by_row != 0),
+        block_(knobs.block),
+        vector_(knobs.vector) {}
 
   absl::StatusOr<EmittedStep> Print() {
     for (const std::string& value : view_.inputs) writer_.AddParameter(value, false);
@@ -183,11 +187,76 @@ class ScanPrinter {
   const std::string identity_;
   const std::string operation_;
   const std::string type_;
-  bool by_row_ = true;
-  int64_t block_ = 1;
-  int64_t vector_ = 1;
+  const bool by_row_;
+  const int64_t block_;
+  const int64_t vector_;
   std::string grid_;
 };
+
+ScanKnobs DefaultsOf(const GroupView& view, const EmitTarget& target) {
+  const ScanSpace space = SpaceOf(*FindScan(view));
+  const bool by_row = target.is_cpu() || space.inner > 1;
+  const int64_t most = std::min<int64_t>(target.max_threads_per_block, target.is_cpu() ? 16 : 128);
+  int64_t block = by_row && space.inner == 1 ? 1 : most;
+  while (by_row && block > 1 && block > space.rows()) block /= 2;
+  return {.by_row = by_row ? 1 : 0, .block = block};
+}
+
+absl::Status CheckKnobs(const ScanKnobs& knobs, const GroupView& view, const EmitTarget& target) {
+  const Loop& scan = *FindScan(view);
+  if (knobs.block > target.max_threads_per_block) {
+    return BadKnob("block", knobs.block, Concat("at most ", target.max_threads_per_block));
+  }
+  if (SpaceOf(scan).length % knobs.vector != 0) {
+    return BadKnob("vector", knobs.vector,
+                   Concat("a divisor of the ", SpaceOf(scan).length, " elements of a row"));
+  }
+  // A total of each thread; the widest type of a sum has eight bytes.
+  const int64_t most = target.static_shared_bytes() / 8;
+  if (knobs.by_row == 0 && knobs.block > most) {
+    return BadKnob("block", knobs.block, Concat("at most ", most, " where a block has a row"));
+  }
+  return absl::OkStatus();
+}
+
+std::function<absl::Status(const ScanKnobs&)> LegalityOf(const GroupView& view,
+                                                         const EmitTarget& target) {
+  return [&](const ScanKnobs& knobs) { return CheckKnobs(knobs, view, target); };
+}
+
+std::vector<ScanTable::Step> StepsFrom(const ScanKnobs& now, const GroupView&, const EmitTarget&) {
+  std::vector<ScanTable::Step> steps;
+  const auto add = [&](int64_t ScanKnobs::*field, int64_t value, std::string text) {
+    ScanTable::Step step{.text = std::move(text), .knobs = now};
+    step.knobs.*field = value;
+    steps.push_back(std::move(step));
+  };
+  const bool by_row = now.by_row != 0;
+  if (!by_row) {
+    for (const int64_t width : {4, 8, 2, 1}) {
+      add(&ScanKnobs::vector, width, Concat("over ", width, " elements per thread"));
+    }
+  }
+  for (const int64_t block : {256, 128, 512, 64, 32, 16, 1}) {
+    // One thread has nobody to share a row with.
+    if (!by_row && block == 1) continue;
+    add(&ScanKnobs::block, block, Concat("to ", block, " threads per block"));
+  }
+  if (by_row && now.block > 1) add(&ScanKnobs::by_row, 0, "to a block per row, tile by tile");
+  if (!by_row) add(&ScanKnobs::by_row, 1, "to a thread per row");
+  return steps;
+}
+
+const ScanTable& Table() {
+  static const auto* const table = new ScanTable(
+      {.rows = {{{"by_row", "reorder", {.least = 0, .most = 1}}, &ScanKnobs::by_row},
+                {{"block", "tile", {.least = 1, .most = 65536}}, &ScanKnobs::block},
+                {{"vector", "vectorize", {.least = 1, .most = 16}}, &ScanKnobs::vector}},
+       .defaults = DefaultsOf,
+       .legality = LegalityOf,
+       .steps = StepsFrom});
+  return *table;
+}
 
 class ScanFamilyImplementation final : public Family {
  public:
@@ -205,52 +274,13 @@ class ScanFamilyImplementation final : public Family {
                        [&](const std::string& value) { return IsAligned(view, *scan, value); });
   }
 
-  Knobs DefaultKnobs(const GroupView& view, const EmitTarget& target) const override {
-    const ScanSpace space = SpaceOf(*FindScan(view));
-    const bool is_gpu = !target.is_cpu();
-    const bool by_row = !is_gpu || space.inner > 1;
-    const int64_t most = std::min<int64_t>(target.max_threads_per_block, is_gpu ? 128 : 16);
-    int64_t block = by_row && space.inner == 1 ? 1 : most;
-    while (by_row && block > 1 && block > space.rows()) block /= 2;
-    return {{"by_row", by_row ? 1 : 0}, {"block", block}, {"vector", 1}};
-  }
-
-  std::vector<KnobMove> Moves(const GroupView& view, const EmitTarget& target) const override {
-    const ScanSpace space = SpaceOf(*FindScan(view));
-    const Knobs& now = view.group->knobs;
-    const bool by_row = now.find("by_row")->second != 0;
-    std::vector<KnobMove> moves;
-    const auto add = [&](std::string action, std::string text, std::string_view knob,
-                         int64_t value) {
-      KnobMove move{std::move(action), std::move(text), now};
-      move.knobs.insert_or_assign(std::string(knob), value);
-      if (move.knobs != now) moves.push_back(std::move(move));
-    };
-    if (!by_row) {
-      for (const int64_t width : {4, 8, 2, 1}) {
-        if (space.length % width == 0) {
-          add("vectorize", Concat("over ", width, " elements per thread"), "vector", width);
-        }
-      }
-    }
-    for (const int64_t block : {256, 128, 512, 64, 32, 16, 1}) {
-      const bool is_legal = block <= target.max_threads_per_block && (by_row || block > 1);
-      if (is_legal) add("tile", Concat("to ", block, " threads per block"), "block", block);
-    }
-    if (by_row && now.find("block")->second > 1) {
-      add("reorder", "to a block per row, tile by tile", "by_row", 0);
-    } else if (!by_row) {
-      add("reorder", "to a thread per row", "by_row", 1);
-    }
-    return moves;
-  }
-
-  std::vector<KnobSweep> Sweeps(const GroupView&, const EmitTarget&) const override { return {}; }
+  const KnobTable& knobs() const override { return Table(); }
 
   absl::StatusOr<Emission> Emit(const GroupView& view, const EmitTarget& target,
                                 const std::vector<std::string>& tuned) const override {
     Emission emission;
-    MTMC_ASSIGN_OR_RETURN(EmittedStep step, ScanPrinter(view, target, tuned).Print());
+    MTMC_ASSIGN_OR_RETURN(EmittedStep step,
+                          ScanPrinter(view, target, Table().Read(view), tuned).Print());
     emission.steps.push_back(std::move(step));
     return emission;
   }

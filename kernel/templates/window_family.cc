@@ -21,9 +21,6 @@ class WindowFamilyImplementation final : public RowFamily {
                                          [](const Loop* loop) { return IsWindow(*loop); });
     return are_windows && stage.levels.size() == 1 && stage.full_outputs.empty();
   }
-
- protected:
-  bool IsAlwaysByRow() const override { return true; }
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ struct EmitTarget {
   Dialect dialect = Dialect::kOpenCl;
   int64_t max_threads_per_block = 1024;
   // Shared (local) memory of one block, opt-in included.
-  int64_t shared_bytes_per_block = 48 * 1024;
+  int64_t shared_bytes_per_block = int64_t{48} * 1024;
   int64_t compute_units = 1;
   // Threads in lockstep; 1 on a CPU device.
   int64_t warp_size = 32;
@@ -27,7 +27,7 @@ struct EmitTarget {
   // What arrays declared in a kernel may take together. CUDA grants more than
   // 48 KiB only to memory that the launch asks for.
   int64_t static_shared_bytes() const {
-    return dialect == Dialect::kCuda ? std::min<int64_t>(shared_bytes_per_block, 48 * 1024)
+    return dialect == Dialect::kCuda ? std::min<int64_t>(shared_bytes_per_block, int64_t{48} * 1024)
                                      : shared_bytes_per_block;
   }
 };
