@@ -2,7 +2,8 @@
 
 // Any wire or text bytes may be a graph; what converts is lowered, scheduled and
 // printed for both dialects, and changed by an action. Every step gives a program
-// or an error.
+// or an error; so does the schedule with some of its words changed, and what is
+// printed of it passes the checks that the graph's first program passes.
 
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/stubs/logging.h>
@@ -10,12 +11,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <random>
 #include <string>
 
 #include "kernel/engine/engine.h"
 #include "kernel/engine/testing/graph_mutator.h"
+#include "kernel/engine/testing/schedule_mutator.h"
 #include "kernel/graph/graph_proto.h"
+#include "kernel/program/checker.h"
+#include "kernel/program/interface.h"
+#include "kernel/program/parser.h"
 #include "mtmc/v1/graph.pb.h"
 
 namespace {
@@ -47,13 +54,46 @@ kernel::EngineOptions OptionsFor(kernel::Dialect dialect) {
   return {.target = {.dialect = dialect, .shared_bytes_per_block = 227 * 1024}, .allow_tf32 = true};
 }
 
+// What the program format and the device forbid; empty for a program that may run.
+std::string FaultsOf(const kernel::Graph& graph, const std::string& text,
+                     const kernel::EngineOptions& options) {
+  const kernel::ParseResult parsed = kernel::ParseProgram(text);
+  if (!parsed.program.has_value()) return kernel::ToText(parsed.diagnostics);
+  kernel::CheckLimits limits{.max_threads_per_block = options.target.max_threads_per_block,
+                             .max_shared_bytes = options.target.shared_bytes_per_block};
+  for (const kernel::GraphNode& node : graph.nodes) {
+    limits.allowed_calls.insert(node.op.substr(0, node.op.find('.')));
+  }
+  limits.allowed_calls.insert("aten::linear");
+  std::string faults;
+  for (const kernel::Bindings& bindings : kernel::Variants(*parsed.program, /*limit=*/64)) {
+    faults += kernel::ToText(
+        kernel::CheckProgram(*parsed.program, kernel::FromGraph(graph), limits, bindings));
+  }
+  return faults;
+}
+
+void ChangeSchedule(const kernel::Graph& graph, const std::string& schedule,
+                    const kernel::EngineOptions& options, std::mt19937& random) {
+  const std::string changed = kernel::MutateSchedule(schedule, random);
+  const auto printed = kernel::ApplyAction(graph, changed, "stop", options);
+  if (!printed.ok()) return;
+  const std::string faults = FaultsOf(graph, printed->text, options);
+  if (faults.empty()) return;
+  std::fprintf(stderr, "an accepted schedule prints a program that may not run:\n%s%s%s",
+               changed.c_str(), faults.c_str(), printed->text.c_str());
+  std::abort();
+}
+
 void Change(const kernel::Graph& graph, const kernel::EngineOptions& options, std::mt19937 random) {
   const auto program = kernel::CreateProgram(graph, options);
   if (!program.ok()) return;
   const auto actions = kernel::ListActions(graph, program->schedule, options);
   if (!actions.ok() || actions->empty()) return;
   const kernel::EngineAction& action = (*actions)[random() % actions->size()];
-  static_cast<void>(kernel::ApplyAction(graph, program->schedule, action.text, options));
+  const auto next = kernel::ApplyAction(graph, program->schedule, action.text, options);
+  if (!next.ok() || !FaultsOf(graph, program->text, options).empty()) return;
+  for (int i = 0; i < 4; ++i) ChangeSchedule(graph, next->schedule, options, random);
 }
 
 }  // namespace

@@ -260,5 +260,30 @@ TEST_CASE("ListActions refuses a schedule of another graph", "[engine]") {
   CHECK(actions.status().code() == absl::StatusCode::kInvalidArgument);
 }
 
+TEST_CASE("ListActions refuses knobs that no kernel can have, and says what can be", "[engine]") {
+  const std::string rest =
+      "group mul family=pointwise nodes=mul\ngroup relu family=pointwise nodes=relu\n"
+      "group add family=pointwise nodes=add\n";
+  const std::string line = GENERATE(as<std::string>{}, "tiled=1 tm=0", "tiled=1 bm=48", "block=0",
+                                    "vector=4", "block=4611686018427387904");
+  CAPTURE(line);
+
+  const auto actions =
+      ListActions(MakeGraph(), "group matmul family=contraction nodes=matmul " + line + "\n" + rest,
+                  CudaOptions());
+
+  CHECK(actions.status().code() == absl::StatusCode::kInvalidArgument);
+  CHECK(actions.status().message().find("in group \"matmul\"") != std::string_view::npos);
+}
+
+TEST_CASE("ListActions refuses sweeps that the kernel's text does not have", "[engine]") {
+  const std::string schedule =
+      "group matmul family=contraction nodes=matmul,mul,relu,add\ntune matmul.tiled=0,1\n";
+
+  const auto actions = ListActions(MakeGraph(), schedule, CudaOptions());
+
+  CHECK(actions.status().code() == absl::StatusCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace mtmc::kernel
