@@ -242,10 +242,45 @@ def test_the_calls_of_this_test_are_allowed():
     assert len(CALLABLE) > 300 and CALLS.keys() <= set(CALLABLE)
 
 
+def any_value(kind):
+    """What a program would write for a type of a schema; None for what it cannot write."""
+    name = kind.kind()
+    if name == "OptionalType":
+        return any_value(kind.getElementType())
+    if name == "ListType":
+        item = any_value(kind.getElementType())
+        return None if item is None else [item]
+    return {
+        "TensorType": torch.empty(2, 2, device="meta"), "IntType": 1, "SymIntType": 1,
+        "FloatType": 0.5, "NumberType": 2, "BoolType": True, "StringType": "none",
+    }.get(name)  # fmt: skip
+
+
+# What PyTorch says of arguments that are not in the form of the schema.
+WRONG_FORM = re.compile(
+    "expected at most|missing value|Unknown keyword|Expected a value of type|positional argument"
+)
+
+
 @pytest.mark.parametrize("op", CALLABLE)
-def test_every_allowed_call_has_overloads(file, op):
-    assert getattr(torch.ops.aten, op).overloads()
-    assert file._MtmcLibraryCall(f"aten::{op}")
+def test_the_form_of_every_overload_is_one_that_pytorch_takes(file, op):
+    packet = getattr(torch.ops.aten, op)
+    for overload in packet.overloads():
+        schema = getattr(packet, overload)._schema
+        # Others write into what is given, or compute with Python's numbers and lists.
+        if "Tensor" not in str(schema.returns) or any(a.is_out for a in schema.arguments):
+            continue
+        arguments = [a for a in schema.arguments if "Device" not in str(a.type)]
+        needed = [a for a in arguments if not a.has_default_value() or a.kwarg_only]
+        given = {a.name: any_value(a.type) for a in needed}
+        # Generators, layouts and the like are not a program's to choose.
+        given = {name: value for name, value in given.items() if value is not None}
+        call = file._MtmcLibraryCall(f"aten::{op}", overload)
+        try:
+            call(torch.device("meta"), **given)
+        except Exception as error:  # Of shapes, which nobody cares for here.
+            assert not WRONG_FORM.search(str(error)), f"{schema}: {error}"
+            assert "no form of" not in str(error), f"{schema}: {error}"
 
 
 def test_most_windows_have_a_short_form():
