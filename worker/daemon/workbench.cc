@@ -156,9 +156,9 @@ void Workbench::Prepare(const v1::EvaluationRequest& request,
 }
 
 void Workbench::Rest() {
-  base::Log(base::LogLevel::kInfo, "no work, memory given back");
   runner_.Rest();
   reference_.Rest();
+  base::Log(base::LogLevel::kInfo, "no work, memory given back");
 }
 
 int Workbench::most_prefetched() const { return std::max(2, NumBuilders(options_)); }
