@@ -126,6 +126,7 @@ class _MtmcKernel:
         self._kernel = kernel
         self._extents = (*grid, *block, shared_bytes)
         self._functions = {}
+        self._launch = None
         self._values = [
             _mtmc_ctypes.c_void_p() if value is None
             else _mtmc_ctypes.create_string_buffer(value, len(value)) for value in arguments]
@@ -135,16 +136,17 @@ class _MtmcKernel:
         self._arguments = _mtmc_ctypes.addressof(self._pointers)
 
     def __call__(self, *tensors):
-        from cuda.bindings import driver
-
         program = self._program
         function = self._functions.get(program.device.index)
         if function is None:
+            from cuda.bindings import driver
+
+            # An import finds its module again in a microsecond: too long for each launch.
+            self._launch = driver.cuLaunchKernel
             function = program.function(self._kernel, self._extents[-1])
             self._functions[program.device.index] = function
         for address, tensor in zip(self._addresses, tensors):
             address.value = tensor.data_ptr()
-        (error,) = driver.cuLaunchKernel(
-            function, *self._extents, program.stream, self._arguments, 0)
+        (error,) = self._launch(function, *self._extents, program.stream, self._arguments, 0)
         if error:
             raise RuntimeError(f"launch of {self._kernel} failed: {error}")
