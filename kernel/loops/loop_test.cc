@@ -44,11 +44,11 @@ TEST_CASE("LowerToLoops writes a softmax as one pair reduction and a map", "[loo
 TEST_CASE("LowerToLoops leaves a join of very many parts to the library", "[loops]") {
   const auto joined = [](size_t parts) {
     const std::vector<GraphArgument> tensors(parts, Value("", "x"));
-    return Lowered(MakeGraph(
-        {.name = "cat",
-         .op = "aten::cat.default",
-         .arguments = {{"tensors", tensors}, {"dim", int64_t{0}}},
-         .result_types = {{DataType::kF32, {static_cast<int64_t>(4 * parts), 8}}}}));
+    return Lowered(
+        MakeGraph({.name = "cat",
+                   .op = "aten::cat.default",
+                   .arguments = {{"tensors", tensors}, {"dim", int64_t{0}}},
+                   .result_types = {{DataType::kF32, {static_cast<int64_t>(4 * parts), 8}}}}));
   };
 
   CHECK(joined(64).find("opaque") == std::string::npos);
@@ -61,7 +61,7 @@ TEST_CASE("LowerToLoops writes memory that nobody filled as zeros", "[loops]") {
                                  .arguments = {Value("self", "x")},
                                  .result_types = {{DataType::kF32, {4, 8}}}});
 
-  CHECK(Lowered(graph) == "empty_like: f32 [i0 < 4, i1 < 8] = move 0\n");
+  CHECK(Lowered(graph) == "empty_like: f32 [i0 < 4, i1 < 8] = move 0.0f\n");
 }
 
 TEST_CASE("LowerToLoops writes a linear layer as a contraction", "[loops]") {

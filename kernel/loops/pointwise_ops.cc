@@ -95,6 +95,10 @@ LowerNode ScaledSum(Operator op, bool is_swapped) {
     if (!self || !other) return false;
     const double alpha = node.Double("alpha", 1);
     return DefineArithmetic(node, {*self, *other}, [=](const Operands& x) {
+      // Truth values have no 2, which a byte in memory would have.
+      if (op == Operator::kAdd && x[0]->type == DataType::kBool) {
+        return alpha == 0 ? x[0] : Apply(Operator::kOr, {x[0], x[1]});
+      }
       const ScalarPtr& left = is_swapped ? x[1] : x[0];
       const ScalarPtr& right = is_swapped ? x[0] : x[1];
       return Apply(op, {left, Mul(Literal(alpha, left->type), right)});

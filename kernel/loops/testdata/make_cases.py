@@ -49,6 +49,7 @@ def pointwise_cases():
         case(name, getattr(torch, name), x)
     for name in ["log", "log2", "log1p", "log10", "sqrt", "rsqrt"]:
         case(name, getattr(torch, name), positive)
+    case("add_bool", lambda a, b: (a > 0) + (b > 0), x, y)
     case("add_alpha", lambda a, b: torch.add(a, b, alpha=2.5), x, y)
     case("sub", lambda a, b: torch.sub(a, b, alpha=0.5), x, y)
     case("rsub", lambda a: 2 - a, x)

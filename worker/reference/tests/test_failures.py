@@ -45,8 +45,8 @@ def test_bad_file(process, write_problem, source, reason, line):
         ("raise ValueError('mine')", "MODEL_RAISED", 11),
         ("return x[: int(x.sum().item()) % 3]", "UNTRACEABLE", 11),
         ("if x.sum() > 0:\n    x = x + 1\nreturn x", "UNTRACEABLE", 11),
-        ("return x, 3", "OUTPUT_UNSUPPORTED", 0),
-        ("return torch.complex(x, x)", "OUTPUT_UNSUPPORTED", 0),
+        ("return x, x.sum().item()", "OUTPUT_UNSUPPORTED", 0),
+        ("return torch.complex(x, x)", "OUTPUT_UNSUPPORTED", 11),
         ("return torch.complex(x, x).abs()", "UNTRACEABLE", 11),
     ],
 )
