@@ -75,13 +75,13 @@ std::string OperatorDocument() {
     if (!known.contains(name)) kernels.insert(name);
   }
   std::string text(kHead);
-  AppendList(both, "Kernels of ours, or a call", "Where a lowering does not take the arguments, a call is left.",
-             text);
+  AppendList(both, "Kernels of ours, or a call",
+             "Where a lowering does not take the arguments, a call is left.", text);
   AppendList(calls, "Calls only", "A step of its own, with which no kernel is fused.", text);
-  AppendList(kernels, "Kernels of ours only", "Mostly views, which are index arithmetic of their readers.",
-             text);
-  AppendList(random, "Calls that draw random numbers", "Recurrent layers and attention draw where their dropout is not 0.",
-             text);
+  AppendList(kernels, "Kernels of ours only",
+             "Mostly views, which are index arithmetic of their readers.", text);
+  AppendList(random, "Calls that draw random numbers",
+             "Recurrent layers and attention draw where their dropout is not 0.", text);
   AppendList(never, "Neither", "A network that needs one is refused.", text);
   return text;
 }

@@ -19,8 +19,11 @@ _CHANCES = ("dropout", "dropout_p")
 
 def draws_random(target, arguments):
     """Whether a call of the ATen overload `target` draws, by the arguments of its graph node."""
-    if target._schema.name not in _UNTAGGED and torch.Tag.nondeterministic_seeded not in target.tags:
+    is_tagged = torch.Tag.nondeterministic_seeded in target.tags
+    if not is_tagged and target._schema.name not in _UNTAGGED:
         return False
     chances = [arguments[name].get("floatValue") for name in _CHANCES if name in arguments]
-    is_training = all(arguments.get(name, {}).get("boolValue", True) for name in ("train", "training"))
-    return is_training and any(chances) if chances else is_training
+    is_training = all(
+        arguments.get(name, {}).get("boolValue", True) for name in ("train", "training")
+    )
+    return is_training and (any(chances) or not chances)

@@ -263,7 +263,8 @@ def test_number_taken_from_a_tensor_stays_a_tensor(write_problem, forward, expec
         ("y = x * 2\nreturn y[y > 0]", "OUTPUT_UNSUPPORTED", "fixed size"),
         ("y = x * 2\nreturn torch.fft.rfft(y).abs()", "UNTRACEABLE", "real tensors"),
         ("y = x * 2\nreturn y.add(y, alpha=y.max().item())", "UNTRACEABLE", ".item()"),
-        ("y = x * 2\nreturn torch.zeros(y[0, 0].long().abs().item())", "OUTPUT_UNSUPPORTED", "size"),
+        ("y = x * 2\nreturn x.new_zeros(int(y.abs().sum().long()))", "UNTRACEABLE", "sizes"),
+        ("n = x.abs().sum().long().item()\nreturn torch.zeros(n)", "OUTPUT_UNSUPPORTED", "size"),
     ],
 )
 def test_refusal_names_the_line_and_what_to_do(write_problem, forward, reason, part):
@@ -306,9 +307,8 @@ def test_missing_module_is_named(write_problem):
 
 
 def test_first_random_operator_has_the_seed(write_problem):
-    problem = ProblemFile(
-        str(write_problem("x = F.dropout(x, 0.0, True)\nx = F.dropout(x, 0.5)\nreturn x * torch.rand_like(x)"))
-    )
+    forward = "x = F.dropout(F.dropout(x, 0.0), 0.5)\nreturn x * torch.rand_like(x)"
+    problem = ProblemFile(str(write_problem(forward)))
     model = problem.build_model(7, torch.device("cpu"))
 
     graph, *_ = trace(problem, model, problem.draw(), seed=7)
