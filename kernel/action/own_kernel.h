@@ -13,6 +13,7 @@ namespace mtmc::kernel {
 // kernel of our own with fitting knobs, alone, and with the element-wise groups
 // around it, which a call cannot take in; and all calls at once. The two belong in one step: the
 // kernel alone is often slower than the call, and the search would not go on from it.
+// The context and the schedule must outlive the result.
 std::vector<LegalAction> EnumerateOwnKernels(const ScheduleContext& context,
                                              const Schedule& schedule);
 

@@ -244,9 +244,9 @@ std::optional<KernelGroup> JoinGroups(const ScheduleContext& context, const Sche
 }
 
 std::set<int> GrowByPointwise(const ScheduleContext& context, const Schedule& schedule,
-                              const GroupGraph& graph, int seed) {
+                              const GroupGraph& graph, int seed, const std::set<int>& except) {
   std::set<int> members = {seed};
-  std::set<int> refused;
+  std::set<int> refused = except;
   for (bool has_grown = true; has_grown && members.size() < kMaxJoined;) {
     has_grown = false;
     std::set<int> neighbours;

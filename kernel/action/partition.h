@@ -68,9 +68,10 @@ std::optional<KernelGroup> JoinGroups(const ScheduleContext& context, const Sche
                                       const GroupGraph& graph, const std::set<int>& members);
 
 // The largest legal union of a group and element-wise groups around it, reached by adding one
-// neighbour after the other; `seed` alone where there is none. REQUIRES: it is no library call.
+// neighbour after the other, those of `except` left out; `seed` alone where there is none.
+// REQUIRES: it is no library call.
 std::set<int> GrowByPointwise(const ScheduleContext& context, const Schedule& schedule,
-                              const GroupGraph& graph, int seed);
+                              const GroupGraph& graph, int seed, const std::set<int>& except = {});
 
 // `schedule` with the members replaced by `joined`, in a legal order; tune
 // lines of the members are dropped.

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/base/status_macros.h"
 #include "kernel/action/starting_knobs.h"
@@ -34,29 +35,77 @@ void CallVendor(const ScheduleContext& context, Schedule& schedule) {
   }
 }
 
-// Joins every group with the element-wise ones around it.
-void JoinNeighbours(const ScheduleContext& context, Schedule& schedule) {
-  std::set<std::string> done;
-  // Those with a loop of their own first: what they take along costs nothing,
-  // and chains of element-wise groups are what remains.
-  for (const bool is_host : {true, false}) {
-    for (size_t g = 0; g < schedule.groups.size();) {
-      const KernelGroup& seed = schedule.groups[g];
-      const bool is_pointwise = seed.family == FamilyKind::kPointwise;
-      if (seed.family == FamilyKind::kLibrary || is_pointwise == is_host ||
-          !done.insert(seed.name).second) {
-        ++g;
-        continue;
+// Unions of groups, chosen on one graph and made at once: a graph per union
+// would take seconds for a network of hundreds of operations.
+class Unions {
+ public:
+  Unions(const ScheduleContext& context, const Schedule& schedule)
+      : context_(context),
+        schedule_(schedule),
+        graph_(context, schedule),
+        union_of_(schedule.groups.size()) {}
+
+  // Joins the group with element-wise ones around it that stand in no union yet.
+  void Grow(int seed) {
+    if (union_of_[static_cast<size_t>(seed)]) return;
+    std::set<int> members = GrowByPointwise(context_, schedule_, graph_, seed, taken_);
+    if (members.size() < 2 || ClosesCycle(members)) return;
+    std::optional<KernelGroup> joined = JoinGroups(context_, schedule_, graph_, members);
+    if (!joined || !names_.insert(joined->name).second) return;
+    for (const int member : members) union_of_[static_cast<size_t>(member)] = unions_.size();
+    taken_.insert(members.begin(), members.end());
+    unions_.push_back(std::move(members));
+    joined_.push_back(*std::move(joined));
+  }
+
+  Schedule Apply() const { return ReplaceGroups(context_, schedule_, taken_, joined_); }
+
+ private:
+  // Whether a path leaves the members and comes back, where each union is one.
+  bool ClosesCycle(const std::set<int>& members) const {
+    std::set<int> reached;
+    std::vector<int> pending(members.begin(), members.end());
+    while (!pending.empty()) {
+      const int group = pending.back();
+      pending.pop_back();
+      for (const int consumer : graph_.ConsumersOf(group)) {
+        const bool is_inside = members.contains(consumer);
+        if (is_inside && !members.contains(group)) return true;
+        if (is_inside || reached.contains(consumer)) continue;
+        const std::optional<size_t> whole = union_of_[static_cast<size_t>(consumer)];
+        const std::set<int> arrived = whole ? unions_[*whole] : std::set<int>{consumer};
+        reached.insert(arrived.begin(), arrived.end());
+        pending.insert(pending.end(), arrived.begin(), arrived.end());
       }
-      const GroupGraph graph(context, schedule);
-      const std::set<int> members = GrowByPointwise(context, schedule, graph, static_cast<int>(g));
-      if (members.size() < 2) continue;
-      const KernelGroup joined = *JoinGroups(context, schedule, graph, members);
-      done.insert(joined.name);
-      schedule = ReplaceGroups(context, schedule, members, {joined});
-      g = 0;
+    }
+    return false;
+  }
+
+  const ScheduleContext& context_;
+  const Schedule& schedule_;
+  const GroupGraph graph_;
+  std::vector<std::optional<size_t>> union_of_;
+  std::vector<std::set<int>> unions_;
+  std::vector<KernelGroup> joined_;
+  std::set<int> taken_;
+  std::set<std::string> names_;
+};
+
+// Joins every group with the element-wise ones around it. Those with a loop of
+// their own first: what they take along costs nothing, and chains of
+// element-wise groups are what remains.
+Schedule JoinNeighbours(const ScheduleContext& context, const Schedule& schedule) {
+  Unions unions(context, schedule);
+  for (const bool is_host : {true, false}) {
+    for (size_t g = 0; g < schedule.groups.size(); ++g) {
+      const FamilyKind family = schedule.groups[g].family;
+      const bool is_pointwise = family == FamilyKind::kPointwise;
+      if (family != FamilyKind::kLibrary && is_pointwise != is_host) {
+        unions.Grow(static_cast<int>(g));
+      }
     }
   }
+  return unions.Apply();
 }
 
 std::string_view ToText(StartMapping mapping) {
@@ -93,7 +142,7 @@ absl::StatusOr<Schedule> MakeStartSchedule(const ScheduleContext& context, Start
   MTMC_ASSIGN_OR_RETURN(Schedule schedule, MakeNaiveSchedule(context));
   if (mapping == StartMapping::kNaive) return schedule;
   if (mapping != StartMapping::kOwn && context.allow_library) CallVendor(context, schedule);
-  if (mapping != StartMapping::kPlain) JoinNeighbours(context, schedule);
+  if (mapping != StartMapping::kPlain) schedule = JoinNeighbours(context, schedule);
   for (KernelGroup& group : schedule.groups) group.knobs = StartingKnobs(context, group);
   schedule.has_capture = context.target.dialect == Dialect::kCuda &&
                          mapping != StartMapping::kPlain && !schedule.groups.empty();
