@@ -141,10 +141,14 @@ double PrecisionTier(const Facts& facts, const Action& action, const RegionFacts
 }
 
 // Our own contraction without blocking reads each element as often as it is
-// used; tiles in shared memory and registers remove that factor.
-double TileContractions(const Facts&, const Action& action, const RegionFacts& region) {
+// used; tiles in shared memory and registers remove that factor. In place of a
+// vendor's call (argument `own`) they seldom win where arithmetic is the limit.
+double TileContractions(const Facts& facts, const Action& action, const RegionFacts& region) {
   const bool applies = action.type == ActionType::kTile && region.contractions > 0;
-  return applies ? 1.0 + 2.5 * region.share_ratio : 0.0;
+  if (!applies) return 0;
+  const bool replaces_call = !ArgumentOf(action, "own").empty();
+  if (replaces_call && facts.is_contraction_bound()) return -2.0;
+  return 1.0 + 2.5 * region.share_ratio;
 }
 
 // A reduction needs enough rows in flight and enough threads in a row.

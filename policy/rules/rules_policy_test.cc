@@ -263,6 +263,25 @@ TEST_CASE("RulesPolicy repairs a failed program before anything else", "[policy]
   CHECK(BestOf(state, actions) == "fix build");
 }
 
+TEST_CASE("RulesPolicy takes the first of several repairs", "[policy]") {
+  SearchState state = LinearChain();
+  state.evaluation.repair = ActionType::kFixResult;
+  std::vector<Action> actions = ChainActions();
+  actions.push_back(Act(ActionType::kFixResult, "naive", {}, {}, {{"rank", "2"}}));
+  actions.push_back(Act(ActionType::kFixResult, "own", {}, {}, {{"rank", "0"}}));
+
+  CHECK(BestOf(state, actions) == "own");
+}
+
+TEST_CASE("RulesPolicy leaves a heavy product to the vendor", "[policy]") {
+  const SearchState state = LinearChain();
+  const Action ours = Act(ActionType::kTile, "tile linear", {"linear"}, {"linear"});
+  Action instead = ours;
+  instead.arguments["own"] = "yes";
+
+  CHECK(ScoreOf(state, instead) + 1.0 < ScoreOf(state, ours));
+}
+
 TEST_CASE("RulesPolicy scores do not depend on the order of the actions", "[policy]") {
   const SearchState state = LinearChain();
   std::vector<Action> actions = ChainActions();
