@@ -9,8 +9,8 @@
 
 #include "kernel/action/start_schedule.h"
 #include "kernel/action/starting_knobs.h"
-#include "kernel/writer/source_comment.h"
 #include "kernel/graph/text.h"
+#include "kernel/writer/source_comment.h"
 
 namespace mtmc::kernel {
 namespace {

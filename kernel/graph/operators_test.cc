@@ -42,11 +42,11 @@ TEST_CASE("Operators that compute new tensors may be called", "[graph]") {
 
 TEST_CASE("Operators with a reach beyond their arguments may not be called", "[graph]") {
   const std::string name =
-      GENERATE("aten::from_file",                  // reads a file
-               "aten::relu_", "aten::set_",        // work in place
-               "aten::empty", "aten::new_empty",   // return what nobody wrote
-               "aten::view", "aten::as_strided",   // return the memory of an argument
-               "aten::_unsafe_index",              // reads beyond its argument
+      GENERATE("aten::from_file",                 // reads a file
+               "aten::relu_", "aten::set_",       // work in place
+               "aten::empty", "aten::new_empty",  // return what nobody wrote
+               "aten::view", "aten::as_strided",  // return the memory of an argument
+               "aten::_unsafe_index",             // reads beyond its argument
                "aten::item", "aten::no_such_one", "prim::Print", "");
   CHECK_FALSE(IsCallable(name));
 }

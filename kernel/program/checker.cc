@@ -368,8 +368,9 @@ class PlanChecker {
     is_seeded_ |= std::any_of(call.arguments.begin(), call.arguments.end(),
                               [](const CallArgument& given) { return given.keyword == "seed"; });
     if (known != nullptr && known->use == Operator::Use::kRandom && !is_seeded_) {
-      Report(call.line, Concat("`", call.op, "` draws random numbers; the first such call must "
-                                             "name the job's seed, as in seed=0"));
+      Report(call.line, Concat("`", call.op,
+                               "` draws random numbers; the first such call must "
+                               "name the job's seed, as in seed=0"));
     }
   }
 

@@ -140,8 +140,8 @@ TEST_CASE("CheckProgram wants the seed of a plan's first random numbers", "[prog
     const ParseResult result =
         ParseProgram("//@ mtmc 1 cuda\n" + std::string(kDeclarations) + calls);
     REQUIRE(result.program);
-    return ToText(CheckProgram(*result.program, kInterface,
-                               {.allowed_calls = {"aten::rand_like"}}, {}));
+    return ToText(
+        CheckProgram(*result.program, kInterface, {.allowed_calls = {"aten::rand_like"}}, {}));
   };
 
   CHECK_THAT(check("//@ call aten::rand_like(x) -> y\n"), Contains("as in seed=0"));

@@ -180,7 +180,8 @@ TEST_CASE("Random numbers start from the seed of the call in every execution", "
 //@ input  x f32[64]
 //@ output y f32[64]
 //@ output z f32[64]
-//@ call aten::rand_like(x, seed=)" + seed +
+//@ call aten::rand_like(x, seed=)" +
+                                  seed +
                                   R"() -> y
 //@ call aten::native_dropout(y, 0.5, True) -> z, _
 )",
