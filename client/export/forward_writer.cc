@@ -115,6 +115,7 @@ class ForwardWriter {
 
   absl::Status WriteInputs() {
     parameters_ = {"mtmc_device"};
+    Forward("arguments = _mtmc_leaves(arguments)");
     Forward("inputs = [");
     for (const Tensor& tensor : program_.tensors) {
       if (IsMade(tensor)) continue;
@@ -139,11 +140,11 @@ class ForwardWriter {
   static std::string Source(const kernel::GraphInput& input) {
     switch (input.kind) {
       case kernel::GraphInput::Kind::kParameter:
-        return ModuleEntry(input.target, "_parameters");
+        return ParameterText(input.target);
       case kernel::GraphInput::Kind::kUserInput:
         return absl::StrCat("arguments[", input.argument_index, "]");
       default:
-        return ModuleEntry(input.target, "_buffers");
+        return BufferText(input.target, "arguments");
     }
   }
 
@@ -277,7 +278,7 @@ class ForwardWriter {
 
   absl::StatusOr<std::string> Target(const kernel::GraphOutput& output) {
     if (output.kind == kernel::GraphOutput::Kind::kBufferMutation) {
-      return ModuleEntry(output.target, "_buffers");
+      return BufferText(output.target, "arguments");
     }
     const kernel::GraphInput* input = graph_.FindInput(output.target);
     if (input == nullptr) {

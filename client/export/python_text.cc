@@ -2,6 +2,7 @@
 #include "client/export/python_text.h"
 
 #include <set>
+#include <utility>
 #include <variant>
 
 #include "absl/strings/escaping.h"
@@ -128,15 +129,30 @@ std::string ScalarText(double value, const kernel::ScalarType& type) {
   return Scalar(Real(value), ScalarTypeName(type, value < 0));
 }
 
-std::string ModuleEntry(std::string_view path, std::string_view folder) {
+namespace {
+
+// `self._modules["a"]` and `b` of `a.b`.
+std::pair<std::string, std::string> OwnerAndName(std::string_view path) {
   const std::vector<std::string> names =
       absl::StrSplit(absl::string_view(path.data(), path.size()), '.');
-  std::string text = "self";
+  std::string owner = "self";
   for (size_t i = 0; i + 1 < names.size(); ++i) {
-    absl::StrAppend(&text, "._modules[", Quoted(names[i]), "]");
+    absl::StrAppend(&owner, "._modules[", Quoted(names[i]), "]");
   }
-  return absl::StrCat(text, ".", absl::string_view(folder.data(), folder.size()), "[",
-                      Quoted(names.back()), "]");
+  return {std::move(owner), Quoted(names.back())};
+}
+
+}  // namespace
+
+std::string ParameterText(std::string_view path) {
+  const auto [owner, name] = OwnerAndName(path);
+  return absl::StrCat(owner, "._parameters[", name, "]");
+}
+
+std::string BufferText(std::string_view path, std::string_view arguments) {
+  const auto [owner, name] = OwnerAndName(path);
+  return absl::StrCat("_mtmc_buffer(", owner, ", ", name, ", ",
+                      absl::string_view(arguments.data(), arguments.size()), ")");
 }
 
 }  // namespace mtmc::client

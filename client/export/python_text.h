@@ -29,8 +29,11 @@ std::string ArgumentText(const kernel::CallArgument& argument);
 std::string ScalarText(int64_t value, const kernel::ScalarType& type);
 std::string ScalarText(double value, const kernel::ScalarType& type);
 
-// Where a module keeps what it calls `path`: `self._modules["fc"]._parameters["weight"]`
-// for fc.weight and folder `_parameters`. An attribute costs ten times as much.
-std::string ModuleEntry(std::string_view path, std::string_view folder);
+// Where a module keeps the parameter `path`: `self._modules["fc"]._parameters["weight"]` for
+// fc.weight. An attribute costs ten times as much.
+std::string ParameterText(std::string_view path);
+
+// The buffer `path`, or the plain attribute; `arguments` names those of the call.
+std::string BufferText(std::string_view path, std::string_view arguments);
 
 }  // namespace mtmc::client

@@ -10,6 +10,34 @@ def _mtmc_check(tensors, shapes, types):
                 f"made for {types[index]} {tuple(shapes[index])}")
 
 
+def _mtmc_leaves(arguments):
+    """Tensors and numbers in tuples, lists and dictionaries, in the order in which they stand."""
+    found = []
+    for value in arguments:
+        if isinstance(value, (tuple, list)):
+            found += _mtmc_leaves(value)
+        elif isinstance(value, dict):
+            found += _mtmc_leaves(value.values())
+        else:
+            found.append(value)
+    return found
+
+
+def _mtmc_buffer(module, name, arguments):
+    """A buffer, or a tensor in a plain attribute, which `Module.to` leaves where it was and
+    which therefore goes where the arguments are."""
+    buffers = module._buffers
+    if name in buffers:
+        return buffers[name]
+    tensor = getattr(module, name)
+    for argument in arguments:
+        if isinstance(argument, _mtmc_torch.Tensor):
+            if tensor.device != argument.device:
+                setattr(module, name, tensor.to(argument.device))
+            break
+    return getattr(module, name)
+
+
 def _mtmc_scalar(value, data_type):
     """The bytes of a kernel's scalar argument."""
     return bytes(_mtmc_torch.tensor([value], dtype=data_type).view(_mtmc_torch.uint8).tolist())
