@@ -11,9 +11,13 @@
 #include "common/base/status_macros.h"
 #include "kernel/action/starting_knobs.h"
 #include "kernel/graph/text.h"
+#include "kernel/view/group_cost.h"
 
 namespace mtmc::kernel {
 namespace {
+
+// Moved by a kernel that takes as long as the host takes for two launches.
+constexpr double kBytesThatHideALaunch = 32 << 20;
 
 // Sums of products, running sums and what has no loop form are where vendors
 // have put years of work, or where no template helps.
@@ -108,6 +112,16 @@ Schedule JoinNeighbours(const ScheduleContext& context, const Schedule& schedule
   return unions.Apply();
 }
 
+// Whether the device would wait for the host without a graph. Where it does not, a graph only
+// keeps the memory of library calls from everybody else.
+bool LaunchesShow(const ScheduleContext& context, const Schedule& schedule) {
+  double bytes = 0;
+  for (const KernelGroup& group : schedule.groups) {
+    bytes += CostOfGroup(MakeGroupView(context.graph, context.nest, context.index, group)).bytes;
+  }
+  return bytes < kBytesThatHideALaunch * static_cast<double>(schedule.groups.size());
+}
+
 std::string_view ToText(StartMapping mapping) {
   switch (mapping) {
     case StartMapping::kEager:
@@ -145,7 +159,7 @@ absl::StatusOr<Schedule> MakeStartSchedule(const ScheduleContext& context, Start
   if (mapping != StartMapping::kPlain) schedule = JoinNeighbours(context, schedule);
   for (KernelGroup& group : schedule.groups) group.knobs = StartingKnobs(context, group);
   schedule.has_capture = context.target.dialect == Dialect::kCuda &&
-                         mapping != StartMapping::kPlain && !schedule.groups.empty();
+                         mapping != StartMapping::kPlain && LaunchesShow(context, schedule);
   return schedule;
 }
 

@@ -14,7 +14,7 @@ namespace mtmc::kernel {
 enum class StartMapping {
   // What eager does, and better where nothing can be lost: vendor calls for what
   // has no better form, templates with fitting knobs for the rest, neighbours
-  // joined where that only saves traffic, captured on CUDA.
+  // joined where that only saves traffic; captured on CUDA where launches would show.
   kEager,
   // The same with a kernel of our own wherever a template can: for vendor calls
   // that fail or are not to be had.

@@ -23,10 +23,10 @@ GraphArgument ValueOf(const std::string& name, const std::string& value) {
 }
 
 // y = relu((x @ w) * 2) + 1
-Graph MakeGraph() {
-  const TensorType x{.shape = {64, 32}};
+Graph MakeGraph(int64_t rows = 64) {
+  const TensorType x{.shape = {rows, 32}};
   const TensorType w{.shape = {32, 48}};
-  const TensorType h{.shape = {64, 48}};
+  const TensorType h{.shape = {rows, 48}};
   Graph graph{.source = kSource};
   graph.inputs = {{.name = "x", .type = x}, {.name = "w", .type = w}};
   graph.nodes = {
@@ -80,6 +80,14 @@ TEST_CASE("A search starts with the vendor's products, joined maps and a capture
         "group matmul family=library nodes=matmul\n"
         "group mul_relu_add family=pointwise nodes=mul,relu,add vector=4\n"
         "capture\n");
+}
+
+TEST_CASE("A start of long kernels is not captured", "[engine]") {
+  const Graph large = MakeGraph(/*rows=*/1 << 20);
+  const auto start = CreateProgram(large, CudaOptions(StartMapping::kEager));
+  REQUIRE(start.ok());
+
+  CHECK(start->schedule.find("capture") == std::string::npos);
 }
 
 TEST_CASE("Without library calls a search starts with blocks of sums that take the maps along",

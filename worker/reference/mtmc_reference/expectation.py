@@ -140,14 +140,15 @@ class Judge:
         return [_rounded(w, s) for w, s in zip(wide, strict)]
 
     def honest_outputs(self, key, kind, observer):
-        """Outputs of a run in the arithmetic `kind`; None where it fails."""
+        """Outputs of a run in the arithmetic `kind`; None where it fails. Raises where memory
+        runs out: a bound that lacks such a run refuses honest programs."""
         try:
             inputs = self.workloads.draw(key)
             return self.execution.run(inputs, kind, observer, state=state_of(key))
         except ProblemFailure as failure:
             # Autocast refuses some operators; the class keeps its fixed tolerance.
             if is_out_of_memory(failure.cause):
-                _return_memory(self.device)
+                raise
             return None
 
 
