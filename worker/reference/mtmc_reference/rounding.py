@@ -68,6 +68,10 @@ class Disturbed(TorchDispatchMode):
             rule = _RULES.get(name.rstrip("_"), _element)
             scale = rule(func, args, kwargs or {}, out)
             first.add_(scale.mul_(self._unit).mul_(self._noise(first)))
+            # What takes a probability does not take a little more than one.
+            ends = _ENDS.get(name.rstrip("_"))
+            if ends:
+                first.clamp_(*ends)
         return out
 
     def _noise(self, like):
@@ -276,6 +280,11 @@ _EXACT = frozenset(
     tril triu where zero zeros zeros_like _to_copy _unsafe_index
     """.split()
 )
+# Least and largest result of operators that rounding does not lead beyond them.
+_ENDS = {
+    **dict.fromkeys(("sigmoid", "hardsigmoid", "_softmax"), (0.0, 1.0)),
+    **dict.fromkeys(("tanh", "erf", "sin", "cos"), (-1.0, 1.0)),
+}
 _RULES = {
     "mm": _product(0, 1),
     "bmm": _product(0, 1),

@@ -31,12 +31,15 @@ class Steadiness:
         self._public = None
 
     def holds(self, inputs, state, outputs):
-        """Whether `outputs`, of a strict run in `state`, hardly depend on rounding; true where
-        memory does not suffice to know."""
+        """Whether `outputs`, of a strict run in `state`, hardly depend on rounding: not where
+        the reference refuses what rounding makes of its values. True where memory does not
+        suffice to know."""
         try:
             return self._holds(inputs, state, outputs)
         except (ProblemFailure, RuntimeError, MemoryError) as error:
             if not is_out_of_memory(getattr(error, "cause", None) or error):
+                if isinstance(error, ProblemFailure):
+                    return False
                 raise
         return_cached_memory()
         return True

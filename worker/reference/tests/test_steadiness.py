@@ -3,6 +3,7 @@
 
 import torch
 from mtmc_reference.distribution import PARAMETERS_ONE, PARAMETERS_ZERO, SPECIAL_ROWS
+from mtmc_reference.failure import ProblemFailure
 from mtmc_reference.steadiness import Steadiness
 
 _FOOTER = """
@@ -51,3 +52,18 @@ def test_where_memory_does_not_suffice_nothing_is_dropped():
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
     assert Steadiness(run, list).holds([], None, [torch.ones(4)])
+
+
+def test_what_the_reference_refuses_after_rounding_is_not_steady():
+    def run(*_):
+        raise ProblemFailure("FORWARD_RAISED", "all elements should be between 0 and 1")
+
+    assert not Steadiness(run, list).holds([], None, [torch.ones(4)])
+
+
+def test_rounding_keeps_probabilities(client, write_problem):
+    forward = "return F.binary_cross_entropy(torch.sigmoid(x * 40), (x > 0).float())"
+    source = "import torch.nn.functional as F\n"
+    found = client.load(write_problem(forward, footer=source + _FOOTER))
+
+    assert SPECIAL_ROWS not in found["droppedDistributions"]
