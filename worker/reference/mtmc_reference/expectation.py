@@ -147,16 +147,20 @@ class Judge:
         return [_rounded(w, s) for w, s in zip(wide, strict)]
 
     def honest_outputs(self, key, kind, observer):
-        """Outputs of a run in the arithmetic `kind`; None where it fails. Raises where memory
-        runs out: a bound that lacks such a run refuses honest programs."""
-        try:
-            inputs = self.workloads.draw(key)
-            return self.execution.run(inputs, kind, observer, state=state_of(key))
-        except ProblemFailure as failure:
-            # Autocast refuses some operators; the class keeps its fixed tolerance.
-            if is_out_of_memory(failure.cause):
-                raise
-            return None
+        """Outputs of a run in the arithmetic `kind`; None where it fails, or where memory does
+        not suffice though all that can be made again was given back: a bound that lacks such a
+        run may refuse honest programs."""
+        for is_last in (False, True):
+            try:
+                inputs = self.workloads.draw(key)
+                return self.execution.run(inputs, kind, observer, state=state_of(key))
+            except ProblemFailure as failure:
+                # Autocast refuses some operators; the class keeps its fixed tolerance.
+                if is_last or not is_out_of_memory(failure.cause):
+                    return None
+            self.make_room(math.inf)
+            _return_memory(self.device)
+        return None
 
 
 class Expectation:

@@ -7,10 +7,12 @@ import math
 import pytest
 import torch
 
-from mtmc_reference.failure import Dropped
+from mtmc_reference.expectation import Judge
+from mtmc_reference.failure import Dropped, ProblemFailure
 from mtmc_reference.memory_budget import MemoryBudget
+from mtmc_reference.precision import Arithmetic
 from mtmc_reference.prepared import PreparedWorkloads
-from mtmc_reference.workload import Key
+from mtmc_reference.workload import PUBLIC, Key
 
 _INPUT_BYTES, _OUTPUT_BYTES = 100, 100
 _KEYS = [Key(seed) for seed in range(3)] + [Key(3 + i, f"D{i}") for i in range(6)]
@@ -307,3 +309,32 @@ def test_a_publication_is_looked_at_now_and_then():
     reference.seconds += 1
     reference.prepared.prepare(Key(0), beside=(state,))
     assert state.is_released
+
+
+class _Scarce:
+    """Runs nothing, and runs out of memory as often as it says."""
+
+    def __init__(self, failures):
+        self.failures = failures
+
+    def run(self, inputs, kind, observer=None, state=None):
+        if self.failures:
+            self.failures -= 1
+            raise ProblemFailure("INPUTS_TOO_LARGE", "", 0, torch.cuda.OutOfMemoryError("memory"))
+        return [torch.ones(2)]
+
+
+class _NoInputs:
+    def draw(self, key):
+        return []
+
+
+@pytest.mark.parametrize("failures, is_found", [(0, True), (1, True), (2, False)])
+def test_an_honest_run_is_made_again_with_room(failures, is_found):
+    judge = Judge(_Scarce(failures), _NoInputs(), torch.device("cpu"), False, True)
+    asked = []
+    judge.make_room = asked.append
+
+    found = judge.honest_outputs(PUBLIC, Arithmetic.TF32, None)
+
+    assert (found is not None) == is_found and len(asked) == min(failures, 1)
