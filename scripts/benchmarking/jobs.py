@@ -20,6 +20,7 @@ from benchmarking.harness_process import HarnessProcess
 from benchmarking.stack import EXIT_JOB_FAILED, EXIT_OK, CommandError, Stack, StackError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+WORKER_RESTS_SECONDS = 12
 
 
 def add_arguments(parser):
@@ -208,15 +209,21 @@ class JobRunner:
     def _check_export(self, job, path, name, precision):
         file = self._work / 'exports' / f"{name.replace('/', '_')}_{precision}.py"
         self._stack.run('export', job['name'], '--file', file)
-        answer = self._harness.ask({'problem': str(path), 'export': str(file), 'precision': precision,
-                                    'rivals': self._rivals}, self._options.check_timeout)
+        request = {'problem': str(path), 'export': str(file), 'precision': precision, 'rivals': self._rivals}
+        answer = self._harness.ask(request, self._options.check_timeout)
+        if 'out of memory' in answer.get('failure', ''):
+            # The worker gives its memory back once it has had nothing to do for a while.
+            self._harness.stop()
+            time.sleep(WORKER_RESTS_SECONDS)
+            answer = self._harness.ask(request, self._options.check_timeout)
         self._harness.ask({'forget': True}, 60)
         failure = answer.get('failure')
         if not failure and not answer['ok']:
             failure = f"error {answer['error']:.3g} of {answer['allowed']:.3g} allowed"
         return {'export_ok': answer['ok'], 'export_ms': answer.get('ours_ms'),
                 'export_eager_ms': answer.get('eager_ms'), 'export_error': answer.get('error'),
-                'export_allowed': answer.get('allowed'), 'export_timed_by': answer.get('timed_by'),
+                'export_allowed': answer.get('allowed'),
+                'export_oracle': answer.get('oracle'), 'export_timed_by': answer.get('timed_by'),
                 'export_failure': failure, **answer.get('rivals', {})}
 
 
