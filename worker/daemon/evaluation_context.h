@@ -45,6 +45,8 @@ struct EvaluationContext {
     std::string torch_device = "cpu";
     // Lets the next call to the runner go to another process; may be empty.
     std::function<void()> change_runner = {};
+    // Frees what the children keep on the device, all but their contexts; may be empty.
+    std::function<void()> give_memory_back = {};
   };
 
   // Local path of a blob, fetched if it is not there yet. Thread-safe.

@@ -1,13 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/daemon/evaluator.h"
 
+#include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "common/base/log.h"
 #include "mtmc/v1/builder.pb.h"
 #include "worker/daemon/inspection.h"
 #include "worker/daemon/program_build.h"
 
 namespace mtmc::worker {
+namespace {
+
+// Whether a process of ours found too little memory. What a problem needs was enough when it
+// was inspected; what is missing was kept from before, or belongs to another user.
+bool LacksMemory(const v1::LeaseResult& result) {
+  auto tells = [](const std::string& reason, const std::string& message) {
+    return reason == "INPUTS_TOO_LARGE" || absl::StrContains(message, "out of memory") ||
+           absl::StrContains(message, "OutOfMemory");
+  };
+  const auto& worker = result.worker_failure();
+  const auto& problem = result.problem_failure();
+  return tells(worker.reason(), worker.message()) || tells(problem.reason(), problem.message());
+}
+
+}  // namespace
 
 Evaluator::Evaluator(Parties parties, Fetch fetch, base::Clock& clock, Options options)
     : context_{.parties = parties,
@@ -19,7 +37,7 @@ Evaluator::Evaluator(Parties parties, Fetch fetch, base::Clock& clock, Options o
 
 v1::LeaseResult Evaluator::Evaluate(const v1::EvaluationRequest& request,
                                     const Progress& progress) {
-  return EvaluationRun(context_, request, progress).Execute();
+  return WithMemory([&] { return EvaluationRun(context_, request, progress).Execute(); });
 }
 
 // What goes wrong here goes wrong again in Evaluate, which reports it.
@@ -36,7 +54,15 @@ void Evaluator::Prepare(const v1::EvaluationRequest& request, BuilderParty& buil
 
 v1::LeaseResult Evaluator::Inspect(const v1::InspectionRequest& request, const Progress& progress) {
   progress(v1::STAGE_MEASURE);
-  return InspectProblem(context_, request);
+  return WithMemory([&] { return InspectProblem(context_, request); });
+}
+
+v1::LeaseResult Evaluator::WithMemory(const std::function<v1::LeaseResult()>& work) const {
+  v1::LeaseResult result = work();
+  if (!LacksMemory(result) || !context_.options.give_memory_back) return result;
+  base::Log(base::LogLevel::kWarning, "memory ran out, tried again with all of it");
+  context_.options.give_memory_back();
+  return work();
 }
 
 }  // namespace mtmc::worker

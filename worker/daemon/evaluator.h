@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+
 #include "common/base/clock.h"
 #include "mtmc/v1/worker.pb.h"
 #include "worker/daemon/evaluation_context.h"
@@ -26,6 +28,8 @@ class Evaluator {
   // Borrows the parties and the clock, which must outlive it.
   Evaluator(Parties parties, Fetch fetch, base::Clock& clock, Options options);
 
+  // Where the memory of the device runs out, and the candidate is not to blame, what the
+  // children keep is given back and everything is tried once more.
   v1::LeaseResult Inspect(const v1::InspectionRequest& request, const Progress& progress);
   v1::LeaseResult Evaluate(const v1::EvaluationRequest& request, const Progress& progress);
 
@@ -34,6 +38,8 @@ class Evaluator {
   void Prepare(const v1::EvaluationRequest& request, BuilderParty& builder) const;
 
  private:
+  v1::LeaseResult WithMemory(const std::function<v1::LeaseResult()>& work) const;
+
   CounterRule counter_rule_;
   ProcessOffsets offsets_;
   const EvaluationContext context_;

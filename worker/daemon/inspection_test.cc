@@ -8,6 +8,7 @@
 #include "mtmc/v1/reference.pb.h"
 #include "mtmc/v1/runner.pb.h"
 #include "worker/daemon/evaluation_run.h"
+#include "worker/daemon/evaluator.h"
 #include "worker/daemon/session.h"
 #include "worker/verify/fake_party.h"
 
@@ -78,6 +79,33 @@ TEST_CASE("A problem is loaded again by another process when inputs took one dow
   deaths = 1000;
   CHECK(absl::IsUnavailable(load().status()));
   CHECK(reference.requests.size() == 8);
+}
+
+TEST_CASE("Where memory ran out, work is tried once more with all of it", "[worker]") {
+  using ReferenceReply = Reply<v1::ReferenceResponse>;
+  Absent<v1::BuilderRequest, v1::BuilderResponse> builder;
+  Absent<v1::RunnerRequest, v1::RunnerResponse> runner;
+  int given_back = 0;
+  int least_given_back = 1;
+  FakeParty<v1::ReferenceRequest, v1::ReferenceResponse> reference(
+      [&](const v1::ReferenceRequest&) {
+        ReferenceReply reply{.ending = ReferenceReply::Ending::kAnswered};
+        reply.response.mutable_failure()->set_reason(
+            given_back < least_given_back ? "INPUTS_TOO_LARGE" : "MODEL_RAISED");
+        return reply;
+      });
+  testing::FakeClock clock;
+  Evaluator evaluator({builder, runner, reference}, [](const v1::Digest&) { return "x.py"; }, clock,
+                      {.give_memory_back = [&] { ++given_back; }});
+  auto reason = [&] { return evaluator.Inspect({}, [](v1::Stage) {}).problem_failure().reason(); };
+
+  CHECK(reason() == "MODEL_RAISED");
+  CHECK(given_back == 1);
+  CHECK(reason() == "MODEL_RAISED");
+  CHECK(given_back == 1);
+  least_given_back = 100;
+  CHECK(reason() == "INPUTS_TOO_LARGE");
+  CHECK(given_back == 2);
 }
 
 TEST_CASE("An inspection is begun with the isolation that it asks for", "[worker]") {

@@ -145,6 +145,7 @@ absl::Status Workbench::OpenDevice() {
           .isolation_level = ToProto(isolation_.level()),
           .torch_device = options_.device.torch_name(),
           .change_runner = [this] { runner_.Alternate(); },
+          .give_memory_back = [this] { Rest(); },
       });
   return absl::OkStatus();
 }
@@ -158,7 +159,7 @@ void Workbench::Prepare(const v1::EvaluationRequest& request,
 void Workbench::Rest() {
   runner_.Rest();
   reference_.Rest();
-  base::Log(base::LogLevel::kInfo, "no work, memory given back");
+  base::Log(base::LogLevel::kInfo, "memory given back");
 }
 
 int Workbench::most_prefetched() const { return std::max(2, NumBuilders(options_)); }

@@ -87,8 +87,8 @@ class Workbench {
   std::string CheckHealth() { return runner_.CheckHealth(); }
 
   // Gives the memory of the device and of the last problem back, all but for a context: both
-  // processes that hold it are replaced. What comes next is loaded anew. Not while the
-  // evaluator works. REQUIRES: Open() was OK.
+  // processes that hold it are replaced. What comes next is loaded anew. Between two works of
+  // the evaluator. REQUIRES: Open() was OK.
   void Rest();
 
   // Sets device, isolation, counters and version of a worker's description.
