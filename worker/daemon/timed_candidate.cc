@@ -209,13 +209,14 @@ absl::StatusOr<bool> TimedCandidate::TakeMoreFresh() {
 
 absl::Status TimedCandidate::CheckModes(const std::vector<double>& usual) {
   if (!HasFastMode(usual) || !options_.has_fresh_inputs) return absl::OkStatus();
-  while (num_fresh_ < kFreshForModes && !fresh_.empty()) {
+  while (!fresh_.empty() && !IsFastOnKnownInputsOnly(fresh_, usual)) {
     // The first that is fast as well clears the program.
     if (fresh_.back().seconds < FastLimit(usual)) return absl::OkStatus();
+    if (num_fresh_ >= kMostFreshForModes) return absl::OkStatus();
     MTMC_ASSIGN_OR_RETURN(const bool has_more, TakeMoreFresh());
     if (!has_more) return absl::OkStatus();
   }
-  if (!IsFastOnKnownInputsOnly(fresh_, usual)) return absl::OkStatus();
+  if (fresh_.empty()) return absl::OkStatus();
   return Fail(MakeFailure(
       v1::Failure::KIND_CHEAT, v1::STAGE_MEASURE,
       "a part of its executions is far faster than the rest, and none on inputs that it had not "

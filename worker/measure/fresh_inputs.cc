@@ -18,6 +18,8 @@ constexpr double kFastRatio = 1 / kMargin;
 constexpr double kModeShare = 0.2;
 // Below these, chance makes modes.
 constexpr size_t kMinModeSamples = 10;
+// That an honest program is convicted of one.
+constexpr double kModeChance = 1e-6;
 
 double FastShare(std::span<const double> seconds, double limit) {
   const auto fast =
@@ -41,14 +43,16 @@ bool HasFastMode(std::span<const double> usual) {
 }
 
 bool IsFastOnKnownInputsOnly(std::span<const FreshExecution> fresh, std::span<const double> usual) {
-  if (fresh.size() < kFreshForModes) return false;
   const double limit = FastLimit(usual);
-  std::vector<double> neighbours;
+  double chance = 1;
   for (const FreshExecution& execution : fresh) {
     if (execution.seconds < limit) return false;
-    neighbours.insert(neighbours.end(), execution.neighbours.begin(), execution.neighbours.end());
+    // As if the fresh one had been drawn of all in its block.
+    const auto others = static_cast<double>(execution.neighbours.size());
+    const double fast = others > 0 ? FastShare(execution.neighbours, limit) * others : 0;
+    chance *= 1 - fast / (others + 1);
   }
-  return !neighbours.empty() && FastShare(neighbours, limit) >= kModeShare;
+  return chance <= kModeChance;
 }
 
 FreshTime JudgeFresh(std::span<const FreshExecution> fresh, std::span<const double> usual) {

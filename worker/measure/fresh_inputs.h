@@ -40,14 +40,13 @@ double FastLimit(std::span<const double> usual);
 // and then, a program that replays some of its executions always.
 bool HasFastMode(std::span<const double> usual);
 
-// Fresh executions that tell whether a fast mode is the program's own.
-inline constexpr int kFreshForModes = 16;
+// Most fresh executions that are made to tell whether a fast mode is the program's own.
+inline constexpr int kMostFreshForModes = 64;
 
-// Whether the fast mode of `usual` exists on inputs that the program knew alone: their
-// neighbours have it, and none of at least kFreshForModes fresh executions has. Where a fifth
-// of honest samples are fast, all of 16 are slow in 1 of 35; that the neighbours then show
-// the mode besides tells a change of the host from one of the program. REQUIRES:
-// HasFastMode(usual).
+// Whether the fast mode of `usual` exists on inputs that the program knew alone: none of the
+// fresh executions has it, while so many of their neighbours have that this would be chance
+// for one honest program in a million. Each is held against its own neighbours, because a host
+// is fast for a while and then is not. REQUIRES: HasFastMode(usual).
 bool IsFastOnKnownInputsOnly(std::span<const FreshExecution> fresh, std::span<const double> usual);
 
 // Median of the fresh times over that of the usual ones. REQUIRES: as JudgeFresh.

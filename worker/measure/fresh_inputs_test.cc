@@ -49,18 +49,27 @@ TEST_CASE("HasFastMode sees a third of the samples, and no single ones", "[measu
   CHECK_FALSE(HasFastMode(WithFast(0)));
 }
 
+// Executions of which a third of the neighbours are fast, here and there.
+std::vector<FreshExecution> SlowAmongFast(int count) {
+  return std::vector<FreshExecution>(static_cast<size_t>(count), {10, 10, {10, 1, 10}});
+}
+
 TEST_CASE("A third of replays behind an honest median is found", "[measure]") {
-  const std::vector<FreshExecution> fresh(kFreshForModes, {10, 10, {10, 1, 10}});
-  CHECK(IsFastOnKnownInputsOnly(fresh, WithFast(4)));
+  CHECK(IsFastOnKnownInputsOnly(SlowAmongFast(kMostFreshForModes), WithFast(4)));
+  CHECK_FALSE(IsFastOnKnownInputsOnly(SlowAmongFast(24), WithFast(4)));
 }
 
 TEST_CASE("A host that is fast now and then is nobody's replay", "[measure]") {
-  std::vector<FreshExecution> fresh(kFreshForModes, {10, 10, {10, 1, 10}});
+  std::vector<FreshExecution> fresh = SlowAmongFast(kMostFreshForModes);
   SECTION("because fresh executions are fast as well") { fresh[3].seconds = 1; }
   SECTION("because the host has become slow for all") {
-    fresh.assign(kFreshForModes, {10, 10, {10, 10, 10}});
+    fresh.assign(kMostFreshForModes, {10, 10, {10, 10, 10}});
   }
-  SECTION("as far as few executions tell") { fresh.resize(kFreshForModes - 1); }
+  SECTION("because few executions tell little") { fresh.resize(16); }
+  SECTION("because it was fast for one block in all, whoever ran then") {
+    fresh.assign(kMostFreshForModes, {10, 10, {10, 10, 10}});
+    fresh[0].neighbours = fresh[1].neighbours = {1, 1, 1};
+  }
   CHECK_FALSE(IsFastOnKnownInputsOnly(fresh, WithFast(4)));
 }
 

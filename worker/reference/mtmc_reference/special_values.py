@@ -65,10 +65,13 @@ def center(tensor, *_):
 
 def round_off(tensor, *_):
     """About eight distinct values: multiples of one step, a power of two, so that those of
-    two inputs are equal now and then."""
+    two inputs are equal now and then. The first is zero where there may be zeros."""
+    low, high = tensor.aminmax()
     step = torch.exp2(_step(tensor).log2().round())
     for part in tensor.view(-1).split(_CHUNK):
         part.copy_((part.to(step.dtype) / step).round_().mul_(step))
+    if low <= 0 <= high:
+        tensor.view(-1)[0] = 0
 
 
 def round_inside(tensor, *_):
@@ -192,18 +195,19 @@ def _spike_first(rows, _):
     return spiked
 
 
-def _far_up(rows, generator):
-    return rows + _shift(rows, generator)
+def _far_up(rows, _):
+    return rows + _shift(rows)
 
 
-def _far_down(rows, generator):
-    return rows - _shift(rows, generator)
+def _far_down(rows, _):
+    return rows - _shift(rows)
 
 
-def _shift(rows, generator):
-    """From 30 to 300 times the largest element, each row by another one."""
+def _shift(rows):
+    """From 30 to 300 times the largest element, each row by another one; a single one by 30,
+    which few references take for a matter of rounding."""
     size = rows.abs().amax(dim=1, keepdim=True)
-    return size * _spread(rows, generator, *_FAR_DECADES)
+    return size * _powers(torch.linspace(*_FAR_DECADES, len(rows), device=rows.device), rows)
 
 
 def _wide(rows, _):
@@ -211,14 +215,15 @@ def _wide(rows, _):
 
 
 def _tiny(rows, generator):
-    return rows * _spread(rows, generator, *_TINY_DECADES)
-
-
-def _spread(rows, generator, first, last):
-    """A power of ten for each row, its exponent drawn from its part of the way between two."""
+    """Each row by another power of ten, drawn from its part of the way."""
+    first, last = _TINY_DECADES
     parts = torch.arange(len(rows), device=rows.device)
     parts = parts + torch.rand(len(rows), generator=generator, device=rows.device)
-    exponents = first + (last - first) * parts / len(rows)
+    return rows * _powers(first + (last - first) * parts / len(rows), rows)
+
+
+def _powers(exponents, rows):
+    """A power of ten for each row."""
     return torch.pow(10.0, exponents).to(rows.dtype).unsqueeze(1)
 
 

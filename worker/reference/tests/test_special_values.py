@@ -71,6 +71,12 @@ def test_rounded_inputs_are_equal_now_and_then():
     assert (x == y).any()
 
 
+def test_rounded_inputs_begin_with_zero_where_they_have_one():
+    for seed in range(8):
+        assert changed("DISTRIBUTION_ROUNDED", torch.randn(64, 64), seed=seed)[0, 0] == 0
+        assert changed("DISTRIBUTION_ROUNDED", torch.rand(64, 64) + 2, seed=seed)[0, 0] != 0
+
+
 def test_the_milder_rows_stay_in_the_range():
     x = torch.rand(256, 64) + 0.5
 
