@@ -42,7 +42,7 @@ BAD = {
         "MODEL_RAISED", "fix the file", 5),
     "an import that is missing": (
         "import a_package_that_nobody_has\n" + HEAD + MODEL + INPUTS + INIT,
-        "MODEL_RAISED", "fix the file", 1),
+        "MODEL_RAISED", "install it", 1),
     "get_inputs of a wrong type": (
         HEAD + MODEL + "def get_inputs():\n    return {'x': 1}\n" + INIT,
         "INPUTS_WRONG_TYPE", "return a list", 0),
