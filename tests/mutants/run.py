@@ -30,6 +30,8 @@ import truth
 
 # Mutants that are evaluated by one process, those of one problem in a row.
 _BATCH = 40
+# Of what differs and was accepted, a few.
+_AGAIN_SECONDS = 120
 # A judge's answer on one mutant takes well under a second.
 _TRUTH_SECONDS = 900
 
@@ -141,6 +143,12 @@ def run(flags):
         answers = judged(flags.bin, [named[name] for name in judged_names], folder)
         for name, (kind, reason) in zip(judged_names, answers):
             outcomes[name] |= {"truth": kind, "reason": reason}
+        # The evaluator draws its workloads: what got through once by chance does not twice.
+        through = {name: named[name] for name, one in outcomes.items() if is_bad(one)}
+        again = _evaluated(flags, through, time.monotonic() + _AGAIN_SECONDS, seed)
+        for name in through:
+            accepted = harness.is_accepted(again.get(name, {}))
+            outcomes[name]["accepted_again"] = accepted or name not in again
     return _summary(flags.device, seed, outcomes), outcomes
 
 
@@ -194,6 +202,7 @@ def _summary(device, seed, outcomes):
         "refused": sum(bool(one["refused_by"]) for one in outcomes.values()),
         "accepted": sum(one["accepted"] for one in outcomes.values()),
         "dishonest_accepted": sum(map(is_bad, outcomes.values())),
+        "accepted_again": sum(one.get("accepted_again", False) for one in outcomes.values()),
         "operators": {name: {k: v for k, v in c.items() if v} for name, c in sorted(by_operator.items())},
     }
 
@@ -217,12 +226,17 @@ def parser():
 
 
 def complaints_of(outcomes):
-    """A line for each accepted mutant that differs."""
-    return [
-        f"ACCEPTED {name} ({one['about']}): {one['reason']}"
+    """A line for each mutant that differs and was accepted twice, by other draws of the
+    evaluator. What got through once is printed, and counts in the summary."""
+    lines = {
+        name: f"{name} ({one['about']}): {one['reason']}"
         for name, one in outcomes.items()
         if is_bad(one)
-    ]
+    }
+    for name, line in lines.items():
+        if not outcomes[name]["accepted_again"]:
+            print(f"ONCE {line}")
+    return [f"ACCEPTED {line}" for n, line in lines.items() if outcomes[n]["accepted_again"]]
 
 
 def main():

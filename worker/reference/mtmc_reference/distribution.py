@@ -142,6 +142,8 @@ class Changer:
     def _note_other(self, index, value, domain):
         self._note(REDRAWN, index, redraw.redrawn_ways(value, domain))
         self._note(EXTREMES, index, redraw.extreme_ways(value, domain))
+        if value.dtype == torch.bool:
+            self._note(SPECIAL_ROWS, index, [redraw.make_first_row_true])
         if value.is_floating_point():
             if not self._uses[index].is_restricted:
                 self._ways[NONFINITE][index] = [

@@ -160,6 +160,16 @@ def test_an_input_that_the_reference_accepts_in_no_other_way_is_named(drawn):
     assert list(inputs["inspection"]["fixedInputs"]) == ["n"]
 
 
+def test_the_first_row_of_a_mask_is_true_where_that_of_floats_is_zero(client, write_problem):
+    parts = {"arguments": "x, m", "body": "return torch.where(m, x, -x)", "init": "pass"}
+    parts["inputs"] = "torch.randn(24, 17), torch.randint(0, 2, (24, 17)).bool()"
+    client.load(write_problem(source=_SOURCE.format(**parts)))
+
+    x, mask = client.session._loaded._workloads.draw_own(Key(109, "DISTRIBUTION_SPECIAL_ROWS"))
+
+    assert mask[0].all() and not mask.all() and (x[0] == 0).all()
+
+
 def test_rows_of_a_mask_that_is_added_are_all_at_one_end(drawn):
     mask = "torch.full((64, 64), -1e9).triu(1)"
     inputs = drawn("x, y", "return torch.softmax(x + y, 1)", f"torch.randn(64, 64), {mask}")
