@@ -17,7 +17,7 @@ import time
 
 from benchmarking import results
 from benchmarking.harness_process import HarnessProcess
-from benchmarking.stack import EXIT_JOB_FAILED, EXIT_OK, CommandError, Stack, StackError
+from benchmarking.stack import CommandError, Stack, StackError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORKER_RESTS_SECONDS = 12
@@ -156,7 +156,10 @@ class JobRunner:
         try:
             if not self._stack.is_running():
                 self._stack.start()
-            job, candidates = self._run_job(path, precision)
+            job, made = self._stack.run_job(
+                path, self._options.job_timeout, '--precision', precision, '--baseline', *self._baselines,
+                *shlex.split(self._options.job_options))
+            candidates = {candidate['name']: candidate for candidate in made}
             row['wall_s'] = time.monotonic() - begin
             self._keep(name, precision, job, candidates)
             row |= row_of_job(job, candidates)
@@ -183,22 +186,6 @@ class JobRunner:
             return stamp.read_text().strip()
         command = ['git', '-C', str(ROOT), 'rev-parse', '--short', 'HEAD']
         return subprocess.run(command, capture_output=True, text=True).stdout.strip() or None
-
-    def _run_job(self, path, precision):
-        timeout = self._options.job_timeout
-        created = self._stack.run_json(
-            'jobs', 'create', path, '--precision', precision, '--baseline', *self._baselines,
-            '--minutes', timeout / 60, *shlex.split(self._options.job_options))
-        name = created['name'].rsplit('/', 1)[-1]
-        try:
-            # The job keeps its own time; the wait only guards against a lost one.
-            job = self._stack.run_json('jobs', 'watch', name, '--timeout', timeout + 30, timeout=timeout + 60,
-                                       accepts=(EXIT_OK, EXIT_JOB_FAILED))
-        except CommandError:
-            self._stack.run('jobs', 'cancel', name)
-            raise
-        candidates = self._stack.run_json('candidates', 'list', name).get('candidates', [])
-        return job, {candidate['name']: candidate for candidate in candidates}
 
     def _keep(self, name, precision, job, candidates):
         """The whole job beside the logs, for whoever asks why."""

@@ -106,6 +106,19 @@ class Stack:
     def run_json(self, *arguments, **options):
         return json.loads(self.run('--output', 'json', *arguments, **options))
 
+    def run_job(self, path, seconds, *options):
+        """(job, its candidates) of a problem, once the job of at most so many seconds has ended."""
+        created = self.run_json('jobs', 'create', path, '--minutes', seconds / 60, *options)
+        name = created['name'].rsplit('/', 1)[-1]
+        try:
+            # The job keeps its own time; the wait only guards against a lost one.
+            job = self.run_json('jobs', 'watch', name, '--timeout', seconds + 60, timeout=seconds + 90,
+                                accepts=(EXIT_OK, EXIT_JOB_FAILED))
+        except CommandError:
+            self.run('jobs', 'cancel', name)
+            raise
+        return job, self.run_json('candidates', 'list', name).get('candidates', [])
+
     def _log_tail(self):
         return self.log.read_text(errors='replace')[-1500:]
 
