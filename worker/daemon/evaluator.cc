@@ -13,8 +13,8 @@
 namespace mtmc::worker {
 namespace {
 
-// Whether a process of ours found too little memory. What a problem needs was enough when it
-// was inspected; what is missing was kept from before, or belongs to another user.
+// Whether a process of ours found too little memory: what is missing may have been kept for an
+// earlier problem.
 bool LacksMemory(const v1::LeaseResult& result) {
   auto tells = [](const std::string& reason, const std::string& message) {
     return reason == "INPUTS_TOO_LARGE" || absl::StrContains(message, "out of memory") ||
