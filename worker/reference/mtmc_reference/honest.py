@@ -95,15 +95,15 @@ class HonestRuns:
         is none."""
         if kind == Arithmetic.REORDERED:
             units = self._units() or [unit_of(torch.float32)]
-            return self._run(self._oracle, _both(watcher, Disturbed(units[-1])))
+            return self._run(self._oracle, _Both(watcher, Disturbed(units[-1])))
         is_known = kind in (Arithmetic.FP64, Arithmetic.STRICT)
         if kind in _BROUGHT:
-            return self._run(Arithmetic.STRICT, _both(watcher, NarrowOperands(_BROUGHT[kind])))
+            return self._run(Arithmetic.STRICT, _Both(watcher, NarrowOperands(_BROUGHT[kind])))
         if kind == Arithmetic.ROUNDED_CONVOLUTIONS:
             if not self._may_use_tf32:
                 return None
             observer = NarrowOperands(rounded, is_of_convolutions=True)
-            return self._run(Arithmetic.STRICT, _both(watcher, observer))
+            return self._run(Arithmetic.STRICT, _Both(watcher, observer))
         return self._run(kind, watcher) if is_known or kind in distinct(self._device) else None
 
     def _made(self, kind):
@@ -130,8 +130,22 @@ class HonestRuns:
         )
 
 
-@contextlib.contextmanager
-def _both(watcher, observer):
-    """Enters both; the watcher sees what the observer makes of an operator."""
-    with observer, watcher:
-        yield
+class _Both:
+    """Enters both; the watcher sees what the observer makes of an operator.
+
+    May be entered again: a run for which memory ran out is made once more.
+    """
+
+    def __init__(self, watcher, observer):
+        self._contexts = (observer, watcher)
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self):
+        with contextlib.ExitStack() as stack:
+            for context in self._contexts:
+                stack.enter_context(context)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error):
+        return self._stack.__exit__(*error)

@@ -5,6 +5,7 @@ import fairness
 import pytest
 import torch
 
+from mtmc_reference.honest import HonestRuns
 from mtmc_reference.precision import Arithmetic
 from mtmc_reference.tensor_core import NarrowOperands, rounded, truncated
 
@@ -75,3 +76,37 @@ def test_a_run_is_made_when_it_is_asked_for_and_once():
     known = expectation._honest.knows
     assert known(Arithmetic.REORDERED) and known(Arithmetic.ROUNDED)
     assert not known(Arithmetic.FP64)
+
+
+@pytest.mark.parametrize("kind", [Arithmetic.REORDERED, Arithmetic.ROUNDED_CONVOLUTIONS])
+def test_an_observed_run_can_be_made_again(kind):
+    """As when memory ran out the first time."""
+
+    class Watcher:
+        entered = 0
+
+        def __enter__(self):
+            self.entered += 1
+
+        def __exit__(self, *_):
+            pass
+
+    def run_twice(_, observer):
+        for _ in range(2):
+            with observer:
+                pass
+        return [torch.zeros(1)]
+
+    watcher = Watcher()
+    runs = HonestRuns(
+        run_twice,
+        torch.device("cpu"),
+        may_use_tf32=True,
+        dtypes=[torch.float32],
+        oracle=Arithmetic.FP64,
+        reference=None,
+        spreads=None,
+        strict=None,
+    )
+
+    assert runs.outputs(kind, watcher) and watcher.entered == 2
