@@ -9,7 +9,10 @@ Runs as a child that answers one JSON line per JSON line:
     {..., "rivals": ["graph", "compile"]}
         -> {..., "rivals": {"rival_eager_ms": 2.7, "graph_ms": 2.6, "compile_ms": 2.6}}:
            the model in the arithmetic of the class, by itself, as one CUDA graph, compiled
-    {"forget": true}      gives device memory back
+
+The exported file and what PyTorch offers are timed in two processes, forked before there
+is a CUDA context: the algorithm that cuDNN chose for a convolution first stays that of
+the process, whoever asks for it later.
 
 The protocol is KernelBench's: seed 42 before the inputs and again before each
 model's constructor, so that `Model` and `ModelNew` have equal parameters; training
@@ -24,10 +27,11 @@ class or twice the error that eager itself has in that class, whichever is large
 import argparse
 import contextlib
 import copy
-import gc
+import ctypes
 import importlib.util
 import json
 import os
+import signal
 import statistics
 import sys
 import time
@@ -44,6 +48,8 @@ WARM_UPS, TRIALS = 3, 100
 HOST_SECONDS = 3.0
 # Elements compared at a time: two fp64 temporaries of half a GiB.
 CHUNK = 64 << 20
+# Of Linux: the signal that a process gets when its parent ends.
+PR_SET_PDEATHSIG = 1
 
 
 def load_module(path, name):
@@ -147,6 +153,12 @@ class Problem:
                     self._exact = self.run(copy.deepcopy(self.model))
         return self._exact
 
+    def forget_exact(self):
+        """Gives the memory of the references back."""
+        self._exact = None
+        if self._device.type == 'cuda':
+            torch.cuda.empty_cache()
+
     def own_error(self, precision):
         """Error of eager itself in a precision class."""
         if precision not in self._own_error:
@@ -157,17 +169,16 @@ class Problem:
 
 
 class Harness:
+    """Checks one problem; each method in a process of its own."""
+
     def __init__(self, device, timing):
         self._device = torch.device(device)
         # KernelBench's module with its timing functions, or None on a CPU.
         self._timing = timing
-        self._problem = None
 
-    def check(self, problem, export, precision, rivals=()):
-        if self._problem is None or self._problem.path != problem:
-            self.forget()
-            self._problem = Problem(problem, self._device)
-        problem = self._problem
+    def check(self, path, export, precision):
+        """Whether the exported file is right, and its time."""
+        problem = Problem(path, self._device)
         candidate = problem.build(load_module(export, 'export').ModelNew)
         outputs = problem.run(candidate)
         error = tolerance_needed(outputs, problem.exact())
@@ -175,13 +186,19 @@ class Harness:
         eager = problem.run(copy.deepcopy(problem.model))
         close = tolerance_needed(outputs, eager) <= KERNELBENCH_TOLERANCE
         del outputs, eager
+        problem.forget_exact()
         reply = {'ok': error <= allowed, 'error': error, 'allowed': allowed, 'kernelbench_allclose': close,
                  'oracle': problem.oracle}
-        if not reply['ok']:
-            return reply
+        if reply['ok']:
+            with torch.no_grad():
+                reply['ours_ms'], reply['timed_by'] = self._time(candidate, problem.inputs)
+        return reply
+
+    def time_model(self, path, precision, rivals):
+        """The user's model by the same clock, and its rivals."""
+        problem = Problem(path, self._device)
         with torch.no_grad():
-            reply['ours_ms'], reply['timed_by'] = self._time(candidate, problem.inputs)
-            reply['eager_ms'], _ = self._time(problem.model, problem.inputs)
+            reply = {'eager_ms': self._time(problem.model, problem.inputs)[0]}
             with tf32(precision in ('tf32', 'half')):
                 reply['rivals'] = self._time_rivals(problem, rivals)
         return reply
@@ -218,12 +235,6 @@ class Harness:
 
         return run
 
-    def forget(self):
-        self._problem = None
-        gc.collect()
-        if self._device.type == 'cuda':
-            torch.cuda.empty_cache()
-
     def _time(self, model, inputs):
         """Median in milliseconds and how it was taken."""
         if self._timing is not None:
@@ -247,6 +258,33 @@ def describe(device):
     return {'versions': versions, 'device': torch.cuda.get_device_name(device) if device != 'cpu' else 'cpu'}
 
 
+def in_child(function, *arguments):
+    """What the function returns in a fork of this process, or the failure of it."""
+    reader, writer = os.pipe()
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        code = 1
+        try:
+            if os.getppid() == parent:
+                os.write(writer, json.dumps(function(*arguments)).encode())
+                code = 0
+        except Exception as error:  # Any failure of user code is an answer.
+            os.write(writer, json.dumps({'ok': False, 'failure': f'{type(error).__name__}: {error}'[:500],
+                                         'traceback': traceback.format_exc()[-2000:]}).encode())
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(writer)
+    with open(reader, 'rb') as pipe:
+        answer = pipe.read()
+    _, status = os.waitpid(child, 0)
+    if not answer:
+        return {'ok': False, 'failure': f'the check died with {os.waitstatus_to_exitcode(status)}'}
+    return json.loads(answer)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--device', required=True, help='cuda:0 or cpu')
@@ -259,19 +297,14 @@ def main():
     if arguments.device != 'cpu' and arguments.timing:
         timing = load_module(arguments.timing, 'kernelbench_timing')
     harness = Harness(arguments.device, timing)
-    print(json.dumps(describe(arguments.device)), file=answers, flush=True)
+    print(json.dumps(in_child(describe, arguments.device)), file=answers, flush=True)
     for line in sys.stdin:
         request = json.loads(line)
-        if request.get('forget'):
-            harness.forget()
-            reply = {}
-        else:
-            try:
-                reply = harness.check(request['problem'], request['export'], request['precision'],
-                                      request.get('rivals', ()))
-            except Exception as error:  # Any failure of user code is an answer.
-                reply = {'ok': False, 'failure': f'{type(error).__name__}: {error}'[:500],
-                         'traceback': traceback.format_exc()[-2000:]}
+        problem, precision = request['problem'], request['precision']
+        reply = in_child(harness.check, problem, request['export'], precision)
+        if reply.get('ok'):
+            model = in_child(harness.time_model, problem, precision, request.get('rivals', ()))
+            reply |= {'ok': False, **model} if 'failure' in model else model
         print(json.dumps(reply), file=answers, flush=True)
 
 

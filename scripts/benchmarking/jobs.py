@@ -203,7 +203,6 @@ class JobRunner:
             self._harness.stop()
             time.sleep(WORKER_RESTS_SECONDS)
             answer = self._harness.ask(request, self._options.check_timeout)
-        self._harness.ask({'forget': True}, 60)
         failure = answer.get('failure')
         if not failure and not answer['ok']:
             failure = f"error {answer['error']:.3g} of {answer['allowed']:.3g} allowed"
