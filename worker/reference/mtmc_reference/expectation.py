@@ -14,6 +14,7 @@ from .groups import measured
 from .honest import Honest, HonestRuns, honest
 from .oracle import Bounds
 from .parameters import state_of
+from .parked import parked
 from .precision import Arithmetic
 from .whole_numbers import WholeNumbers
 from .steadiness import Steadiness
@@ -146,14 +147,18 @@ class Judge:
             return None
         return [_rounded(w, s) for w, s in zip(wide, strict)]
 
-    def honest_outputs(self, key, kind, observer):
+    def honest_outputs(self, key, kind, observer, held=()):
         """Outputs of a run in the arithmetic `kind`; None where it fails, or where memory does
-        not suffice though all that can be made again was given back: a bound that lacks such a
-        run may refuse honest programs."""
+        not suffice though all that can be made again was given back and what is `held` of the
+        expectation lay on the host meanwhile: a bound that lacks such a run may refuse honest
+        programs, eager's own calls among them."""
         for is_last in (False, True):
             try:
-                inputs = self.workloads.draw(key)
-                return self.execution.run(inputs, kind, observer, state=state_of(key))
+                with parked(held if is_last else (), self.device):
+                    # Nobody else holds the inputs, which are freed before what is held returns.
+                    return self.execution.run(
+                        self.workloads.draw(key), kind, observer, state=state_of(key)
+                    )
             except ProblemFailure as failure:
                 # Autocast refuses some operators; the class keeps its fixed tolerance.
                 if is_last or not is_out_of_memory(failure.cause):
@@ -272,7 +277,9 @@ class Expectation:
         self._judge.return_memory()
         self._reference, self._strict, self._spreads = wide, None, spreads
         self._honest = HonestRuns(
-            lambda kind, observer: self._judge.honest_outputs(self.key, kind, observer),
+            lambda kind, observer: self._judge.honest_outputs(
+                self.key, kind, observer, self.outputs() + (self._eager or [])
+            ),
             self._judge.device,
             not self._judge.is_default_strict,
             self._dtypes,

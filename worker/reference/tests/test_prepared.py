@@ -2,6 +2,7 @@
 """What is remembered between candidates when memory is short."""
 
 import collections
+import contextlib
 import math
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 from mtmc_reference.expectation import Judge
 from mtmc_reference.failure import Dropped, ProblemFailure
 from mtmc_reference.memory_budget import MemoryBudget
+from mtmc_reference.parked import parked
 from mtmc_reference.precision import Arithmetic
 from mtmc_reference.prepared import PreparedWorkloads
 from mtmc_reference.workload import PUBLIC, Key
@@ -338,3 +340,29 @@ def test_an_honest_run_is_made_again_with_room(failures, is_found):
     found = judge.honest_outputs(PUBLIC, Arithmetic.TF32, None)
 
     assert (found is not None) == is_found and len(asked) == min(failures, 1)
+
+
+class _OnDevice:
+    """As a tensor whose memory says where it is."""
+
+    def __init__(self, place="cuda"):
+        self.place = place
+        self.data = self
+
+    def cpu(self):
+        return _OnDevice("cpu")
+
+    def to(self, device):
+        return _OnDevice(device.type)
+
+
+@pytest.mark.parametrize("device, meanwhile", [("cuda", "cpu"), ("cpu", "cuda")])
+def test_what_is_parked_comes_back(device, meanwhile):
+    tensor = _OnDevice()
+
+    with contextlib.suppress(ZeroDivisionError):
+        with parked([tensor, tensor], torch.device(device)):
+            places = tensor.data.place
+            raise ZeroDivisionError
+
+    assert places == meanwhile and tensor.data.place == "cuda"
