@@ -20,6 +20,8 @@ standard library; on CUDA also `cuda.bindings`.
     expectation     what each workload's outputs must be
     oracle          the error that each precision class allows, rounding what other
                     orders of a sum add to it
+    coarse          when strict FP32 is truth enough: eager is far further away than it
+    parked          tensors that make room by lying on the host for a while
     peril           tells which run broke the device of a process before
     prepared        remembers expectations and shared inputs (memory_budget: how many)
     probes          zeros, mean, input and replay, which must not pass

@@ -49,7 +49,7 @@ class Comparison:
         if entry.key.distribution == NONFINITE and not self._judges_nonfinite:
             self._last = None
             return self._told(expectation, actual)
-        distances, groups, bounds, group_bounds = expectation.judge(actual)
+        distances, groups, bounds, group_bounds = expectation.judge(actual, self._precision)
         needed = [distance.tolerance for distance in distances]
         whole = _whole_number_classes(expectation, actual, needed)
         needed = [
@@ -84,7 +84,7 @@ class Comparison:
             "message": "" if is_correct else _worst(reports),
         }
         if is_repeat:
-            self._compare_repeat(expectation, actual, answer)
+            self._compare_repeat(expectation, (bounds, group_bounds), actual, answer)
         self._remember(entry, actual)
         return answer
 
@@ -118,9 +118,10 @@ class Comparison:
             for index, eager in enumerate(expectation.eager()[: self._user_outputs])
         )
 
-    def _compare_repeat(self, expectation, actual, answer):
+    def _compare_repeat(self, expectation, limits, actual, answer):
         """Whether two runs on the same inputs, each of them within the class's bound, agree
-        within it as well."""
+        within it as well. `limits` are those by which this one was judged, which may be less
+        than all that is known of the class."""
         if self._last is None or self._last.expectation is not expectation:
             return
         pairs = list(zip(actual, self._last_outputs))
@@ -131,14 +132,19 @@ class Comparison:
                 continue
             t = distance.tolerance
             name = self._specifications[index]["name"]
-            if t > expectation.bounds.allowed(self._precision, index, t):
+            if (
+                t > limits[0].allowed(self._precision, index, t)
+                and t > expectation.bounds.allowed(self._precision, index, t)
+            ):
                 answer["isUnrepeatable"] = True
                 answer["message"] = (
                     f"output {name} differs by a tolerance of {t:.3g} at element "
                     f"{distance.worst_index} between two runs"
                 )
                 return
-            verdict = expectation.group_bounds.repeats(self._precision, index, each)
+            verdict = limits[1].repeats(self._precision, index, each)
+            if verdict.excess > 1.0:
+                verdict = expectation.group_bounds.repeats(self._precision, index, each)
             if verdict.excess > 1.0:
                 answer["isUnrepeatable"] = True
                 answer["message"] = (

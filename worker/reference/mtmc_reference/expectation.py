@@ -6,6 +6,7 @@ import time
 
 import torch
 
+from .coarse import Limits, is_coarsely_within
 from .compare import errors, float_spreads
 from .distribution import LEVEL, NONFINITE
 from .failure import Dropped, ProblemFailure, is_out_of_memory
@@ -193,6 +194,8 @@ class Expectation:
         self._group_bounds = GroupBounds(self._dtypes, self._bounds.fixed, _unknown)
         self._eager = None
         self._whole_numbers = None
+        # Limits against strict FP32, while there is no fp64.
+        self._coarse = None
         # What runs took that were made only when they were needed.
         self.later_seconds = 0.0
         if judge.is_default_strict and key.is_unchanged:
@@ -230,10 +233,11 @@ class Expectation:
             self._timed(self._find_reference)
         return self._group_bounds
 
-    def judge(self, actual):
-        """(errors, groups, bounds, group bounds) of the outputs.
+    def judge(self, actual, precision):
+        """(errors, groups, bounds, group bounds) of the outputs, for a job of that class.
 
-        Against strict FP32 where that is enough to know them within STRICT.
+        Against strict FP32 where that is enough to know them within STRICT, or within the
+        class because eager itself is far further away; see `coarse`.
         """
         if self._reference is None:
             found, groups = self._compared(actual, self._strict)
@@ -242,9 +246,27 @@ class Expectation:
                 holds = self._group_bounds.holds_surely
                 if all(holds(index, g, _KNOWN_PART) for index, g in enumerate(groups)):
                     return found, groups, self._bounds, self._group_bounds
+            if self._may_be_coarse(found, precision):
+                if self._coarse is None:
+                    unknown = Honest([0.0] * len(found), [None] * len(found))
+                    self._coarse = self._limits(
+                        self._strict, self._spreads, unknown, Arithmetic.STRICT
+                    )
+                if is_coarsely_within(self._coarse, found, groups, precision):
+                    return found, groups, self._coarse.bounds, self._coarse.group_bounds
         # Only now, because this finds the other parts, too.
         reference = self.reference
         return *self._compared(actual, reference), self.bounds, self.group_bounds
+
+    def _may_be_coarse(self, found, precision):
+        """Whether eager's own arithmetic is narrower than strict FP32, and fp64 is still to
+        be run for outputs of which none but FP32 ones differ."""
+        return (
+            precision != "PRECISION_STRICT"
+            and self.oracle == "fp64"
+            and not self._judge.is_default_strict
+            and all(d == torch.float32 or not e.tolerance for d, e in zip(self._dtypes, found))
+        )
 
     def _compared(self, actual, expected):
         """(errors, groups) of the outputs; no groups where each element is close."""
@@ -276,34 +298,41 @@ class Expectation:
             strict = Honest([0.0] * count, [None] * count)
         self._judge.return_memory()
         self._reference, self._strict, self._spreads = wide, None, spreads
-        self._honest = HonestRuns(
+        oracle = Arithmetic.FP64 if self.oracle == "fp64" else Arithmetic.STRICT
+        self._coarse = None
+        limits = self._limits(wide, spreads, strict, oracle)
+        self._honest = limits.runs
+        self._bounds, self._group_bounds = limits.bounds, limits.group_bounds
+
+    def _limits(self, reference, spreads, strict, oracle):
+        """The Limits against a reference, of which strict FP32 is as far as `strict` says."""
+        runs = HonestRuns(
             lambda kind, observer: self._judge.honest_outputs(
                 self.key, kind, observer, self.outputs() + (self._eager or [])
             ),
             self._judge.device,
             not self._judge.is_default_strict,
             self._dtypes,
-            Arithmetic.FP64 if self.oracle == "fp64" else Arithmetic.STRICT,
-            wide,
+            oracle,
+            reference,
             spreads,
             strict,
         )
-        self._bounds = Bounds(
+        bounds = Bounds(
             spreads,
             self._dtypes,
             strict.tolerances,
-            lambda kind: self._honest_run(kind, self._honest.tolerances),
+            lambda kind: self._honest_run(runs, kind, runs.tolerances),
             is_changed=not self.key.is_unchanged,
         )
-        self._group_bounds = GroupBounds(
-            self._dtypes,
-            self._bounds.fixed,
-            lambda kind: self._honest_run(kind, self._honest.groups),
+        group_bounds = GroupBounds(
+            self._dtypes, bounds.fixed, lambda kind: self._honest_run(runs, kind, runs.groups)
         )
+        return Limits(runs, bounds, group_bounds)
 
-    def _honest_run(self, kind, part):
+    def _honest_run(self, runs, kind, part):
         """`part(kind)`, which may take a run of the model."""
-        if self._honest.knows(kind):
+        if runs.knows(kind):
             return part(kind)
         found = self._timed(lambda: part(kind))
         self._judge.return_memory()

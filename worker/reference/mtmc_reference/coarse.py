@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether outputs can be judged against strict FP32 where fp64 takes long.
+
+Where PyTorch's own arithmetic is narrower than FP32, as TF32 of convolutions is, a
+candidate as good as eager is thousands of FP32 roundings away from the truth, and it does
+not matter whether the truth is that of fp64 or of FP32. How far FP32 itself is from the
+truth, a strict run shows that is disturbed by FP32's rounding: where this is an eighth of
+eager's own error or less, in each output and each of its groups, the class's bounds around
+strict FP32 admit what those around fp64 do, but for an eighth. An fp64 convolution takes
+ten times as long as all of this.
+
+Only acceptance is found here. What is not within the class is judged against fp64, and so
+are all outputs on public inputs.
+"""
+
+import dataclasses
+
+from .group_bounds import GroupBounds
+from .honest import HonestRuns
+from .oracle import Bounds
+from .precision import Arithmetic
+
+# How many times eager's own error is that of FP32, at least.
+_MARGIN = 8.0
+# Error of a group beside its output's largest element that is none.
+_NOTHING = 1e-7
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """What bounds outputs against one reference: honest runs, and what follows from them."""
+
+    runs: HonestRuns
+    bounds: Bounds
+    group_bounds: GroupBounds
+
+
+def is_coarsely_within(limits, found, groups, precision):
+    """Whether outputs are surely within a class above STRICT by their errors and groups
+    against strict FP32, to which `limits` belong."""
+    return (
+        _is_fine(limits.runs)
+        and all(
+            e.tolerance <= limits.bounds.allowed(precision, index, e.tolerance)
+            for index, e in enumerate(found)
+        )
+        and all(
+            limits.group_bounds.holds(precision, index, each) for index, each in enumerate(groups)
+        )
+    )
+
+
+def _is_fine(runs):
+    """Whether FP32 stands for the truth beside eager."""
+    narrow, disturbed = runs.find(Arithmetic.DEFAULT), runs.find(Arithmetic.REORDERED)
+    if not narrow or not disturbed:
+        return False
+    pairs = zip(disturbed.tolerances, narrow.tolerances)
+    return all(_MARGIN * fine <= wide for fine, wide in pairs) and all(
+        fine is None
+        or bool((_MARGIN * fine.error <= wide.error.clamp(min=_NOTHING * fine.largest)).all())
+        for fine, wide in zip(disturbed.groups, narrow.groups)
+    )
