@@ -3,12 +3,20 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <iostream>
 
 #include "common/config/python_environment.h"
 #include "kernel/program/parser.h"
 
 namespace mtmc::worker {
+
+std::string ProgramPath(const std::string& name) {
+  const char* folder = std::getenv("MTMC_BIN");
+  return std::string(folder ? folder : MTMC_BINARY_DIR) + "/" + name;
+}
+
+std::string CudaPlugin() { return ProgramPath("../lib/mtmc_aten_cuda.so"); }
 
 std::span<const std::byte> Bytes(const Floats& values) { return std::as_bytes(std::span(values)); }
 
@@ -40,7 +48,7 @@ std::unique_ptr<Gpu> Gpu::Open() {
   auto gpu = std::make_unique<Gpu>();
   gpu->tools = ToolPaths::From(*environment);
   auto backend = OpenBackend({.dialect = kernel::Dialect::kCuda,
-                              .aten_plugin = kCudaPlugin,
+                              .aten_plugin = CudaPlugin(),
                               .measures_rates = true,
                               .tools = gpu->tools});
   if (!backend.ok()) {

@@ -16,8 +16,11 @@ namespace mtmc::worker {
 
 using Floats = std::vector<float>;
 
-// The plug-in of library calls, beside the test's program.
-inline constexpr char kCudaPlugin[] = MTMC_BINARY_DIR "/../lib/mtmc_aten_cuda.so";
+// A program of ours, by its name: in the folder of the environment's MTMC_BIN, as for the
+// tests of a bundle, or in that of the build.
+std::string ProgramPath(const std::string& name);
+// The plug-in of library calls, in the folder beside theirs.
+std::string CudaPlugin();
 
 std::span<const std::byte> Bytes(const Floats& values);
 

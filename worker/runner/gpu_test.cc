@@ -313,20 +313,20 @@ namespace {
 // Two runner processes and a builder.
 struct Processes {
   explicit Processes(const Gpu& gpu, const std::string& scratch)
-      : builder({.program = MTMC_BINARY_DIR "/mtmc-builder",
+      : builder({.program = ProgramPath("mtmc-builder"),
                  .scratch = scratch + "/builder",
                  .tools = gpu.tools}),
-        first({.program = MTMC_BINARY_DIR "/mtmc-runner",
+        first({.program = ProgramPath("mtmc-runner"),
                .scratch = scratch + "/first",
                .tools = gpu.tools}),
-        second({.program = MTMC_BINARY_DIR "/mtmc-runner",
+        second({.program = ProgramPath("mtmc-runner"),
                 .scratch = scratch + "/second",
                 .tools = gpu.tools}) {}
 
   void Open(RunnerClient& runner) {
     v1::RunnerRequest request;
     request.mutable_open()->set_backend(v1::DIALECT_CUDA);
-    request.mutable_open()->set_aten_plugin(kCudaPlugin);
+    request.mutable_open()->set_aten_plugin(CudaPlugin());
     const auto reply = runner.Call(request, absl::Seconds(60));
     INFO(reply.detail);
     REQUIRE(reply.is_answered());

@@ -275,7 +275,7 @@ TEST_CASE("A sealed runner process counts too", "[gpu]") {
   if (!gpu) return;
   auto folder = base::TempDir::Create();
   REQUIRE(folder.ok());
-  RunnerClient runner({.program = MTMC_BINARY_DIR "/mtmc-runner",
+  RunnerClient runner({.program = ProgramPath("mtmc-runner"),
                        .scratch = folder->path() / "runner",
                        .tools = gpu->tools});
   v1::RunnerRequest open;
