@@ -8,7 +8,9 @@ Runs as a child that answers one JSON line per JSON line:
             "ours_ms": 0.9, "eager_ms": 2.7, "timed_by": "..."}
     {..., "rivals": ["graph", "compile"]}
         -> {..., "rivals": {"rival_eager_ms": 2.7, "graph_ms": 2.6, "compile_ms": 2.6}}:
-           the model in the arithmetic of the class, by itself, as one CUDA graph, compiled
+           the model in the arithmetic of the class, by itself, as one CUDA graph, compiled;
+           `searched_ms` is the model where cuDNN may search for algorithms
+           (torch.backends.cudnn.benchmark), which exported files have it do as well
 
 The exported file and what PyTorch offers are timed in two processes, forked before there
 is a CUDA context: the algorithm that cuDNN chose for a convolution first stays that of
@@ -203,6 +205,13 @@ class Harness:
                 reply['rivals'] = self._time_rivals(problem, rivals)
         return reply
 
+    def time_searched(self, path):
+        """The user's model where cuDNN tries its algorithms."""
+        problem = Problem(path, self._device)
+        torch.backends.cudnn.benchmark = True
+        with torch.no_grad():
+            return {'searched_ms': self._time(problem.model, problem.inputs)[0]}
+
     def _time_rivals(self, problem, names):
         """Milliseconds of what else PyTorch offers, as far as it runs there."""
         makers = {'graph': self._captured, 'compile': torch.compile}
@@ -305,6 +314,9 @@ def main():
         if reply.get('ok'):
             model = in_child(harness.time_model, problem, precision, request.get('rivals', ()))
             reply |= {'ok': False, **model} if 'failure' in model else model
+            if 'graph' in request.get('rivals', ()) and arguments.device != 'cpu' and reply['ok']:
+                searched = in_child(harness.time_searched, problem)
+                reply['rivals'] |= {key: searched[key] for key in ('searched_ms',) if key in searched}
         print(json.dumps(reply), file=answers, flush=True)
 
 
