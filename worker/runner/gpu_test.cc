@@ -93,9 +93,9 @@ void CheckMixed(Gpu& gpu, const std::string& text) {
   auto plan = gpu.Load(text, {"aten::linear", "aten::relu"});
   INFO((plan.ok() ? "" : plan.failure().message));
   REQUIRE(plan.ok());
-  Floats x(256 * 128, 0.5F);
+  Floats x(256UL * 128, 0.5F);
   x[0] = -1000;
-  const Floats w(64 * 128, 1.0F);
+  const Floats w(64UL * 128, 1.0F);
 
   const MaybeFailure failure = (*plan)->Execute({{"x", Bytes(x)}, {"w", Bytes(w)}}, 0xA5);
   INFO(Describe(failure));
@@ -266,15 +266,15 @@ TEST_CASE("A plan of library calls alone runs captured", "[gpu]") {
 )",
                         {"aten::conv2d", "aten::mean"});
   REQUIRE(plan.ok());
-  const Floats x(8 * 16 * 32 * 32, 1.0F);
-  const Floats w(16 * 16 * 9, 0.0F);
+  const Floats x(8UL * 16 * 32 * 32, 1.0F);
+  const Floats w(16UL * 16 * 9, 0.0F);
 
   const MaybeFailure failure = (*plan)->Execute({{"x", Bytes(x)}, {"w", Bytes(w)}}, 0xFF);
 
   INFO(Describe(failure));
   REQUIRE_FALSE(failure);
   REQUIRE((*plan)->Time(/*is_cold=*/true).ok());
-  CHECK(OutputOf(**plan) == Floats(8 * 16, 0.0F));
+  CHECK(OutputOf(**plan) == Floats(8UL * 16, 0.0F));
 }
 
 TEST_CASE("A profile tells each step's time and resources", "[gpu]") {
@@ -282,8 +282,8 @@ TEST_CASE("A profile tells each step's time and resources", "[gpu]") {
   if (!gpu) return;
   auto plan = gpu->Load(kMixedPlan, {"aten::linear", "aten::relu"});
   REQUIRE(plan.ok());
-  const Floats x(256 * 128, 0.5F);
-  const Floats w(64 * 128, 1.0F);
+  const Floats x(256UL * 128, 0.5F);
+  const Floats w(64UL * 128, 1.0F);
   REQUIRE_FALSE((*plan)->Execute({{"x", Bytes(x)}, {"w", Bytes(w)}}, 0xA5));
   const double before = MedianOf(**plan);
 

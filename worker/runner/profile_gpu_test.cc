@@ -72,7 +72,7 @@ v1::Profile ProfileOf(Gpu& gpu, const std::string& name, const std::string& text
   const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
   INFO((profile.ok() ? "" : profile.failure().message));
   REQUIRE(profile.ok());
-  const v1::Profile proto = MakeProfile(**plan, *profile, "cupti");
+  v1::Profile proto = MakeProfile(**plan, *profile, "cupti");
   Print(absl::StrCat(name, " in ", seconds, " s"), proto);
   return proto;
 }
@@ -165,7 +165,7 @@ TEST_CASE("Counted bytes of a copy agree with a count by hand", "[gpu]") {
 TEST_CASE("Counted operations of a GEMM agree with a count by hand", "[gpu]") {
   Gpu* gpu = Gpu::Find();
   if (!gpu) return;
-  const Floats ones(1024 * 1024, 1.0F);
+  const Floats ones(1024UL * 1024, 1.0F);
 
   const v1::Profile profile = ProfileOf(*gpu, "gemm of 1024^3", kGemm, {{"a", ones}, {"b", ones}});
 
@@ -176,7 +176,7 @@ TEST_CASE("Counted operations of a GEMM agree with a count by hand", "[gpu]") {
 TEST_CASE("Counted operations of tensor cores agree with a count by hand", "[gpu]") {
   Gpu* gpu = Gpu::Find();
   if (!gpu) return;
-  const Floats ones(2048 * 2048, 1.0F);
+  const Floats ones(2048UL * 2048, 1.0F);
 
   const v1::Profile profile = ProfileOf(*gpu, "library gemm of 2048^3", kLibraryGemm,
                                         {{"x", ones}, {"w", ones}}, {"aten::linear"});
@@ -254,7 +254,7 @@ extern "C" __global__ void add_one(const float* h, float* g) {
   g[i] = h[i] + 1.0f;
 }
 )";
-  const Floats ones(1024 * 1024, 1.0F);
+  const Floats ones(1024UL * 1024, 1.0F);
 
   const v1::Profile profile = ProfileOf(*gpu, "three steps", text, {{"x", ones}, {"w", ones}},
                                         {"aten::linear", "aten::relu"});
