@@ -31,6 +31,12 @@ absl::Status CheckIntroduction(const v1::Worker& worker) {
        {"coordinator_version", std::string(config::Version())}});
 }
 
+void FleetMember::Take(const std::string& id, absl::Time now) {
+  lease = id;
+  begin = now;
+  is_running = false;
+}
+
 bool FleetMember::CanServe(const fleet::WorkerDemand& demand) const {
   return is_live && takes_work() && fleet::Meets(worker, demand);
 }

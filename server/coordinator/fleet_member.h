@@ -24,6 +24,12 @@ struct FleetMember {
   std::set<std::string> replaced;
   // What it was granted and has not completed; empty when idle.
   std::string lease;
+  // When `lease` was granted, or became the present one.
+  absl::Time begin;
+  // It said that it works on `lease`.
+  bool is_running = false;
+  // When it last called.
+  absl::Time heard;
   // What it was granted to prepare meanwhile; the first becomes `lease` next.
   std::deque<std::string> ahead;
   // How many it can prepare.
@@ -44,6 +50,9 @@ struct FleetMember {
   bool takes_work() const { return !is_draining && !is_leaving && !is_quarantined(); }
 
   bool is_idle() const { return lease.empty() && ahead.empty(); }
+
+  // Makes `id` its lease, not yet begun.
+  void Take(const std::string& id, absl::Time now);
 
   // Whether it may be given work of that demand.
   bool CanServe(const fleet::WorkerDemand& demand) const;

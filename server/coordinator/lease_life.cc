@@ -56,7 +56,7 @@ bool LeaseManager::CanServe(const FleetMember& state, const Task& task) const {
 }
 
 bool LeaseManager::IsGrantable(const FleetMember& state, const Task& task) const {
-  return task.losses < options_.max_losses && CanServe(state, task) &&
+  return !task.is_given_up && CanServe(state, task) &&
          !(task.failed_on.contains(state.worker.name()) && HasOtherWorker(state, task));
 }
 
@@ -88,7 +88,7 @@ std::optional<std::string> LeaseManager::RecordGrant(const FleetMember& state, T
 bool LeaseManager::Grant(FleetMember& state, Task& task) {
   const auto lease = RecordGrant(state, task, /*is_ahead=*/false);
   if (!lease) return false;
-  state.lease = *lease;
+  state.Take(*lease, clock_.Now());
   std::exchange(state.held, nullptr)(LeaseResponse(state));
   NoteBegun(task);
   return true;
@@ -103,11 +103,14 @@ void LeaseManager::NoteBegun(Task& task) {
 void LeaseManager::GrantAhead(FleetMember& state) {
   // Only a program can be prepared; a problem is inspected by who is free.
   auto is_grantable = [&](const Task& candidate) {
-    return candidate.work.lease.has_evaluation() && IsGrantable(state, candidate) &&
+    return candidate.work.lease.has_evaluation() && !candidate.is_suspect &&
+           IsGrantable(state, candidate) &&
            std::none_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
              return entry.second.is_idle() && IsGrantable(entry.second, candidate);
            });
   };
+  const Task* current = queue_.Find(leases_.at(state.lease).work);
+  if (current == nullptr || current->is_suspect) return;
   while (state.takes_work() && static_cast<int>(state.ahead.size()) < state.most_ahead) {
     Task* task = queue_.Next(is_grantable);
     const auto lease = task ? RecordGrant(state, *task, /*is_ahead=*/true) : std::nullopt;
@@ -123,7 +126,7 @@ absl::Status LeaseManager::BeginAhead(FleetMember& state) {
   record.is_ahead = false;
   MTMC_RETURN_IF_ERROR(Commit({.leases = {record}}));
   leases_[record.id] = record;
-  state.lease = record.id;
+  state.Take(record.id, clock_.Now());
   state.ahead.pop_front();
   if (Task* task = queue_.Find(record.work)) NoteBegun(*task);
   return absl::OkStatus();
@@ -182,14 +185,48 @@ void LeaseManager::TakeOverFor(const FleetMember& state) {
   if (holder) TakeBack(*holder, lease);
 }
 
-void LeaseManager::Lose(const std::string& lease, const std::string& cause) {
-  const auto found = leases_.find(lease);
-  if (found == leases_.end() || found->second.is_lost) return;
-  metrics_.CountLostWorker(cause);
-  Log(LogLevel::kWarning, "worker lost",
-      {{"worker", found->second.worker}, {"cause", cause}, {"lease", lease}});
-  ++found->second.losses;
-  Retry(found->second, queue_.Find(found->second.work), "worker_lost");
+// The worker's process is gone, with all that it had.
+void LeaseManager::Lose(FleetMember& state, const std::string& cause) {
+  const auto found = leases_.find(state.lease);
+  if (found != leases_.end() && !found->second.is_lost) {
+    metrics_.CountLostWorker(cause);
+    Log(LogLevel::kWarning, "worker lost",
+        {{"worker", found->second.worker}, {"cause", cause}, {"lease", state.lease}});
+    ++found->second.losses;
+    Task* task = queue_.Find(found->second.work);
+    if (task != nullptr) Blame(state, *task);
+    Retry(found->second, task, "worker_lost");
+  }
+  state.lease.clear();
+  SuspectAhead(state);
+  TakeBackAhead(state);
+}
+
+// The work that a lost worker had is lost once more; perhaps it was the cause.
+void LeaseManager::Blame(const FleetMember& state, Task& task) {
+  task.is_suspect = true;
+  task.failed_on.insert(state.worker.name());
+  // One that never said that it began, or that prepared something else as well, proves
+  // nothing.
+  if (state.is_running && state.ahead.empty()) {
+    // It was lost at some time before its next call.
+    task.run_losses.push_back(
+        {.time = clock_.Now(), .run = state.heard - state.begin + options_.interval});
+  }
+  if (static_cast<int>(task.run_losses.size()) < options_.max_losses ||
+      odds_.ByChance(task.run_losses) > options_.max_odds) {
+    return;
+  }
+  odds_.Discount(task.run_losses);
+  task.is_given_up = true;
+}
+
+void LeaseManager::SuspectAhead(const FleetMember& state) {
+  for (const std::string& lease : state.ahead) {
+    const auto found = leases_.find(lease);
+    Task* task = found == leases_.end() ? nullptr : queue_.Find(found->second.work);
+    if (task != nullptr) task->is_suspect = true;
+  }
 }
 
 // Puts the work of a lease, whose counters were raised, back into the queue.
@@ -199,6 +236,7 @@ void LeaseManager::Retry(store::LeaseRecord& record, Task* task, const std::stri
   if (task != nullptr) {
     task->losses = std::max(task->losses, record.losses);
     task->crashes = std::max(task->crashes, record.crashes);
+    if (task->losses >= options_.max_grants) task->is_given_up = true;
     task->Requeue(record.id, clock_.Now());
   }
   // What was not written is lost once more after a restart: one loss too few.

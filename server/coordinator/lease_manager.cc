@@ -85,7 +85,7 @@ void LeaseManager::Load(const store::Fleet& fleet) {
     if (record.is_ahead) {
       state.ahead.push_back(record.id);
     } else {
-      state.lease = record.id;
+      state.Take(record.id, start_time_);
     }
     state.expires = start_time_ + options_.interval + options_.grace;
   }
@@ -108,6 +108,9 @@ void LeaseManager::Submit(search::Work work, search::Done<v1::LeaseResult> done)
       task.lease = id;
       has_begun = !record.is_ahead;
     }
+    // Of what was lost before a restart only the number is known.
+    task.is_suspect = task.losses > 0;
+    task.is_given_up = task.losses >= options_.max_grants;
   }
   if (has_begun && task.waiters.back().granted) task.waiters.back().granted();
   Dispatch();
@@ -136,7 +139,7 @@ void LeaseManager::Synchronize(const v1::SynchronizeRequest& request, Reply repl
     TakeProgress(state, request.executing().lease_id());
   } else if (state.is_quarantined() && !state.lease.empty()) {
     // Granted before the canary failed, and not begun.
-    Lose(std::exchange(state.lease, ""), "quarantined");
+    TakeBack(state, std::exchange(state.lease, ""));
   }
   ForgetFinished(state);
   TakeBackUnfit(state);
@@ -160,8 +163,8 @@ absl::StatusOr<FleetMember*> LeaseManager::Admit(const v1::SynchronizeRequest& r
   if (state.instance != request.instance_id()) {
     if (state.held) std::exchange(state.held, nullptr)(Replaced(name));
     if (!state.instance.empty()) state.replaced.insert(state.instance);
-    if (!state.lease.empty()) Lose(std::exchange(state.lease, ""), "restarted");
-    TakeBackAhead(state);
+    if (state.is_live) odds_.CountLoss();
+    Lose(state, "restarted");
     state.instance = request.instance_id();
     state.written = absl::InfinitePast();
   }
@@ -173,7 +176,8 @@ absl::StatusOr<FleetMember*> LeaseManager::Admit(const v1::SynchronizeRequest& r
   state.is_leaving = request.is_leaving();
   state.most_ahead = request.most_prefetched();
   // Whatever comes of the call: who calls is not lost.
-  state.expires = clock_.Now() + options_.interval + options_.grace;
+  state.heard = clock_.Now();
+  state.expires = state.heard + options_.interval + options_.grace;
   *state.worker.mutable_synchronize_time() = ToProto(clock_.Now());
   return &state;
 }
@@ -197,6 +201,7 @@ absl::Status LeaseManager::TakeResult(FleetMember& state,
         if (task != nullptr) {
           task->failed_on.insert(state.worker.name());
           task->last_failure = result.worker_failure().message();
+          task->is_given_up = ++task->failures >= options_.max_failures;
         }
         ++record.losses;
         Retry(record, task, "worker_lost");
@@ -220,7 +225,9 @@ void LeaseManager::TakeProgress(FleetMember& state, const std::string& lease) {
   if (found == leases_.end()) return;
   store::LeaseRecord& record = found->second;
   if (!record.is_lost) {
-    if (record.worker == state.worker.name()) state.lease = lease;
+    if (record.worker != state.worker.name()) return;
+    if (state.lease != lease) state.Take(lease, clock_.Now());
+    state.is_running = true;
     return;
   }
   // Given up for lost, and here it is: it goes on unless another has it.
@@ -233,7 +240,8 @@ void LeaseManager::TakeProgress(FleetMember& state, const std::string& lease) {
     return;
   }
   task->lease = lease;
-  state.lease = lease;
+  state.Take(lease, clock_.Now());
+  state.is_running = true;
 }
 
 // Drops leases that nobody wants any more.
@@ -277,17 +285,24 @@ void LeaseManager::Disconnect(const std::string& worker, const std::string& inst
 
 void LeaseManager::Tick() {
   const absl::Time now = clock_.Now();
+  std::vector<FleetMember*> expired;
+  int live = 0;
   for (auto& [name, state] : workers_) {
     if (state.held && now >= state.held_until) {
       std::exchange(state.held, nullptr)(IdleResponse(state));
     }
-    if (now < state.expires) continue;
-    state.expires = absl::InfiniteFuture();
-    state.is_live = false;
-    TakeBackAhead(state);
-    if (state.lease.empty()) continue;
-    metrics_.CountExpiredLease();
-    Lose(std::exchange(state.lease, ""), "expired");
+    if (state.is_live) ++live;
+    if (now >= state.expires) expired.push_back(&state);
+  }
+  odds_.Advance(now, live);
+  // All that were lost at once are known before any work is blamed for one.
+  for (FleetMember* state : expired) {
+    if (std::exchange(state->is_live, false)) odds_.CountLoss();
+  }
+  for (FleetMember* state : expired) {
+    state->expires = absl::InfiniteFuture();
+    if (!state->lease.empty()) metrics_.CountExpiredLease();
+    Lose(*state, "expired");
   }
   // Leases of the last coordinator that no search has asked for.
   if (now > start_time_ + options_.interval + options_.grace) {
@@ -302,7 +317,7 @@ void LeaseManager::Tick() {
   // Given up only here, where no caller holds a reference to a task.
   std::vector<std::string> hopeless;
   for (const auto& [key, task] : queue_.tasks()) {
-    if (task.lease.empty() && task.losses >= options_.max_losses) hopeless.push_back(key);
+    if (task.lease.empty() && task.is_given_up) hopeless.push_back(key);
   }
   // One that cannot be recorded is given up with the next tick.
   for (const std::string& key : hopeless) GiveUp(key).IgnoreError();

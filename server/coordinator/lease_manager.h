@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "mtmc/v1/worker.pb.h"
 #include "server/coordinator/fleet_member.h"
+#include "server/coordinator/loss_odds.h"
 #include "server/coordinator/work_queue.h"
 #include "server/search/backends.h"
 #include "server/store/job_store.h"
@@ -38,13 +39,17 @@ class CoordinatorMetrics;
 //     worker is answered or the search is told.
 //  2. A task has at most one lease that is not lost. The first result of any of
 //     its leases is final; later ones are dropped.
-//  3. A task that lost `max_losses` workers is finished as a crash of the
-//     candidate: it must not take down the fleet one by one. A crash of the
-//     runner is counted apart and tried `max_crashes` times.
+//  3. A task that takes down workers is finished as a crash of the candidate: it must
+//     not take down the fleet one by one. A lost worker counts against it only if it
+//     ran there, alone, on different workers where there are several, at least
+//     `max_losses` times, and too often for chance (LossOdds). No task is granted more
+//     than `max_grants` times. A crash of the runner is counted apart and tried
+//     `max_crashes` times.
 //  4. A worker holds no more leases ahead of the one it works on than it can prepare,
 //     and only while no other worker could begin their tasks at once. They have not
 //     begun: losing the worker is no loss of a task, and a worker that becomes idle
-//     takes one over.
+//     takes one over. What was with a worker that was lost is held ahead no more, and
+//     nothing beside it.
 //  5. A worker is given, now or ahead, only work of which one of those who wait
 //     demands no more than it has: device, dialect, isolation (fleet::Meets).
 //  6. Among tasks that a worker can do, the job served least recently is first,
@@ -67,7 +72,16 @@ class LeaseManager final : public search::Evaluator {
     // How long there is no worker that may do a piece of work before its search hears
     // of it: above a restart of worker or coordinator, which is no news.
     absl::Duration patience = absl::Seconds(5);
+    // Losses that a task is allowed whatever the odds.
     int max_losses = 3;
+    // Odds that the losses of a task came by chance below which it is to blame: one of
+    // a million good candidates.
+    double max_odds = 1e-6;
+    // The end of a task that is lost always but never by its doing, as far as one can
+    // see: with workers lost in every third run, one of ten million comes so far.
+    int max_grants = 16;
+    // Workers that say that they cannot.
+    int max_failures = 3;
     int max_crashes = 2;
     // Workers that were not heard for so long are not listed.
     absl::Duration memory = absl::Hours(24);
@@ -130,7 +144,9 @@ class LeaseManager final : public search::Evaluator {
   std::optional<std::string> RecordGrant(const FleetMember& state, Task& task, bool is_ahead);
   bool Grant(FleetMember& state, Task& task);
   void NoteBegun(Task& task);
-  void Lose(const std::string& lease, const std::string& cause);
+  void Lose(FleetMember& state, const std::string& cause);
+  void Blame(const FleetMember& state, Task& task);
+  void SuspectAhead(const FleetMember& state);
   void Retry(store::LeaseRecord& record, Task* task, const std::string& cause);
   absl::Status Conclude(std::string key, v1::LeaseResult result);
   absl::Status GiveUp(const std::string& key);
@@ -168,6 +184,7 @@ class LeaseManager final : public search::Evaluator {
   WorkQueue queue_;
   std::map<std::string, store::LeaseRecord> leases_;
   std::map<std::string, FleetMember> workers_;
+  LossOdds odds_;
   // The last write failed.
   bool waits_for_store_ = false;
 };

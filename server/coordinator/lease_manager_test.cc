@@ -135,37 +135,6 @@ TEST_CASE("LeaseManager keeps a worker that reports progress", "[coordinator]") 
   CHECK(farm.leases->LookupWorker("workers/w")->state() == v1::Worker::STATE_RUNNING);
 }
 
-TEST_CASE("LeaseManager calls it a crash of the candidate when three workers were lost",
-          "[coordinator]") {
-  Farm farm;
-  farm.Submit("f");
-  for (const char* worker : {"w1", "w2", "w3"}) {
-    REQUIRE_FALSE(farm.Idle(worker)->lease().empty());
-    farm.LoseSilentWorkers();
-  }
-
-  REQUIRE(farm.results["f"].size() == 1);
-  const auto& failure = farm.results["f"][0].evaluation().failure();
-  CHECK(failure.kind() == v1::Failure::KIND_CRASH);
-  CHECK(failure.message() == "worker lost 3 times");
-  CHECK(farm.Idle("w4")->is_held());
-}
-
-TEST_CASE("LeaseManager counts lost workers over a restart", "[coordinator]") {
-  Farm farm;
-  farm.Submit("f");
-  for (const char* worker : {"w1", "w2", "w3"}) {
-    farm.Idle(worker);
-    farm.LoseSilentWorkers();
-    if (!farm.results["f"].empty()) break;
-    farm.Restart();
-    farm.Submit("f");
-  }
-
-  REQUIRE(farm.results["f"].size() == 1);
-  CHECK(farm.results["f"][0].evaluation().failure().kind() == v1::Failure::KIND_CRASH);
-}
-
 TEST_CASE("LeaseManager counts crashes of the runner apart from lost workers", "[coordinator]") {
   Farm farm;
   farm.Submit("f");

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace mtmc::coordinator {
 
@@ -50,9 +51,14 @@ void Task::TellStuck(const std::vector<v1::Worker>& workers, absl::Time now,
 
 v1::LeaseResult GivenUp(const Task& task) {
   v1::LeaseResult result;
-  const std::string message =
-      absl::StrCat("worker lost ", task.losses, " times", task.last_failure.empty() ? "" : ": ",
-                   task.last_failure);
+  const int lost = task.losses - task.failures;
+  std::vector<std::string> causes;
+  if (lost > 0) causes.push_back(absl::StrCat("worker lost ", lost, " times"));
+  if (task.failures > 0) {
+    causes.push_back(
+        absl::StrCat("workers could not do it, ", task.failures, " times: ", task.last_failure));
+  }
+  const std::string message = absl::StrJoin(causes, "; ");
   if (task.work.lease.has_evaluation()) {
     auto* failure = result.mutable_evaluation()->mutable_failure();
     failure->set_kind(v1::Failure::KIND_CRASH);

@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 #include "mtmc/v1/worker.pb.h"
+#include "server/coordinator/loss_odds.h"
 #include "server/search/backends.h"
 
 namespace mtmc::coordinator {
@@ -32,10 +33,20 @@ struct Task {
   std::vector<Waiter> waiters;
   // Id of the one lease that is not lost; empty while it is queued.
   std::string lease;
+  // Grants that were lost or handed back, for whatever reason.
   int losses = 0;
   int crashes = 0;
+  // Losses that may be its doing: of workers that ran it and nothing else.
+  std::vector<RunLoss> run_losses;
+  // One of the workers that was lost had it, perhaps beside other work. From then on
+  // it runs alone, so that the next loss says something.
+  bool is_suspect = false;
+  // Workers are not given it any more.
+  bool is_given_up = false;
+  // Workers that said they cannot, and why the last one said so.
+  int failures = 0;
   std::string last_failure;
-  // Workers that said they cannot; asked again only if there is no other.
+  // Workers that could not or were lost with it; asked again only if there is no other.
   std::set<std::string> failed_on;
   uint64_t order = 0;
   absl::Time submit_time;

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whose fault it is that a worker is gone.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "server/coordinator/lease_farm.h"
+
+namespace mtmc::coordinator {
+namespace {
+
+bool IsCrash(const v1::LeaseResult& result) {
+  return result.evaluation().failure().kind() == v1::Failure::KIND_CRASH;
+}
+
+// A worker takes what is there, says so, and is never heard again.
+void DieRunning(Farm& farm, const std::string& worker) {
+  const std::string lease = farm.Idle(worker)->lease();
+  REQUIRE_FALSE(lease.empty());
+  farm.Executing(worker, lease);
+  farm.LoseSilentWorkers();
+}
+
+// Jobs of one evaluation after another, and workers that are killed at random moments and
+// come back as new processes a second later. In steps of a tenth of a second.
+class KilledFarm {
+ public:
+  struct Options {
+    uint32_t seed = 1;
+    int workers = 6;
+    // Mean life of a worker.
+    double life_seconds = 4;
+    int jobs = 100;
+    int evaluations = 12;
+    // Of a thousand evaluations as many kill the worker that runs them.
+    int killers = 0;
+  };
+
+  explicit KilledFarm(const Options& options) : options_(options), random_(options.seed) {
+    for (int i = 0; i < options.workers; ++i) workers_["w" + std::to_string(i)] = {};
+    for (int i = 0; i < options.jobs; ++i) SubmitNext("j" + std::to_string(i));
+  }
+
+  // Everybody's work is done.
+  void Run() {
+    for (int step = 0; step < 200'000 && num_done_ < Total(); ++step) {
+      farm_.clock.Advance(absl::Milliseconds(100));
+      for (auto& [name, worker] : workers_) Step(name, worker);
+      farm_.leases->Tick();
+      for (const auto& [key, results] : farm_.results) {
+        if (!seen_.insert(key).second) continue;
+        ++num_done_;
+        SubmitNext(key.substr(0, key.find('-')));
+      }
+    }
+    REQUIRE(num_done_ == Total());
+  }
+
+  int kills() const { return num_kills_; }
+
+  // How many of those that do or do not kill have failed.
+  int Condemned(bool is_killer) const {
+    int count = 0;
+    for (const auto& [key, results] : farm_.results) {
+      if (IsKiller(key) == is_killer && IsCrash(results.front())) ++count;
+    }
+    return count;
+  }
+
+  int Killers() const {
+    int count = 0;
+    for (const auto& [key, results] : farm_.results) count += IsKiller(key) ? 1 : 0;
+    return count;
+  }
+
+  int most_runs_of_a_killer() const { return most_runs_of_a_killer_; }
+
+ private:
+  struct Worker {
+    int instance = 0;
+    std::string lease;
+    std::string key;
+    int steps_left = 0;
+    // Not there for so many steps.
+    int away = 0;
+  };
+
+  int Total() const { return options_.jobs * options_.evaluations; }
+
+  bool IsKiller(const std::string& key) const {
+    return static_cast<int>(std::hash<std::string>()(key) % 1000) < options_.killers;
+  }
+
+  void SubmitNext(const std::string& job) {
+    const int next = submitted_[job]++;
+    if (next < options_.evaluations) farm_.Submit(job + "-" + std::to_string(next), job);
+  }
+
+  void Step(const std::string& name, Worker& worker) {
+    if (worker.away > 0 && --worker.away > 0) return;
+    const bool is_chance = Uniform() < 1 - std::exp(-0.1 / options_.life_seconds);
+    const bool is_killed = !worker.lease.empty() && IsKiller(worker.key) && worker.steps_left <= 5;
+    if (is_chance || is_killed) {
+      ++num_kills_;
+      farm_.leases->Disconnect("workers/" + name, Instance(name, worker));
+      worker = {.instance = worker.instance + 1, .away = 10};
+      return;
+    }
+    v1::SynchronizeRequest request = farm_.Request(name, Instance(name, worker));
+    request.set_most_prefetched(1);
+    if (!worker.lease.empty() && --worker.steps_left <= 0) {
+      request.mutable_completed()->set_lease_id(worker.lease);
+      *request.mutable_completed()->mutable_result() = Measured();
+    } else if (!worker.lease.empty()) {
+      request.mutable_executing()->set_lease_id(worker.lease);
+    }
+    const auto call = farm_.Send(request);
+    if (call->is_held() || !call->response->ok() || call->lease() == worker.lease) return;
+    worker.lease = call->lease();
+    if (worker.lease.empty()) return;
+    const std::string& candidate = call->value().lease().candidate();
+    worker.key = candidate.substr(candidate.rfind('/') + 1);
+    // Between 0.3 and 2 seconds.
+    worker.steps_left = 3 + static_cast<int>(Uniform() * 18);
+    if (IsKiller(worker.key)) {
+      most_runs_of_a_killer_ = std::max(most_runs_of_a_killer_, ++runs_[worker.key]);
+    }
+  }
+
+  static std::string Instance(const std::string& name, const Worker& worker) {
+    return name + "-" + std::to_string(worker.instance);
+  }
+
+  double Uniform() { return std::uniform_real_distribution<double>()(random_); }
+
+  const Options options_;
+  std::mt19937 random_;
+  Farm farm_;
+  std::map<std::string, Worker> workers_;
+  std::map<std::string, int> submitted_;
+  std::map<std::string, int> runs_;
+  std::set<std::string> seen_;
+  int num_done_ = 0;
+  int num_kills_ = 0;
+  int most_runs_of_a_killer_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("Work that three workers were lost with in a quiet fleet has crashed them",
+          "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  for (const char* worker : {"w1", "w2", "w3"}) DieRunning(farm, worker);
+
+  REQUIRE(farm.results["f"].size() == 1);
+  CHECK(IsCrash(farm.results["f"][0]));
+  CHECK(farm.results["f"][0].evaluation().failure().message() == "worker lost 3 times");
+  CHECK(farm.Idle("w4")->is_held());
+}
+
+TEST_CASE("Work that takes down the only worker is found out", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  for (int i = 0; i < 3; ++i) DieRunning(farm, "w");
+
+  REQUIRE(farm.results["f"].size() == 1);
+  CHECK(IsCrash(farm.results["f"][0]));
+}
+
+TEST_CASE("Losing a worker that has not begun is no fault of the work", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  for (const char* worker : {"w1", "w2", "w3", "w4"}) {
+    REQUIRE_FALSE(farm.Idle(worker)->lease().empty());
+    farm.LoseSilentWorkers();
+  }
+
+  CHECK(farm.results["f"].empty());
+}
+
+TEST_CASE("Losing a worker that prepares other work too is no fault of either", "[coordinator]") {
+  Farm farm;
+  farm.Submit("a");
+  const std::string lease = farm.Idle("w1")->lease();
+  farm.Submit("b");
+  REQUIRE(farm.Prefetching("w1", lease)->value().prefetches_size() == 1);
+  farm.LoseSilentWorkers();
+  for (const char* worker : {"w2", "w3"}) DieRunning(farm, worker);
+
+  CHECK(farm.results.empty());
+}
+
+TEST_CASE("Work that a lost worker had runs alone from then on", "[coordinator]") {
+  Farm farm;
+  farm.Submit("a");
+  const std::string lost = farm.Idle("w1")->lease();
+  farm.Submit("b");
+  farm.Prefetching("w1", lost);
+  farm.LoseSilentWorkers();
+
+  const std::string lease = farm.Idle("w2")->lease();
+
+  CHECK(farm.Prefetching("w2", lease)->value().prefetches().empty());
+  farm.Submit("c");
+  CHECK(farm.Prefetching("w2", lease)->value().prefetches().empty());
+}
+
+TEST_CASE("Work goes to another worker than the one that was lost with it", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  const std::string lease = farm.Idle("w1")->lease();
+  farm.Executing("w1", lease);
+  const auto other = farm.Idle("w2");
+
+  const auto again = farm.Idle("w1", "w1-again");
+
+  CHECK(again->is_held());
+  CHECK_FALSE(other->lease().empty());
+}
+
+TEST_CASE("A worker that is quarantined before it begins has lost nothing", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  farm.Idle("w1");
+  v1::SynchronizeRequest sick = farm.Request("w1");
+  sick.mutable_worker()->set_quarantine_reason("canary");
+  farm.Send(sick);
+
+  CHECK(farm.Idle("w2")->value().lease().attempt() == 0);
+}
+
+TEST_CASE("Work is granted a bounded number of times over any restarts", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  int grants = 0;
+  for (; grants < 100 && farm.results["f"].empty(); ++grants) {
+    farm.Idle("w");
+    farm.LoseSilentWorkers();
+    if (grants % 2 == 0 || !farm.results["f"].empty()) continue;
+    farm.Restart();
+    farm.Submit("f");
+  }
+
+  REQUIRE(farm.results["f"].size() == 1);
+  CHECK(IsCrash(farm.results["f"][0]));
+  CHECK(grants == LeaseManager::Options().max_grants);
+}
+
+TEST_CASE("Work that no worker can do says why", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  std::string lease = farm.Idle("w")->lease();
+  // There is no other: it is asked again with each answer.
+  for (int i = 0; i < 3; ++i) lease = farm.Completed("w", lease, CannotWork())->lease();
+  farm.leases->Tick();
+
+  REQUIRE(farm.results["f"].size() == 1);
+  CHECK(farm.results["f"][0].evaluation().failure().message() ==
+        "workers could not do it, 3 times: no PyTorch");
+}
+
+TEST_CASE("No work is blamed for workers that are killed every few seconds", "[coordinator]") {
+  for (uint32_t seed = 1; seed <= 5; ++seed) {
+    INFO("seed " << seed);
+    KilledFarm farm({.seed = seed});
+
+    farm.Run();
+
+    CHECK(farm.kills() > 100);
+    CHECK(farm.Condemned(/*is_killer=*/false) == 0);
+  }
+}
+
+TEST_CASE("Work that kills its workers is found out among workers that are killed anyhow",
+          "[coordinator]") {
+  for (const double life : {4.0, 30.0, 3600.0}) {
+    INFO("mean life " << life);
+    KilledFarm farm({.seed = 7, .life_seconds = life, .jobs = 60, .killers = 30});
+
+    farm.Run();
+
+    REQUIRE(farm.Killers() > 5);
+    CHECK(farm.Condemned(/*is_killer=*/true) == farm.Killers());
+    CHECK(farm.Condemned(/*is_killer=*/false) == 0);
+    CHECK(farm.most_runs_of_a_killer() <= LeaseManager::Options().max_grants);
+  }
+}
+
+}  // namespace mtmc::coordinator
