@@ -1,10 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/gateway/chat_model.h"
 
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "common/base/digest.h"
 
 namespace mtmc::gateway {
+namespace {
+
+// Never leaves this process.
+constexpr char kTokensUrl[] = "mtmc.dev/gateway.ChatTokens";
+
+}  // namespace
+
+absl::Status WithTokens(absl::Status status, std::optional<ChatTokens> tokens) {
+  if (!status.ok() && tokens) {
+    status.SetPayload(kTokensUrl, absl::Cord(absl::StrCat(tokens->input, " ", tokens->output)));
+  }
+  return status;
+}
+
+std::optional<ChatTokens> TokensOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kTokensUrl);
+  if (!payload) return std::nullopt;
+  const std::vector<std::string> parts = absl::StrSplit(std::string(*payload), ' ');
+  ChatTokens tokens;
+  if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &tokens.input) ||
+      !absl::SimpleAtoi(parts[1], &tokens.output)) {
+    return std::nullopt;
+  }
+  return tokens;
+}
 
 std::string DigestOf(const ChatRequest& request) {
   base::Sha256Builder builder;

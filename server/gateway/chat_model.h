@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,18 @@ struct ChatReply {
   std::string model;
 };
 
+// What a call costs, as the provider bills it.
+struct ChatTokens {
+  int64_t input = 0;
+  int64_t output = 0;
+};
+
+// The error of a call that was billed all the same. Without `tokens` it is `status`.
+absl::Status WithTokens(absl::Status status, std::optional<ChatTokens> tokens);
+
+// What WithTokens added.
+std::optional<ChatTokens> TokensOf(const absl::Status& status);
+
 // Equal for requests that should have the same reply: SHA-256 over everything
 // but volatile messages and the token limit, which follows from their length.
 std::string DigestOf(const ChatRequest& request);
@@ -52,8 +65,10 @@ std::string DigestOf(const ChatRequest& request);
 //                       `retry_after_seconds` where the provider gave it;
 //   DEADLINE_EXCEEDED   no complete reply in time;
 //   DATA_LOSS           the reply is not of the protocol, cut off, or too large;
-//   FAILED_PRECONDITION the provider refuses the request (other 4xx), or a
-//                       recording has no reply for it.
+//   INVALID_ARGUMENT    the provider refuses this request (400, 413, 422);
+//   FAILED_PRECONDITION the provider refuses all requests (other 4xx: a wrong key, an
+//                       unknown model), or a recording has no reply for it.
+// TokensOf an error says what the provider billed, where it said so.
 // No message of an error holds a key.
 class ChatModel {
  public:

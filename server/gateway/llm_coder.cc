@@ -2,6 +2,7 @@
 #include "server/gateway/llm_coder.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,19 +28,37 @@ CodingResult Fail(const char* reason, std::string message, TokenUse use = {}) {
 
 std::string MessageOf(const absl::Status& status) { return std::string(status.message()); }
 
+// What a call without a reply costs: what the provider said; else nothing if it refused
+// the request, and all that was reserved if it may have worked on it. Its bill is not
+// known then, and a budget is a limit.
+TokenUse BillOf(const absl::Status& status, const ChatRequest& request) {
+  const bool may_have_worked = absl::IsDeadlineExceeded(status) || absl::IsDataLoss(status);
+  const ChatTokens reserved = {.input = EstimateTokens(request.messages),
+                               .output = request.max_reply_tokens};
+  const ChatTokens billed = TokensOf(status).value_or(may_have_worked ? reserved : ChatTokens());
+  return {.input_tokens = billed.input, .output_tokens = billed.output, .model = request.model};
+}
+
 // A model that never answers or answers garbage has failed at its trial; a
 // model that cannot be reached is the environment's fault.
-absl::StatusOr<CodingResult> FromFailedCall(const absl::Status& status, const std::string& model) {
+absl::StatusOr<CodingResult> FromFailedCall(const absl::Status& status,
+                                            const ChatRequest& request) {
   if (absl::IsDeadlineExceeded(status)) {
     return Fail("REPLY_TIMEOUT", "the model did not reply in time: " + MessageOf(status),
-                {.model = model});
+                BillOf(status, request));
   }
-  if (absl::IsDataLoss(status))
-    return Fail("REPLY_NOT_PARSED", MessageOf(status), {.model = model});
-  if (absl::IsUnavailable(status) && rpc::ErrorReason(status).empty()) {
-    return rpc::MakeError(absl::StatusCode::kUnavailable, "CODER_UNAVAILABLE", MessageOf(status));
+  if (absl::IsDataLoss(status)) {
+    return Fail("REPLY_NOT_PARSED", MessageOf(status), BillOf(status, request));
   }
-  return status;
+  if (absl::IsInvalidArgument(status)) {
+    return Fail("REQUEST_REFUSED", MessageOf(status), BillOf(status, request));
+  }
+  std::string reason = rpc::ErrorReason(status);
+  if (reason.empty() && absl::IsUnavailable(status)) reason = "CODER_UNAVAILABLE";
+  const TokenUse bill = BillOf(status, request);
+  std::map<std::string, std::string> metadata = rpc::ErrorMetadata(status);
+  metadata["tokens"] = absl::StrCat(bill.input_tokens + bill.output_tokens);
+  return rpc::MakeError(status.code(), reason, MessageOf(status), metadata);
 }
 
 // Whether the program is written in the language that was asked for.
@@ -105,9 +124,11 @@ absl::StatusOr<ChatRequest> LlmCoder::MakeRequest(const CodingTask& task,
   const int64_t prompt_tokens = EstimateTokens(request.messages);
   const int64_t left = limit - prompt_tokens;
   if (left < options_.min_reply_tokens) {
-    return rpc::MakeError(absl::StatusCode::kResourceExhausted, "TOKEN_BUDGET_EXHAUSTED",
-                          absl::StrCat("the prompt takes about ", prompt_tokens, " of ", limit,
-                                       " tokens, which leaves no room for a program"));
+    const std::string message = absl::StrCat("the prompt takes about ", prompt_tokens, " of ",
+                                             limit, " tokens, which leaves no room for a program");
+    // Another step may have a shorter prompt; what the task has left only shrinks.
+    if (limit == options_.max_tokens) return absl::InvalidArgumentError(message);
+    return rpc::MakeError(absl::StatusCode::kResourceExhausted, "TOKEN_BUDGET_EXHAUSTED", message);
   }
   request.max_reply_tokens = std::min(left, options_.max_reply_tokens);
   return request;
@@ -115,11 +136,16 @@ absl::StatusOr<ChatRequest> LlmCoder::MakeRequest(const CodingTask& task,
 
 absl::StatusOr<CodingResult> LlmCoder::Ask(const CodingTask& task,
                                            std::vector<ChatMessage> messages) {
-  MTMC_ASSIGN_OR_RETURN(const ChatRequest request, MakeRequest(task, std::move(messages)));
+  const absl::StatusOr<ChatRequest> made = MakeRequest(task, std::move(messages));
+  if (!made.ok() && rpc::ErrorReason(made.status()).empty()) {
+    return Fail("PROMPT_TOO_LONG", MessageOf(made.status()));
+  }
+  if (!made.ok()) return made.status();
+  const ChatRequest& request = *made;
   const absl::Time deadline =
       std::min(task.deadline - kAnswerMargin, absl::Now() + options_.total_timeout);
   const absl::StatusOr<ChatReply> reply = model_.Complete(request, deadline);
-  if (!reply.ok()) return FromFailedCall(reply.status(), request.model);
+  if (!reply.ok()) return FromFailedCall(reply.status(), request);
   CodingResult result = CheckDialect(ParseReply(reply->text, reply->is_cut), task.device.dialect);
   result.token_use = {.input_tokens = reply->input_tokens,
                       .output_tokens = reply->output_tokens,

@@ -15,7 +15,7 @@ namespace mtmc::gateway {
 //
 // Errors: UNAVAILABLE with reason CODER_UNAVAILABLE, FAILED_PRECONDITION with
 // reason CODER_REFUSED or REPLAY_MISSING, RESOURCE_EXHAUSTED with reason
-// TOKEN_BUDGET_EXHAUSTED when the prompt alone would use the call's tokens,
+// TOKEN_BUDGET_EXHAUSTED when the prompt alone would use what the task has left,
 // INVALID_ARGUMENT with reason MODEL_NOT_SET.
 class LlmCoder final : public MicroCoder {
  public:

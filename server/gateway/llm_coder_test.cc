@@ -125,6 +125,48 @@ TEST_CASE("LlmCoder does not begin a call that its tokens cannot pay", "[gateway
   CHECK(model.requests().empty());
 }
 
+TEST_CASE("LlmCoder skips a step whose prompt is longer than it allows", "[gateway]") {
+  FakeChatModel model;
+  LlmCoder coder(model, nullptr, {.max_tokens = 1000});
+
+  CHECK(ReasonOf(coder.ApplyAction(MakeTask(), {.text = kProgram}, kFuse, {})) ==
+        "PROMPT_TOO_LONG");
+  CHECK(model.requests().empty());
+}
+
+TEST_CASE("LlmCoder bills a call without an answer with all that was reserved", "[gateway]") {
+  FakeChatModel model;
+  model.Push(absl::DeadlineExceededError("slow"));
+
+  const absl::StatusOr<CodingResult> result = Apply(model);
+
+  REQUIRE(ReasonOf(result) == "REPLY_TIMEOUT");
+  const ChatRequest request = model.requests().front();
+  CHECK(result->token_use.input_tokens == EstimateTokens(request.messages));
+  CHECK(result->token_use.output_tokens == request.max_reply_tokens);
+}
+
+TEST_CASE("LlmCoder bills what the provider says of a failed call", "[gateway]") {
+  const absl::StatusCode code =
+      GENERATE(absl::StatusCode::kDeadlineExceeded, absl::StatusCode::kDataLoss,
+               absl::StatusCode::kInvalidArgument);
+  FakeChatModel model;
+  model.Push(WithTokens(absl::Status(code, "no"), ChatTokens{.input = 30, .output = 4}));
+
+  const absl::StatusOr<CodingResult> result = Apply(model);
+
+  REQUIRE_FALSE(ReasonOf(result).empty());
+  CHECK(result->token_use.input_tokens == 30);
+  CHECK(result->token_use.output_tokens == 4);
+}
+
+TEST_CASE("LlmCoder tells what an error was billed", "[gateway]") {
+  FakeChatModel model;
+  model.Push(WithTokens(absl::UnavailableError("busy"), ChatTokens{.input = 30, .output = 4}));
+
+  CHECK(rpc::ErrorMetadata(Apply(model).status())["tokens"] == "34");
+}
+
 TEST_CASE("LlmCoder limits the reply to what is left of the tokens", "[gateway]") {
   FakeChatModel model;
   CodingTask task = MakeTask();

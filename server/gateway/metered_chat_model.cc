@@ -19,6 +19,7 @@ const char* OutcomeOf(const absl::Status& status) {
       return "timeout";
     case absl::StatusCode::kUnavailable:
       return "unavailable";
+    case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kFailedPrecondition:
       return "refused";
     case absl::StatusCode::kDataLoss:
@@ -47,15 +48,17 @@ absl::StatusOr<ChatReply> MeteredChatModel::Complete(const ChatRequest& request,
       .MakeCounter("mtmc_llm_requests_total", "Requests to language models.",
                    {{"model", model}, {"outcome", OutcomeOf(reply.status())}})
       .Increment();
-  if (!reply.ok()) return reply;
+  const ChatTokens billed =
+      reply.ok() ? ChatTokens{.input = reply->input_tokens, .output = reply->output_tokens}
+                 : TokensOf(reply.status()).value_or(ChatTokens());
   const auto count = [&](const char* type, int64_t tokens) {
     registry_
         .MakeCounter("mtmc_llm_tokens_total", "Tokens as billed.",
                      {{"model", model}, {"type", type}})
         .Increment(static_cast<double>(tokens));
   };
-  count("input", reply->input_tokens);
-  count("output", reply->output_tokens);
+  count("input", billed.input);
+  count("output", billed.output);
   return reply;
 }
 

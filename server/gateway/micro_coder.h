@@ -54,7 +54,7 @@ struct CodedProgram {
 
 // One optimization intent; the domain form of `mtmc.v1.Action`.
 struct CodingAction {
-  // `fuse`, `tile`, ..., `stop`: the names of DESIGN.md, section 5.
+  // `fuse`, `tile`, ..., `stop`: as in `v1::Action::Type`.
   std::string type;
   std::vector<std::string> kernels;
   std::vector<std::string> nodes;

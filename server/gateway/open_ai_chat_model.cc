@@ -3,10 +3,12 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
 
@@ -33,22 +35,6 @@ std::string ErrorText(const std::string& body) {
   return text.substr(0, kMaxBytes);
 }
 
-absl::Status ToStatus(const HttpResponse& response, const ApiKey& key) {
-  const std::string message =
-      absl::StrCat("the model's server answered ", response.status, ": ",
-                   // Redacted before it is cut, so that no half of a key is left.
-                   ErrorText(key.Redact(response.body)));
-  if (response.status != 429 && response.status < 500) {
-    return rpc::MakeError(absl::StatusCode::kFailedPrecondition, "CODER_REFUSED", message);
-  }
-  std::map<std::string, std::string> metadata = {{"http_status", absl::StrCat(response.status)}};
-  int64_t seconds = 0;
-  if (absl::SimpleAtoi(response.retry_after, &seconds) && seconds >= 0) {
-    metadata["retry_after_seconds"] = absl::StrCat(seconds);
-  }
-  return rpc::MakeError(absl::StatusCode::kUnavailable, "CODER_UNAVAILABLE", message, metadata);
-}
-
 int64_t TokensOf(const Json& usage, const char* name) {
   if (!usage.is_object()) return 0;
   const auto it = usage.find(name);
@@ -56,8 +42,69 @@ int64_t TokensOf(const Json& usage, const char* name) {
                                                       : 0;
 }
 
-absl::StatusOr<ChatReply> NoCompletion(const std::string& what) {
+// What the provider says that it bills; nothing where it does not say.
+std::optional<ChatTokens> UsageOf(const Json& json) {
+  if (!json.is_object()) return std::nullopt;
+  const auto usage = json.find("usage");
+  if (usage == json.end() || !usage->is_object()) return std::nullopt;
+  return ChatTokens{.input = TokensOf(*usage, "prompt_tokens"),
+                    .output = TokensOf(*usage, "completion_tokens")};
+}
+
+std::optional<ChatTokens> UsageOf(const std::string& body) {
+  return UsageOf(Json::parse(body, nullptr, /*allow_exceptions=*/false));
+}
+
+// Whether this one request is at fault (too long, say), and another may be served.
+bool IsAboutRequest(int http_status) {
+  return http_status == 400 || http_status == 413 || http_status == 422;
+}
+
+// What whoever runs the gateway can do.
+const char* AdviceFor(int http_status) {
+  switch (http_status) {
+    case 401:
+      return "; check the key in the gateway's --api-key-file or OPENAI_API_KEY";
+    case 402:
+      return "; the account of the gateway's key has no credit";
+    case 403:
+      return "; the gateway's key may not use this model";
+    case 404:
+      return "; check the name of the model and the gateway's --base-url";
+    default:
+      return "";
+  }
+}
+
+absl::Status ToStatus(const HttpResponse& response, const ApiKey& key) {
+  const std::string message =
+      absl::StrCat("the model's server answered ", response.status, ": ",
+                   // Redacted before it is cut, so that no half of a key is left.
+                   ErrorText(key.Redact(response.body)));
+  if (IsAboutRequest(response.status)) {
+    return WithTokens(absl::InvalidArgumentError(message), UsageOf(response.body));
+  }
+  if (response.status != 429 && response.status < 500) {
+    return rpc::MakeError(absl::StatusCode::kFailedPrecondition, "CODER_REFUSED",
+                          absl::StrCat(message, AdviceFor(response.status)));
+  }
+  std::map<std::string, std::string> metadata = {{"http_status", absl::StrCat(response.status)}};
+  int64_t seconds = 0;
+  if (absl::SimpleAtoi(response.retry_after, &seconds) && seconds >= 0) {
+    metadata["retry_after_seconds"] = absl::StrCat(seconds);
+  }
+  return WithTokens(
+      rpc::MakeError(absl::StatusCode::kUnavailable, "CODER_UNAVAILABLE", message, metadata),
+      UsageOf(response.body));
+}
+
+absl::Status NoCompletion(const std::string& what) {
   return absl::DataLossError(absl::StrCat("the reply is no chat completion: ", what));
+}
+
+// A completion that cannot be read, but says what it cost.
+absl::Status NoCompletion(const std::string& what, const Json& json) {
+  return WithTokens(NoCompletion(what), UsageOf(json));
 }
 
 }  // namespace
@@ -91,10 +138,10 @@ absl::StatusOr<ChatReply> FromOpenAiJson(const std::string& body) {
   if (!json.is_object()) return NoCompletion("not a JSON object");
   const auto choices = json.find("choices");
   if (choices == json.end() || !choices->is_array() || choices->empty())
-    return NoCompletion("no choices");
+    return NoCompletion("no choices", json);
   const Json& choice = choices->front();
   if (!choice.is_object() || !choice.contains("message") || !choice["message"].is_object()) {
-    return NoCompletion("no message");
+    return NoCompletion("no message", json);
   }
   ChatReply reply;
   const auto content = choice["message"].find("content");
@@ -104,11 +151,9 @@ absl::StatusOr<ChatReply> FromOpenAiJson(const std::string& body) {
   }
   const auto finish = choice.find("finish_reason");
   reply.is_cut = finish != choice.end() && *finish == "length";
-  const auto usage = json.find("usage");
-  if (usage != json.end()) {
-    reply.input_tokens = TokensOf(*usage, "prompt_tokens");
-    reply.output_tokens = TokensOf(*usage, "completion_tokens");
-  }
+  const ChatTokens tokens = UsageOf(json).value_or(ChatTokens());
+  reply.input_tokens = tokens.input;
+  reply.output_tokens = tokens.output;
   const auto model = json.find("model");
   if (model != json.end() && model->is_string()) reply.model = model->get<std::string>();
   return reply;
@@ -126,6 +171,9 @@ OpenAiChatModel::OpenAiChatModel(Url url, ApiKey key, HttpLimits limits)
 
 absl::StatusOr<ChatReply> OpenAiChatModel::Complete(const ChatRequest& request,
                                                     absl::Time deadline) {
+  if (absl::Now() >= deadline) {
+    return WithTokens(absl::DeadlineExceededError("out of time before asking"), ChatTokens());
+  }
   std::map<std::string, std::string> headers;
   if (!key_.is_empty()) headers["Authorization"] = key_.AuthorizationHeader();
   MTMC_ASSIGN_OR_RETURN(HttpResponse response,

@@ -116,13 +116,37 @@ TEST_CASE("OpenAiChatModel tells a broken server from a refusal", "[gateway]") {
   const auto [http_status, code] =
       GENERATE(table<int, absl::StatusCode>({{500, absl::StatusCode::kUnavailable},
                                              {503, absl::StatusCode::kUnavailable},
-                                             {400, absl::StatusCode::kFailedPrecondition},
+                                             {400, absl::StatusCode::kInvalidArgument},
                                              {404, absl::StatusCode::kFailedPrecondition}}));
   CAPTURE(http_status);
   FakeLlmServer server;
   server.Answer(http_status, "<html>no</html>");
 
   CHECK_THAT(Ask(server).status(), StatusIs(code));
+}
+
+TEST_CASE("OpenAiChatModel says what to do about a wrong key", "[gateway]") {
+  FakeLlmServer server;
+  server.Answer(401, R"({"error":{"message":"bad key"}})");
+
+  const absl::Status status = Ask(server).status();
+
+  CHECK(rpc::ErrorReason(status) == "CODER_REFUSED");
+  CHECK_THAT(status.ToString(), Contains("bad key; check the key in the gateway's --api-key-file"));
+}
+
+TEST_CASE("OpenAiChatModel tells what a failed call was billed", "[gateway]") {
+  const std::string usage = R"("usage":{"prompt_tokens":30,"completion_tokens":4})";
+  FakeLlmServer server;
+
+  SECTION("of an error") { server.Answer(500, "{\"error\":{}," + usage + "}"); }
+  SECTION("of a refusal") { server.Answer(400, "{\"error\":{}," + usage + "}"); }
+  SECTION("of a reply without a choice") { server.Answer(200, "{" + usage + "}"); }
+
+  const std::optional<ChatTokens> tokens = TokensOf(Ask(server).status());
+  REQUIRE(tokens);
+  CHECK(tokens->input == 30);
+  CHECK(tokens->output == 4);
 }
 
 TEST_CASE("OpenAiChatModel is unavailable where nothing listens", "[gateway]") {

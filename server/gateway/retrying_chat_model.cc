@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,19 +13,43 @@
 
 namespace mtmc::gateway {
 
+namespace {
+
+// The outcome of the last attempt, with what those before it were billed.
+absl::StatusOr<ChatReply> AddTokens(absl::StatusOr<ChatReply> reply, const ChatTokens& before) {
+  if (before.input == 0 && before.output == 0) return reply;
+  if (reply.ok()) {
+    reply->input_tokens += before.input;
+    reply->output_tokens += before.output;
+    return reply;
+  }
+  const std::optional<ChatTokens> last = TokensOf(reply.status());
+  // A bill that is not known is the caller's to estimate.
+  const bool is_unknown = !last && !absl::IsUnavailable(reply.status());
+  if (is_unknown) return reply;
+  ChatTokens sum = last.value_or(ChatTokens());
+  sum.input += before.input;
+  sum.output += before.output;
+  return WithTokens(reply.status(), sum);
+}
+
+}  // namespace
+
 RetryingChatModel::RetryingChatModel(std::unique_ptr<ChatModel> inner, base::Clock& clock,
                                      Options options)
     : inner_(std::move(inner)), clock_(clock), options_(options), random_(std::random_device{}()) {}
 
 absl::StatusOr<ChatReply> RetryingChatModel::Complete(const ChatRequest& request,
                                                       absl::Time deadline) {
+  ChatTokens billed;
   for (int attempt = 1;; ++attempt) {
-    absl::StatusOr<ChatReply> reply = inner_->Complete(request, deadline);
+    absl::StatusOr<ChatReply> reply = AddTokens(inner_->Complete(request, deadline), billed);
     if (reply.ok() || !absl::IsUnavailable(reply.status())) return reply;
     const absl::Duration wait = WaitAfter(reply.status(), attempt);
     const absl::Time next = clock_.Now() + wait;
     if (attempt >= options_.max_attempts || wait > options_.max_wait || next >= deadline)
       return reply;
+    billed = TokensOf(reply.status()).value_or(billed);
     base::Log(base::LogLevel::kWarning, "asking the model again",
               {{"model", request.model},
                {"attempt", attempt},
