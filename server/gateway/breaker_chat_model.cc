@@ -16,15 +16,15 @@ BreakerChatModel::BreakerChatModel(std::unique_ptr<ChatModel> inner, base::Clock
 
 absl::StatusOr<ChatReply> BreakerChatModel::Complete(const ChatRequest& request,
                                                      absl::Time deadline) {
-  MTMC_RETURN_IF_ERROR(Admit());
+  MTMC_ASSIGN_OR_RETURN(const bool is_probe, Admit());
   absl::StatusOr<ChatReply> reply = inner_->Complete(request, deadline);
-  Note(reply.status());
+  Note(reply.status(), is_probe);
   return reply;
 }
 
-absl::Status BreakerChatModel::Admit() {
+absl::StatusOr<bool> BreakerChatModel::Admit() {
   absl::MutexLock lock(&mu_);
-  if (failures_ < options_.max_failures) return absl::OkStatus();
+  if (failures_ < options_.max_failures) return false;
   const absl::Time now = clock_.Now();
   if (now < open_until_) {
     return rpc::MakeError(
@@ -32,14 +32,19 @@ absl::Status BreakerChatModel::Admit() {
         absl::StrCat("the model failed ", failures_, " times in a row; next try in ",
                      absl::ToInt64Seconds(open_until_ - now) + 1, " s"));
   }
-  // This call is the probe; others are refused until it has an outcome.
-  open_until_ = now + options_.open_time;
-  return absl::OkStatus();
+  if (is_probing_) {
+    return rpc::MakeError(
+        absl::StatusCode::kUnavailable, "CODER_UNAVAILABLE",
+        absl::StrCat("the model failed ", failures_, " times in a row; one call tries it again"));
+  }
+  is_probing_ = true;
+  return true;
 }
 
-void BreakerChatModel::Note(const absl::Status& status) {
+void BreakerChatModel::Note(const absl::Status& status, bool is_probe) {
   const bool is_failure = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
   absl::MutexLock lock(&mu_);
+  if (is_probe) is_probing_ = false;
   if (!is_failure) {
     failures_ = 0;
     return;

@@ -13,7 +13,8 @@ namespace mtmc::gateway {
 // A circuit breaker: after several failures in a row (UNAVAILABLE or
 // DEADLINE_EXCEEDED) it refuses calls at once with UNAVAILABLE for a while, so
 // that jobs do not each wait minutes for a server that is down. Then one call
-// is let through; its outcome closes the circuit or opens it again.
+// is let through, the probe; however long it takes, there is no other until its
+// outcome closes the circuit or opens it again.
 class BreakerChatModel final : public ChatModel {
  public:
   struct Options {
@@ -27,9 +28,9 @@ class BreakerChatModel final : public ChatModel {
   absl::StatusOr<ChatReply> Complete(const ChatRequest& request, absl::Time deadline) override;
 
  private:
-  // OK when a call may be made now.
-  absl::Status Admit() ABSL_LOCKS_EXCLUDED(mu_);
-  void Note(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether a call that may be made now is the probe.
+  absl::StatusOr<bool> Admit() ABSL_LOCKS_EXCLUDED(mu_);
+  void Note(const absl::Status& status, bool is_probe) ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::unique_ptr<ChatModel> inner_;
   base::Clock& clock_;
@@ -37,6 +38,7 @@ class BreakerChatModel final : public ChatModel {
 
   absl::Mutex mu_;
   int failures_ ABSL_GUARDED_BY(mu_) = 0;
+  bool is_probing_ ABSL_GUARDED_BY(mu_) = false;
   absl::Time open_until_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
 };
 
