@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <fstream>
+#include <functional>
 #include <iterator>
 
 #include "common/base/temp_dir.h"
@@ -60,6 +61,21 @@ TEST_CASE("RetryingChatModel asks again while the model is unavailable", "[gatew
 
   REQUIRE_THAT(reply.status(), IsOk());
   CHECK(retrying.fake->requests().size() == 3);
+}
+
+TEST_CASE("RetryingChatModel bills the attempts that failed, too", "[gateway]") {
+  LeapingClock clock;
+  Decorated<RetryingChatModel> retrying(clock);
+  retrying.fake->Push(WithTokens(Unavailable(), ChatTokens{.input = 5, .output = 1}));
+  retrying.fake->Push(Unavailable());
+  retrying.fake->Push(WithTokens(Unavailable(), ChatTokens{.input = 7}));
+  retrying.fake->Push(ChatReply{.input_tokens = 10, .output_tokens = 2});
+
+  const absl::StatusOr<ChatReply> reply = retrying.model.Complete({}, absl::InfiniteFuture());
+
+  REQUIRE_THAT(reply.status(), IsOk());
+  CHECK(reply->input_tokens == 22);
+  CHECK(reply->output_tokens == 3);
 }
 
 TEST_CASE("RetryingChatModel waits as long as the provider asks", "[gateway]") {
@@ -148,6 +164,43 @@ TEST_CASE("BreakerChatModel opens again when its probe fails", "[gateway]") {
   CHECK(breaker.fake->requests().size() == 2);
 }
 
+// Asks the decorator around it while it answers.
+class NestedChatModel final : public ChatModel {
+ public:
+  absl::StatusOr<ChatReply> Complete(const ChatRequest&, absl::Time) override {
+    ++calls;
+    // A copy: the answer may change what the next one is.
+    const auto answer = during;
+    return answer();
+  }
+
+  std::function<absl::StatusOr<ChatReply>()> during;
+  int calls = 0;
+};
+
+TEST_CASE("BreakerChatModel has one probe at a time, however long it takes", "[gateway]") {
+  testing::FakeClock clock;
+  auto* nested = new NestedChatModel;
+  BreakerChatModel breaker(std::unique_ptr<ChatModel>(nested), clock,
+                           {.max_failures = 1, .open_time = absl::Seconds(30)});
+  nested->during = [] { return Unavailable(); };
+  breaker.Complete({}, absl::InfiniteFuture()).status().IgnoreError();
+  clock.Advance(absl::Seconds(31));
+  absl::Status other;
+  nested->during = [&]() -> absl::StatusOr<ChatReply> {
+    clock.Advance(absl::Seconds(31));
+    nested->during = [] { return ChatReply{}; };
+    other = breaker.Complete({}, absl::InfiniteFuture()).status();
+    return ChatReply{};
+  };
+
+  CHECK_THAT(breaker.Complete({}, absl::InfiniteFuture()).status(), IsOk());
+
+  CHECK_THAT(other, StatusIs(absl::StatusCode::kUnavailable, "tries it again"));
+  CHECK(nested->calls == 2);
+  CHECK_THAT(breaker.Complete({}, absl::InfiniteFuture()).status(), IsOk());
+}
+
 TEST_CASE("BreakerChatModel does not count refusals", "[gateway]") {
   testing::FakeClock clock;
   Decorated<BreakerChatModel> breaker(clock, {.max_failures = 1});
@@ -216,6 +269,40 @@ TEST_CASE("A recording answers the same requests without a model", "[gateway]") 
   CHECK(ask("a")->text == "second");
   CHECK(ask("a")->text == "second");
   CHECK(rpc::ErrorReason(ask("b").status()) == "REPLAY_MISSING");
+}
+
+TEST_CASE("A full disk under a recording costs one reply, and loses none", "[gateway]") {
+  auto folder = base::TempDir::Create("recording");
+  REQUIRE_THAT(folder.status(), IsOk());
+  const std::filesystem::path path = folder->path() / "replies.jsonl";
+  auto* fake = new FakeChatModel;
+  fake->Push(ChatReply{.text = "paid"});
+  fake->Push(ChatReply{.text = "next"});
+  auto recording = RecordingChatModel::Create(std::unique_ptr<ChatModel>(fake), path);
+  REQUIRE_THAT(recording.status(), IsOk());
+  const auto ask = [&](const std::string& text) {
+    return (*recording)->Complete(MakeRequest(text), absl::InfiniteFuture());
+  };
+  // A device on which every write fails as on a full disk.
+  std::filesystem::remove(path);
+  std::filesystem::create_symlink("/dev/full", path);
+  for (const char* text : {"a", "a", "b"}) {
+    CHECK(rpc::ErrorReason(ask(text).status()) == "DISK_FULL");
+  }
+  CHECK(fake->requests().size() == 1);
+  std::filesystem::remove(path);
+
+  const auto later = ask("b");
+  const auto first = ask("a");
+
+  REQUIRE_THAT(later.status(), IsOk());
+  CHECK(later->text == "next");
+  REQUIRE_THAT(first.status(), IsOk());
+  CHECK(first->text == "paid");
+  CHECK(fake->requests().size() == 2);
+  auto replay = ReplayChatModel::Create(path);
+  REQUIRE_THAT(replay.status(), IsOk());
+  CHECK((*replay)->Complete(MakeRequest("a"), absl::InfiniteFuture())->text == "paid");
 }
 
 TEST_CASE("ReplayChatModel names the line that is no reply", "[gateway]") {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/gateway/recording.h"
 
+#include <cstdint>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -60,20 +63,49 @@ absl::StatusOr<std::unique_ptr<RecordingChatModel>> RecordingChatModel::Create(
     return absl::FailedPreconditionError(
         absl::StrCat("cannot write the recording ", path.string()));
   }
-  return std::unique_ptr<RecordingChatModel>(
-      new RecordingChatModel(std::move(inner), std::move(stream)));
+  return std::unique_ptr<RecordingChatModel>(new RecordingChatModel(std::move(inner), path));
 }
 
-RecordingChatModel::RecordingChatModel(std::unique_ptr<ChatModel> inner, std::ofstream stream)
-    : inner_(std::move(inner)), stream_(std::move(stream)) {}
+RecordingChatModel::RecordingChatModel(std::unique_ptr<ChatModel> inner, std::filesystem::path path)
+    : inner_(std::move(inner)), path_(std::move(path)) {}
 
 absl::StatusOr<ChatReply> RecordingChatModel::Complete(const ChatRequest& request,
                                                        absl::Time deadline) {
+  const std::string digest = DigestOf(request);
+  {
+    absl::MutexLock lock(&mu_);
+    MTMC_RETURN_IF_ERROR(WriteKept());
+    const auto paid = ungiven_.find(digest);
+    if (paid != ungiven_.end()) return std::move(ungiven_.extract(paid).mapped());
+  }
   MTMC_ASSIGN_OR_RETURN(ChatReply reply, inner_->Complete(request, deadline));
   absl::MutexLock lock(&mu_);
-  stream_ << ToLine(DigestOf(request), reply) << std::flush;
-  if (!stream_) return absl::ResourceExhaustedError("cannot write the recording");
-  return reply;
+  kept_ += ToLine(digest, reply);
+  const absl::Status status = WriteKept();
+  if (status.ok()) return reply;
+  ungiven_.emplace(digest, std::move(reply));
+  return status;
+}
+
+absl::Status RecordingChatModel::WriteKept() {
+  if (kept_.empty() || Append(kept_)) {
+    kept_.clear();
+    return absl::OkStatus();
+  }
+  return rpc::MakeError(absl::StatusCode::kResourceExhausted, "DISK_FULL",
+                        absl::StrCat("cannot write the recording ", path_.string(),
+                                     "; no model is asked until it can"));
+}
+
+bool RecordingChatModel::Append(const std::string& text) {
+  std::error_code error;
+  const uintmax_t size = std::filesystem::file_size(path_, error);
+  std::ofstream stream(path_, std::ios::binary | std::ios::app);
+  stream << text;
+  stream.close();
+  // What was written of it would be a line of rubbish before the next one.
+  if (!stream && !error) std::filesystem::resize_file(path_, size, error);
+  return static_cast<bool>(stream);
 }
 
 absl::StatusOr<std::unique_ptr<ReplayChatModel>> ReplayChatModel::Create(

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
@@ -30,17 +29,27 @@ class RecordingChatModel final : public ChatModel {
   static absl::StatusOr<std::unique_ptr<RecordingChatModel>> Create(
       std::unique_ptr<ChatModel> inner, const std::filesystem::path& path);
 
-  // A reply that cannot be recorded (disk full) is RESOURCE_EXHAUSTED: a
-  // recording with holes would not repeat the job.
+  // While the recording cannot be written (disk full) every call is
+  // RESOURCE_EXHAUSTED with reason DISK_FULL, since a recording with holes would not
+  // repeat the job. No model is asked then, and a reply that came before that was
+  // known is kept: its request gets it when it is made again.
   absl::StatusOr<ChatReply> Complete(const ChatRequest& request, absl::Time deadline) override;
 
  private:
-  RecordingChatModel(std::unique_ptr<ChatModel> inner, std::ofstream stream);
+  RecordingChatModel(std::unique_ptr<ChatModel> inner, std::filesystem::path path);
+
+  // DISK_FULL unless all that is kept is written now.
+  absl::Status WriteKept() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The whole text or nothing.
+  bool Append(const std::string& text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::unique_ptr<ChatModel> inner_;
+  const std::filesystem::path path_;
 
   absl::Mutex mu_;
-  std::ofstream stream_ ABSL_GUARDED_BY(mu_);
+  // What is to be written, and the replies in it that nobody has got.
+  std::string kept_ ABSL_GUARDED_BY(mu_);
+  std::multimap<std::string, ChatReply> ungiven_ ABSL_GUARDED_BY(mu_);
 };
 
 // Answers from a recording. A request that was made several times gets its
