@@ -25,6 +25,8 @@ constexpr double kDefaultSpeedOfLight = 0.95;
 constexpr int kMaxTrials = 100'000;
 constexpr int kMaxSteps = 1'000;
 constexpr int kMaxVariants = 10'000;
+// As many as a program may name: less would leave out the end of a legal sweep.
+constexpr int kDefaultVariants = 64;
 constexpr int kMaxHiddenSeeds = 100;
 constexpr double kMaxTemperature = 1e3;
 
@@ -164,12 +166,14 @@ void ResolveEvaluation(v1::Precision precision, v1::EvaluationOptions& options, 
                check);
   CheckTimeout("job.evaluation.measure_timeout", options.has_measure_timeout(),
                options.measure_timeout(), check);
-  options.set_max_variants(
-      check.Ranged("job.evaluation.max_variants", options.max_variants(), 32, 1, kMaxVariants));
+  options.set_max_variants(check.Ranged("job.evaluation.max_variants", options.max_variants(),
+                                        kDefaultVariants, 1, kMaxVariants));
   options.set_hidden_seeds(
       check.Ranged("job.evaluation.hidden_seeds", options.hidden_seeds(), 3, 1, kMaxHiddenSeeds));
-  options.set_min_samples(
-      check.Ranged("job.evaluation.min_samples", options.min_samples(), 20, 3, 100'000));
+  // 0 stays: how many are enough depends on how long they take, which the worker sees.
+  if (options.min_samples() != 0) {
+    check.Ranged("job.evaluation.min_samples", options.min_samples(), 0, 3, 100'000);
+  }
   options.set_max_noise_ratio(
       check.Ranged("job.evaluation.max_noise_ratio", options.max_noise_ratio(), 0.005, 1e-6, 1.0));
 }

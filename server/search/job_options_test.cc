@@ -48,6 +48,11 @@ TEST_CASE("ResolveJob writes every default into the job", "[search]") {
   CHECK(job->budget().max_wall_time().seconds() == 3600);
   CHECK(job->problem().precision() == v1::PRECISION_KERNELBENCH);
   CHECK(job->evaluation().baselines(0) == v1::BASELINE_EAGER);
+  CHECK(job->evaluation().max_variants() == 64);
+}
+
+TEST_CASE("ResolveJob leaves the number of samples to who takes them", "[search]") {
+  CHECK(ResolveJob(MakeJob())->evaluation().min_samples() == 0);
 }
 
 TEST_CASE("ResolveJob keeps the program that the user has written", "[search]") {
