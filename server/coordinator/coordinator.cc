@@ -170,8 +170,15 @@ absl::StatusOr<v1::Job> Coordinator::Insert(v1::Job job, const std::string& requ
 absl::StatusOr<v1::Job> Coordinator::CancelJob(const std::string& name) {
   MTMC_RETURN_IF_ERROR(CheckJobName(name));
   return Ask<v1::Job>([this, name]() -> absl::StatusOr<v1::Job> {
-    const auto found = searches_.find(name);
-    if (found == searches_.end()) return parts_.store.LookupJob(name);
+    auto found = searches_.find(name);
+    if (found == searches_.end()) {
+      absl::StatusOr<v1::Job> job = parts_.store.LookupJob(name);
+      if (!job.ok() || search::HasEnded(*job)) return job;
+      // Its search gave up on the store; one is needed to end the job.
+      StartSearch(name);
+      found = searches_.find(name);
+      if (found == searches_.end()) return job;
+    }
     return found->second->Cancel();
   });
 }
@@ -203,7 +210,7 @@ absl::StatusOr<v1::Worker> Coordinator::SetDraining(const std::string& name, boo
 }
 
 void Coordinator::StartSearch(const std::string& job) {
-  auto search = std::make_unique<search::Search>(job, options_.search,
+  auto search = std::make_shared<search::Search>(job, options_.search,
                                                  search::SearchTools{.loop = loop_,
                                                                      .store = parts_.store,
                                                                      .artifacts = parts_.artifacts,
@@ -212,15 +219,16 @@ void Coordinator::StartSearch(const std::string& job) {
                                                                      .evaluator = *leases_,
                                                                      .clock = parts_.clock,
                                                                      .observer = *this});
+  searches_[job] = search;
   search->Start([this, job](const absl::Status& status) {
     if (!status.ok()) {
-      Log(LogLevel::kError, "search stopped, it resumes when the coordinator starts again",
+      Log(LogLevel::kError,
+          "search stopped, it resumes when the job is cancelled or the coordinator starts again",
           {{"job", job}, {"error", status}});
     }
-    // Not from within the search's own call.
-    loop_.Post([this, job] { searches_.erase(job); });
+    // From now on it can do nothing. It is dropped, but not from within its own call.
+    loop_.Post([ended = std::move(searches_.extract(job).mapped())] {});
   });
-  searches_[job] = std::move(search);
 }
 
 void Coordinator::Tick() {

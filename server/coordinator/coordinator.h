@@ -115,7 +115,8 @@ class Coordinator final : private search::SearchObserver {
   search::EventLoop loop_;
   // On the loop only.
   std::unique_ptr<LeaseManager> leases_;
-  std::map<std::string, std::unique_ptr<search::Search>> searches_;
+  // Those that go on. Shared with the task that drops one after its end.
+  std::map<std::string, std::shared_ptr<search::Search>> searches_;
 };
 
 }  // namespace mtmc::coordinator

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
@@ -39,6 +40,88 @@ TEST_CASE("Coordinator fails a job whose coder is not there", "[coordinator]") {
 
   CHECK(job.state() == v1::Job::STATE_FAILED);
   CHECK(job.failure().reason() == "CODER_NOT_FOUND");
+}
+
+TEST_CASE("Coordinator fails a job whose coder is refused for good", "[coordinator]") {
+  World world;
+  world.coder.BreakSteps(rpc::MakeError(absl::StatusCode::kFailedPrecondition, "CODER_REFUSED",
+                                        "the model's server answered 401"));
+  world.StartWithWorker();
+
+  world.Create(world.Request());
+  const v1::Job job = world.AwaitEnd();
+
+  CHECK(job.state() == v1::Job::STATE_FAILED);
+  CHECK(job.failure().reason() == "CODER_REFUSED");
+  CHECK(job.budget_use().trials() == 1);
+}
+
+TEST_CASE("Coordinator keeps what was found before the coder was refused", "[coordinator]") {
+  World world;
+  world.StartWithWorker();
+  v1::CreateJobRequest request = world.Request("greedy");
+  request.mutable_job()->mutable_budget()->set_max_trials(200);
+  std::atomic<int> measured = 0;
+  const auto measure = world.worker.work;
+  world.worker.work = [&](const v1::Lease& lease) {
+    if (lease.has_evaluation() && ++measured == 5) {
+      world.coder.BreakSteps(rpc::MakeError(absl::StatusCode::kFailedPrecondition, "CODER_REFUSED",
+                                            "the key was revoked"));
+    }
+    return measure(lease);
+  };
+
+  world.Create(request);
+  const v1::Job job = world.AwaitEnd();
+
+  REQUIRE(job.best_candidate() != std::string(kJob) + "/candidates/c0");
+  CHECK(job.state() == v1::Job::STATE_SUCCEEDED);
+  CHECK(job.failure().reason() == "CODER_REFUSED");
+}
+
+TEST_CASE("Coordinator ends a job by tokens when no step can be paid", "[coordinator]") {
+  World world;
+  world.coder.BreakSteps(rpc::MakeError(absl::StatusCode::kResourceExhausted,
+                                        "TOKEN_BUDGET_EXHAUSTED", "no room for a program"));
+  world.StartWithWorker();
+
+  world.Create(world.Request());
+  const v1::Job job = world.AwaitEnd();
+
+  CHECK(job.end_reason() == "tokens");
+  CHECK(job.state() == v1::Job::STATE_SUCCEEDED);
+  CHECK(job.budget_use().trials() == 1);
+}
+
+TEST_CASE("Coordinator bills a call that failed", "[coordinator]") {
+  World world;
+  world.coder.BreakSteps(rpc::MakeError(absl::StatusCode::kFailedPrecondition, "CODER_REFUSED",
+                                        "no credit", {{"tokens", "34"}}));
+  world.StartWithWorker();
+
+  world.Create(world.Request());
+
+  CHECK(world.AwaitEnd().budget_use().tokens() == 34);
+}
+
+TEST_CASE("Coordinator cancels a job whose search gave up on the store", "[coordinator]") {
+  World world;
+  world.StartWithWorker();
+  v1::CreateJobRequest request = world.Request("greedy");
+  request.mutable_job()->mutable_budget()->set_max_trials(40);
+  world.store.CrashAt(12, /*is_committed=*/false);
+  world.Create(request);
+  while (!world.store.is_dead()) world.Turn();
+  // The search hears of it with its next write.
+  for (int i = 0; i < 5; ++i) world.Turn();
+  world.store.Revive();
+  REQUIRE(world.memory.LookupJob(kJob)->state() == v1::Job::STATE_RUNNING);
+
+  const auto cancelling = world.coordinator->CancelJob(kJob);
+
+  REQUIRE(cancelling.ok());
+  CHECK(cancelling->state() == v1::Job::STATE_CANCELLING);
+  CHECK(world.AwaitEnd().state() == v1::Job::STATE_CANCELLED);
 }
 
 TEST_CASE("Coordinator rejects a candidate without a program and goes on", "[coordinator]") {

@@ -53,6 +53,11 @@ void FakeCoder::Break(absl::Status status) {
   failure_ = std::move(status);
 }
 
+void FakeCoder::BreakSteps(absl::Status status) {
+  absl::MutexLock lock(&mu_);
+  step_failure_ = std::move(status);
+}
+
 int FakeCoder::calls() const {
   absl::MutexLock lock(&mu_);
   return calls_;
@@ -94,7 +99,11 @@ void FakeCoder::ListActions(const v1::ListActionsRequest& /*request*/,
 
 void FakeCoder::ApplyAction(const v1::ApplyActionRequest& request,
                             search::Done<v1::ApplyActionResponse> done) {
-  const absl::Status status = Enter();
+  absl::Status status = Enter();
+  if (status.ok()) {
+    absl::MutexLock lock(&mu_);
+    status = step_failure_;
+  }
   if (!status.ok()) return done(status);
   v1::ApplyActionResponse response;
   if (request.action().text() == "reject") {

@@ -23,6 +23,8 @@ class FakeCoder final : public search::MicroCoder {
  public:
   // Set: every call fails with it.
   void Break(absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
+  // Set: every step fails with it, but not the start.
+  void BreakSteps(absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
   int calls() const ABSL_LOCKS_EXCLUDED(mu_);
 
   void CreateProgram(const v1::CreateProgramRequest& request,
@@ -37,6 +39,7 @@ class FakeCoder final : public search::MicroCoder {
 
   mutable absl::Mutex mu_;
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
+  absl::Status step_failure_ ABSL_GUARDED_BY(mu_);
   int calls_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

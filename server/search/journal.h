@@ -23,9 +23,6 @@ namespace mtmc::search {
 // Whether the peer that said this is down or full, and may be well in a moment.
 bool IsPassing(const absl::Status& status);
 
-// Whether the job is in a state that it never leaves.
-bool HasEnded(const v1::Job& job);
-
 // Whether nothing is left to do for the candidate.
 bool IsFinished(const v1::Candidate& candidate);
 

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/rpc/error.h"
 #include "server/search/macro_step.h"
 
 namespace mtmc::search {
@@ -51,6 +53,7 @@ awaitable<absl::StatusOr<Response>> PatientCoder::Call(std::function<void(Done<R
   bool was_down = false;
   while (true) {
     auto response = co_await Await<Response>(tools_.loop, interruption_, start);
+    if (!response.ok()) Settle(response.status());
     if (response.ok() || !IsPassing(response.status()) || interruption_.is_set()) {
       if (was_down && response.ok()) co_await journal_.RecordNotice("the gateway answers again");
       co_return response;
@@ -65,6 +68,16 @@ awaitable<absl::StatusOr<Response>> PatientCoder::Call(std::function<void(Done<R
   }
 }
 
+// A call that failed may have been billed.
+void PatientCoder::Settle(const absl::Status& status) {
+  const auto metadata = rpc::ErrorMetadata(status);
+  const auto tokens = metadata.find("tokens");
+  int64_t billed = 0;
+  if (tokens == metadata.end() || !absl::SimpleAtoi(tokens->second, &billed)) return;
+  auto* budget = journal_.job().mutable_budget_use();
+  budget->set_tokens(budget->tokens() + std::max<int64_t>(billed, 0));
+}
+
 v1::CodingContext PatientCoder::Context() const {
   const v1::Job& job = journal_.job();
   v1::CodingContext context;
@@ -77,7 +90,9 @@ v1::CodingContext PatientCoder::Context() const {
   context.set_model(job.search().model());
   context.set_seed(ForkSeed(job.search().seed(), "coder", journal_.lineage().trials()));
   if (job.budget().max_tokens() > 0) {
-    context.set_max_tokens(job.budget().max_tokens() - job.budget_use().tokens());
+    // 0 would be no limit.
+    context.set_max_tokens(
+        std::max<int64_t>(job.budget().max_tokens() - job.budget_use().tokens(), 1));
   }
   return context;
 }

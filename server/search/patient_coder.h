@@ -41,6 +41,7 @@ class PatientCoder {
   template <class Response>
   boost::asio::awaitable<absl::StatusOr<Response>> Call(std::function<void(Done<Response>)> start);
 
+  void Settle(const absl::Status& status);
   v1::CodingContext Context() const;
 
   const Search::Options options_;

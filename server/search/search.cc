@@ -55,6 +55,13 @@ Ending FailedBecause(const absl::Status& status, const std::string& otherwise) {
   return FailedBecause(reason.empty() ? otherwise : reason, std::string(status.message()));
 }
 
+// Whether no later step will fare better with the coder than the one that got `status`.
+bool IsForGood(const absl::Status& status) {
+  const std::string reason = rpc::ErrorReason(status);
+  return reason == "CODER_REFUSED" || reason == "CODER_NOT_FOUND" || reason == "MODEL_NOT_SET" ||
+         reason == "REPLAY_MISSING";
+}
+
 absl::Duration ToAbsl(const google::protobuf::Duration& duration) {
   return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
 }
@@ -303,6 +310,14 @@ class Search::Impl {
     if (!program.ok()) co_return program.status();
     const auto response = co_await coder_.ApplyAction(parent, *program, candidate.action());
     if (!response.ok() && interruption_.is_set()) co_return response.status();
+    if (rpc::ErrorReason(response.status()) == "TOKEN_BUDGET_EXHAUSTED") {
+      ending_ = Ending{.reason = "tokens"};
+      co_return absl::OkStatus();
+    }
+    if (IsForGood(response.status())) {
+      ending_ = FailedBecause(response.status(), "CODER_REFUSED");
+      co_return absl::OkStatus();
+    }
     if (response.ok()) Settle(response->token_use());
     if (response.ok() && response->has_program()) {
       co_return co_await RecordProgram(std::move(candidate), response->program());
@@ -388,7 +403,10 @@ class Search::Impl {
 
   awaitable<absl::Status> Finish() {
     const bool is_cancelled = ending_->reason == "cancelled";
-    const bool has_winner = !job_.best_candidate().empty();
+    // A start program that nobody could work on is not what was asked for.
+    const bool has_winner =
+        !job_.best_candidate().empty() &&
+        !(ending_->failure && job_.best_candidate() == lineage_.candidates.front().name());
     if (!has_winner && !is_cancelled && !ending_->failure) {
       ending_->failure = FailedBecause("NO_CORRECT_CANDIDATE",
                                        "no candidate was verified within the budget; look at the "

@@ -27,6 +27,9 @@ class Evaluator;
 class MacroPolicy;
 class MicroCoder;
 
+// Whether the job is in a state that it never leaves.
+bool HasEnded(const v1::Job& job);
+
 // Hears what happens in searches; on the event loop.
 class SearchObserver {
  public:
@@ -90,8 +93,7 @@ class Search {
   Search& operator=(const Search&) = delete;
 
   // Starts or resumes. `on_end` is called when the job has ended (OK), or with
-  // the error of a store that cannot go on; the job then resumes with the next
-  // start of the coordinator.
+  // the error of a store that cannot go on; another search may then resume the job.
   void Start(std::function<void(absl::Status)> on_end);
 
   // Asks for the end. Returns the job, CANCELLING unless it has ended already.
