@@ -9,6 +9,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "client/cli/patient_call.h"
+#include "common/base/clock.h"
 #include "common/base/digest.h"
 #include "common/base/id.h"
 #include "common/base/status_macros.h"
@@ -33,14 +35,26 @@ void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
   context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
 }
 
+// Makes one call, again while the service is full. `call` is given the context of each
+// try and returns a grpc::Status.
+template <typename Call>
+absl::Status Try(const Call& call) {
+  base::RealClock clock;
+  return PatientCall(clock, PatientCall::Options())([&] {
+    grpc::ClientContext context;
+    SetDeadline(context, kCallTimeout);
+    return rpc::FromGrpc(call(context));
+  });
+}
+
 // Calls one unary method; `method` is bound to its stub.
 template <typename Response, typename Request, typename Method>
 absl::StatusOr<Response> CallOnce(const Request& request, const Method& method) {
-  grpc::ClientContext context;
-  SetDeadline(context, kCallTimeout);
   Response response;
-  const grpc::Status status = method(&context, request, &response);
-  if (!status.ok()) return rpc::FromGrpc(status);
+  MTMC_RETURN_IF_ERROR(Try([&](grpc::ClientContext& context) {
+    response.Clear();
+    return method(&context, request, &response);
+  }));
   return response;
 }
 
@@ -176,38 +190,39 @@ absl::StatusOr<std::vector<v1::Candidate>> Api::ListCandidates(const std::string
 }
 
 absl::StatusOr<v1::Digest> Api::Upload(const std::string& bytes) {
-  grpc::ClientContext context;
-  SetDeadline(context, kCallTimeout);
   v1::UploadArtifactResponse response;
-  auto writer = stubs_->artifacts->UploadArtifact(&context, &response);
-  v1::UploadArtifactRequest request;
-  request.mutable_digest()->set_sha256(base::Sha256(bytes).sha256_hex);
-  request.mutable_digest()->set_size_bytes(static_cast<int64_t>(bytes.size()));
-  size_t sent = 0;
-  do {
-    request.set_chunk(bytes.substr(sent, kChunkBytes));
-    sent += request.chunk().size();
-    // A refused write shows in Finish.
-    if (!writer->Write(request)) break;
-    request.clear_digest();
-  } while (sent < bytes.size());
-  writer->WritesDone();
-  const grpc::Status status = writer->Finish();
-  if (!status.ok()) return rpc::FromGrpc(status);
+  const std::string sha256 = base::Sha256(bytes).sha256_hex;
+  MTMC_RETURN_IF_ERROR(Try([&](grpc::ClientContext& context) {
+    response.Clear();
+    auto writer = stubs_->artifacts->UploadArtifact(&context, &response);
+    v1::UploadArtifactRequest request;
+    request.mutable_digest()->set_sha256(sha256);
+    request.mutable_digest()->set_size_bytes(static_cast<int64_t>(bytes.size()));
+    size_t sent = 0;
+    do {
+      request.set_chunk(bytes.substr(sent, kChunkBytes));
+      sent += request.chunk().size();
+      // A refused write shows in Finish.
+      if (!writer->Write(request)) break;
+      request.clear_digest();
+    } while (sent < bytes.size());
+    writer->WritesDone();
+    return writer->Finish();
+  }));
   return response.digest();
 }
 
 absl::StatusOr<std::string> Api::Download(const v1::Digest& digest) {
-  grpc::ClientContext context;
-  SetDeadline(context, kCallTimeout);
   v1::DownloadArtifactRequest request;
   *request.mutable_digest() = digest;
-  auto reader = stubs_->artifacts->DownloadArtifact(&context, request);
   std::string bytes;
-  v1::DownloadArtifactResponse response;
-  while (reader->Read(&response)) bytes += response.chunk();
-  const grpc::Status status = reader->Finish();
-  if (!status.ok()) return rpc::FromGrpc(status);
+  MTMC_RETURN_IF_ERROR(Try([&](grpc::ClientContext& context) {
+    bytes.clear();
+    auto reader = stubs_->artifacts->DownloadArtifact(&context, request);
+    v1::DownloadArtifactResponse response;
+    while (reader->Read(&response)) bytes += response.chunk();
+    return reader->Finish();
+  }));
   return bytes;
 }
 

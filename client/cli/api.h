@@ -15,7 +15,8 @@
 namespace mtmc::client {
 
 // The coordinator as blocking calls, each with a deadline. Errors keep their
-// reason (`rpc::ErrorReason`). Lists come whole: paging happens inside.
+// reason (`rpc::ErrorReason`). Lists come whole: paging happens inside. A service that is
+// full or stops is called again for up to a minute (PatientCall).
 // Thread-safe.
 class Api {
  public:

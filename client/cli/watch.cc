@@ -51,7 +51,9 @@ absl::Status FollowJob(Session& session, const std::string& job, JobView& view,
     });
     absl::MutexLock lock(&mu);
     if (view.has_ended() || is_late) break;
-    const bool may_come_back = absl::IsUnavailable(status) || status.ok();
+    // A full service closes the stream before it begins.
+    const bool may_come_back =
+        absl::IsUnavailable(status) || absl::IsResourceExhausted(status) || status.ok();
     if (!may_come_back || absl::Now() - last_heard > kGiveUpAfter) break;
     ended.WaitWithTimeout(&mu, kReconnectPause);
   }

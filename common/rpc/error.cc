@@ -3,6 +3,7 @@
 
 #include <google/rpc/error_details.pb.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "absl/strings/cord.h"
@@ -15,6 +16,7 @@ namespace {
 using base::ToAbsl;
 
 constexpr std::string_view kErrorInfoUrl = "type.googleapis.com/google.rpc.ErrorInfo";
+constexpr std::string_view kRetryInfoUrl = "type.googleapis.com/google.rpc.RetryInfo";
 
 std::optional<google::rpc::ErrorInfo> FindErrorInfo(const absl::Status& status) {
   const auto payload = status.GetPayload(ToAbsl(kErrorInfoUrl));
@@ -35,6 +37,25 @@ absl::Status MakeError(absl::StatusCode code, std::string_view reason, std::stri
   absl::Status status(code, ToAbsl(message));
   status.SetPayload(ToAbsl(kErrorInfoUrl), absl::Cord(info.SerializeAsString()));
   return status;
+}
+
+absl::Status WithRetryDelay(absl::Status status, absl::Duration delay) {
+  google::rpc::RetryInfo info;
+  const absl::Duration whole = absl::Floor(delay, absl::Seconds(1));
+  info.mutable_retry_delay()->set_seconds(absl::ToInt64Seconds(whole));
+  info.mutable_retry_delay()->set_nanos(
+      static_cast<int32_t>(absl::ToInt64Nanoseconds(delay - whole)));
+  status.SetPayload(ToAbsl(kRetryInfoUrl), absl::Cord(info.SerializeAsString()));
+  return status;
+}
+
+absl::Duration RetryDelay(const absl::Status& status) {
+  const auto payload = status.GetPayload(ToAbsl(kRetryInfoUrl));
+  google::rpc::RetryInfo info;
+  if (!payload || !info.ParseFromString(std::string(*payload))) return absl::ZeroDuration();
+  return std::max(
+      absl::Seconds(info.retry_delay().seconds()) + absl::Nanoseconds(info.retry_delay().nanos()),
+      absl::ZeroDuration());
 }
 
 std::string ErrorReason(const absl::Status& status) {

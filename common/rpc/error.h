@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 
 namespace mtmc::rpc {
 
@@ -21,6 +22,13 @@ absl::Status MakeError(absl::StatusCode code, std::string_view reason, std::stri
 // The reason given to MakeError(), here or in the process the status came from;
 // empty if the status has none.
 std::string ErrorReason(const absl::Status& status);
+
+// `status` with google.rpc.RetryInfo: a client that calls again should not do so
+// before `delay` has passed.
+absl::Status WithRetryDelay(absl::Status status, absl::Duration delay);
+
+// What WithRetryDelay() was given; zero if the status says nothing, or nonsense.
+absl::Duration RetryDelay(const absl::Status& status);
 
 // The metadata given to MakeError().
 std::map<std::string, std::string> ErrorMetadata(const absl::Status& status);

@@ -92,6 +92,7 @@ TEST_CASE("A full executor answers OVERLOADED", "[rpc]") {
 
   CHECK_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted));
   CHECK(ErrorReason(status) == "OVERLOADED");
+  CHECK(RetryDelay(status) > absl::ZeroDuration());
 }
 
 TEST_CASE("A port in use is PORT_TAKEN", "[rpc]") {

@@ -4,11 +4,18 @@
 #include <string>
 
 namespace mtmc::rpc::internal {
+namespace {
+
+// In which a full queue of short calls has emptied.
+constexpr absl::Duration kRetryDelay = absl::Milliseconds(200);
+
+}  // namespace
 
 absl::Status Overloaded(const absl::Status& status) {
   // A pool that shuts down is UNAVAILABLE already, which clients retry elsewhere.
   if (!absl::IsResourceExhausted(status)) return status;
-  return MakeError(status.code(), "OVERLOADED", std::string(status.message()));
+  return WithRetryDelay(MakeError(status.code(), "OVERLOADED", std::string(status.message())),
+                        kRetryDelay);
 }
 
 }  // namespace mtmc::rpc::internal

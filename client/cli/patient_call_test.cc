@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/patient_call.h"
+
+#include <catch2/catch.hpp>
+
+#include "common/rpc/error.h"
+#include "common/testing/status_matchers.h"
+
+namespace mtmc::client {
+namespace {
+
+using testing::IsOk;
+
+// A clock on which waiting takes no time.
+class LeapingClock final : public base::Clock {
+ public:
+  absl::Time Now() const override { return now_; }
+
+  void Wait(absl::CondVar&, absl::Mutex&, absl::Time deadline) override { now_ = deadline; }
+
+ private:
+  absl::Time now_ = absl::FromUnixSeconds(1'700'000'000);
+};
+
+absl::Status Full() {
+  return rpc::MakeError(absl::StatusCode::kResourceExhausted, "OVERLOADED", "full");
+}
+
+TEST_CASE("PatientCall calls again while the service is full or stops", "[cli]") {
+  const absl::Status refusal =
+      GENERATE(Full(), rpc::MakeError(absl::StatusCode::kUnavailable, "SHUTTING_DOWN", "stops"));
+  LeapingClock clock;
+  int calls = 0;
+
+  const absl::Status status =
+      PatientCall(clock, {})([&] { return ++calls < 4 ? refusal : absl::OkStatus(); });
+
+  CHECK_THAT(status, IsOk());
+  CHECK(calls == 4);
+}
+
+TEST_CASE("PatientCall waits as long as the service asks", "[cli]") {
+  LeapingClock clock;
+  const absl::Time start = clock.Now();
+  int calls = 0;
+
+  const absl::Status status = PatientCall(clock, {})([&] {
+    return ++calls == 1 ? rpc::WithRetryDelay(Full(), absl::Seconds(7)) : absl::OkStatus();
+  });
+
+  CHECK_THAT(status, IsOk());
+  CHECK(clock.Now() - start == absl::Seconds(7));
+}
+
+TEST_CASE("PatientCall gives the last answer when its patience is over", "[cli]") {
+  LeapingClock clock;
+  const absl::Time start = clock.Now();
+
+  const absl::Status status =
+      PatientCall(clock, {.patience = absl::Seconds(30)})([] { return Full(); });
+
+  CHECK(rpc::ErrorReason(status) == "OVERLOADED");
+  CHECK(clock.Now() - start <= absl::Seconds(30));
+  CHECK(clock.Now() - start > absl::Seconds(20));
+}
+
+TEST_CASE("PatientCall does not repeat what was refused for another reason", "[cli]") {
+  const absl::Status refusal = GENERATE(
+      absl::UnavailableError("no connection"), absl::ResourceExhaustedError("too large"),
+      rpc::MakeError(absl::StatusCode::kNotFound, "JOB_NOT_FOUND", "no"), absl::OkStatus());
+  LeapingClock clock;
+  int calls = 0;
+
+  const absl::Status status = PatientCall(clock, {})([&] {
+    ++calls;
+    return refusal;
+  });
+
+  CHECK(status == refusal);
+  CHECK(calls == 1);
+}
+
+}  // namespace
+}  // namespace mtmc::client
