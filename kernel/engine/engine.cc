@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/status_macros.h"
+#include "kernel/action/class_actions.h"
 #include "kernel/action/own_kernel.h"
 #include "kernel/emit/program_writer.h"
 #include "kernel/graph/text.h"
@@ -57,7 +58,8 @@ class Session {
   const ScheduleContext context_;
 };
 
-// Every legal action, `stop` last.
+// Every legal action, `stop` last; those on all equal groups first, for a single one is a small
+// part of a network.
 std::vector<LegalAction> Enumerate(const ScheduleContext& context, const Schedule& schedule,
                                    const EngineOptions& options) {
   std::vector<LegalAction> actions =
@@ -66,6 +68,9 @@ std::vector<LegalAction> Enumerate(const ScheduleContext& context, const Schedul
   std::vector<LegalAction> own = EnumerateOwnKernels(context, schedule);
   actions.insert(actions.end() - 1, std::make_move_iterator(own.begin()),
                  std::make_move_iterator(own.end()));
+  std::vector<LegalAction> classes = EnumerateClassActions(context, schedule, actions);
+  actions.insert(actions.begin(), std::make_move_iterator(classes.begin()),
+                 std::make_move_iterator(classes.end()));
   return actions;
 }
 
