@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "kernel/action/task.h"
+#include "kernel/action/together.h"
 #include "kernel/graph/text.h"
 #include "kernel/writer/source_comment.h"
 
@@ -115,7 +116,8 @@ class ClassEnumerator {
                equals.size() == 2 ? " equal" : " equals", where.empty() ? "" : " ", where);
     return LegalAction{std::move(action),
                        [context = &context_, from = &schedule_, steps = std::move(steps)] {
-                         return ApplyAll(*context, *from, steps);
+                         // A cycle was ruled out above, and a group is in one step.
+                         return ApplyTogether(*context, *from, steps).value_or(*from);
                        }};
   }
 
@@ -149,44 +151,6 @@ class ClassEnumerator {
       }
     }
     return done < tasks_.size();
-  }
-
-  // The steps change groups of their own: what each makes of them comes together.
-  static Schedule ApplyAll(const ScheduleContext& context, const Schedule& from,
-                           const std::vector<std::function<Schedule()>>& steps) {
-    std::set<int> replaced;
-    std::vector<KernelGroup> made;
-    for (const std::function<Schedule()>& step : steps) {
-      const Schedule changed = step();
-      for (const KernelGroup& group : changed.groups) {
-        if (!Contains(from, group)) made.push_back(group);
-      }
-      for (size_t g = 0; g < from.groups.size(); ++g) {
-        if (!Contains(changed, from.groups[g])) replaced.insert(static_cast<int>(g));
-      }
-    }
-    MakeNamesUnique(from, replaced, made);
-    return ReplaceGroups(context, from, replaced, made);
-  }
-
-  // Each step has chosen names that are free in `from`, not in what others made.
-  static void MakeNamesUnique(const Schedule& from, const std::set<int>& replaced,
-                              std::vector<KernelGroup>& made) {
-    std::set<std::string> names;
-    for (size_t g = 0; g < from.groups.size(); ++g) {
-      if (!replaced.contains(static_cast<int>(g))) names.insert(from.groups[g].name);
-    }
-    for (KernelGroup& group : made) {
-      const std::string name = group.name;
-      for (int suffix = 2; !names.insert(group.name).second; ++suffix) {
-        group.name = Concat(name, "_", suffix);
-      }
-    }
-  }
-
-  static bool Contains(const Schedule& schedule, const KernelGroup& group) {
-    return std::find(schedule.groups.begin(), schedule.groups.end(), group) !=
-           schedule.groups.end();
   }
 
   const ScheduleContext& context_;

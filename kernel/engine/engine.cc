@@ -2,6 +2,7 @@
 #include "kernel/engine/engine.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "kernel/action/class_actions.h"
 #include "kernel/action/own_kernel.h"
+#include "kernel/action/together.h"
 #include "kernel/emit/program_writer.h"
 #include "kernel/graph/text.h"
 
@@ -87,6 +89,24 @@ const LegalAction* Find(const std::vector<LegalAction>& actions, const std::stri
   return found == actions.end() ? nullptr : &*found;
 }
 
+absl::Status NotLegal(const std::string& action_text) {
+  return absl::NotFoundError(
+      Concat("the action \"", action_text, "\" is not legal for this program"));
+}
+
+// What sorting takes for granted.
+absl::Status CheckNodes(const ScheduleContext& context, const Schedule& schedule) {
+  for (const KernelGroup& group : schedule.groups) {
+    for (const std::string& node : group.nodes) {
+      if (context.index.PositionOf(node) < 0) {
+        return absl::InvalidArgumentError(
+            Concat("schedule names \"", node, "\", which is no node of the graph"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<EngineProgram> CreateProgram(const Graph& graph, const EngineOptions& options) {
@@ -121,8 +141,33 @@ absl::StatusOr<EngineProgram> ApplyAction(const Graph& graph, const std::string&
   if (const LegalAction* legal = Find(actions, action_text)) return session->Print(legal->apply());
   const std::vector<LegalAction> restarts = EnumerateRestarts(session->context(), parsed);
   if (const LegalAction* legal = Find(restarts, action_text)) return session->Print(legal->apply());
-  return absl::NotFoundError(
-      Concat("the action \"", action_text, "\" is not legal for this program"));
+  return NotLegal(action_text);
+}
+
+absl::StatusOr<EngineProgram> ApplyTogether(const Graph& graph, const std::string& schedule,
+                                            const std::vector<std::string>& action_texts,
+                                            const EngineOptions& options) {
+  MTMC_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(graph, options));
+  MTMC_ASSIGN_OR_RETURN(const Schedule parsed, session->Parse(schedule));
+  const std::vector<LegalAction> actions = Enumerate(session->context(), parsed, options);
+  std::vector<std::function<Schedule()>> steps;
+  for (const std::string& text : action_texts) {
+    const LegalAction* legal = Find(actions, text);
+    if (legal == nullptr) return NotLegal(text);
+    steps.push_back(legal->apply);
+  }
+  MTMC_ASSIGN_OR_RETURN(const Schedule together, ApplyTogether(session->context(), parsed, steps));
+  return session->Print(together);
+}
+
+absl::StatusOr<EngineProgram> PrintSchedule(const Graph& graph, const std::string& schedule,
+                                            const EngineOptions& options) {
+  MTMC_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(graph, options));
+  MTMC_ASSIGN_OR_RETURN(Schedule parsed, ParseSchedule(schedule));
+  MTMC_RETURN_IF_ERROR(CheckNodes(session->context(), parsed));
+  parsed = ReplaceGroups(session->context(), parsed, {}, {});
+  MTMC_RETURN_IF_ERROR(CheckSchedule(session->context(), parsed));
+  return session->Print(parsed);
 }
 
 }  // namespace mtmc::kernel

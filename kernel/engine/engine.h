@@ -54,4 +54,16 @@ absl::StatusOr<EngineProgram> ApplyAction(const Graph& graph, const std::string&
                                           const std::string& action_text,
                                           const EngineOptions& options);
 
+// The program after several actions at once, each legal for `schedule` and on
+// groups of its own. NOT_FOUND as ApplyAction; FAILED_PRECONDITION when they do
+// not go together.
+absl::StatusOr<EngineProgram> ApplyTogether(const Graph& graph, const std::string& schedule,
+                                            const std::vector<std::string>& action_texts,
+                                            const EngineOptions& options);
+
+// The program of a schedule whose groups may stand in any order.
+// INVALID_ARGUMENT as ListActions.
+absl::StatusOr<EngineProgram> PrintSchedule(const Graph& graph, const std::string& schedule,
+                                            const EngineOptions& options);
+
 }  // namespace mtmc::kernel

@@ -247,6 +247,56 @@ TEST_CASE("Tuning declares the swept knobs as parameters", "[engine]") {
   CHECK(parsed.program->tune[0].name == "MATMUL_BLOCK");
 }
 
+TEST_CASE("Actions on groups of their own go together", "[engine]") {
+  const Graph graph = MakeGraph();
+  const auto both = ApplyTogether(
+      graph, StartOf(graph, CudaOptions()),
+      {"library matmul as aten::matmul (line 3)", "fuse relu into add (lines 4-5)"}, CudaOptions());
+  REQUIRE(both.ok());
+  CHECK(both->schedule ==
+        "group matmul family=library nodes=matmul\n"
+        "group mul family=pointwise nodes=mul\n"
+        "group relu_add family=pointwise nodes=relu,add\n");
+}
+
+TEST_CASE("Actions on one group do not go together", "[engine]") {
+  const Graph graph = MakeGraph();
+  const auto both = ApplyTogether(graph, StartOf(graph, CudaOptions()),
+                                  {"fuse mul into relu (line 4)", "fuse relu into add (lines 4-5)"},
+                                  CudaOptions());
+  CHECK(absl::IsFailedPrecondition(both.status()));
+  CHECK(both.status().message() == "two steps change the group \"relu\"");
+}
+
+TEST_CASE("ApplyTogether refuses an action that is not legal", "[engine]") {
+  const Graph graph = MakeGraph();
+  CHECK(absl::IsNotFound(
+      ApplyTogether(graph, StartOf(graph, CudaOptions()), {"fuse all"}, CudaOptions()).status()));
+}
+
+TEST_CASE("A schedule is printed whatever order its groups stand in", "[engine]") {
+  const Graph graph = MakeGraph();
+  const auto printed = PrintSchedule(graph,
+                                     "group relu_add family=pointwise nodes=relu,add\n"
+                                     "group matmul family=library nodes=matmul\n"
+                                     "group mul family=pointwise nodes=mul\n",
+                                     CudaOptions());
+  REQUIRE(printed.ok());
+  CHECK(printed->schedule ==
+        "group matmul family=library nodes=matmul\n"
+        "group mul family=pointwise nodes=mul\n"
+        "group relu_add family=pointwise nodes=relu,add\n");
+}
+
+TEST_CASE("A schedule of another graph is not printed", "[engine]") {
+  const Graph graph = MakeGraph();
+  for (const char* schedule : {"group gelu family=pointwise nodes=gelu\n",
+                               "group mul family=pointwise nodes=mul\n", "group\n"}) {
+    INFO(schedule);
+    CHECK(absl::IsInvalidArgument(PrintSchedule(graph, schedule, CudaOptions()).status()));
+  }
+}
+
 TEST_CASE("ApplyAction refuses an action that is not legal", "[engine]") {
   const absl::StatusOr<EngineProgram> made = CreateProgram(MakeGraph(), CudaOptions());
   REQUIRE(made.ok());

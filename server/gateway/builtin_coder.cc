@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/gateway/builtin_coder.h"
 
+#include <string_view>
 #include <utility>
 
 #include "kernel/engine/engine.h"
+#include "kernel/graph/text.h"
 #include "server/gateway/program_actions.h"
 
 namespace mtmc::gateway {
@@ -72,6 +74,15 @@ absl::StatusOr<CodingResult> BuiltinCoder::ApplyAction(const CodingTask& task,
   }
   if (action.type == "stop") {
     return Fail("ILLEGAL_ACTION", "`stop` ends the search; it is nothing to apply");
+  }
+  // The search makes these two out of what it was offered and what it has measured.
+  if (const auto steps = action.arguments.find("steps"); steps != action.arguments.end()) {
+    std::vector<std::string> texts;
+    for (const std::string_view text : kernel::Split(steps->second, '\n')) texts.emplace_back(text);
+    return ToResult(kernel::ApplyTogether(task.graph, program.schedule, texts, OptionsOf(task)));
+  }
+  if (const auto mix = action.arguments.find("schedule"); mix != action.arguments.end()) {
+    return ToResult(kernel::PrintSchedule(task.graph, mix->second, OptionsOf(task)));
   }
   return ToResult(kernel::ApplyAction(task.graph, program.schedule, action.text, OptionsOf(task)));
 }
