@@ -2,17 +2,27 @@
 #include "server/search/question.h"
 
 #include <algorithm>
+#include <string>
+
+#include "server/search/at_once.h"
 
 namespace mtmc::search {
 namespace {
 
 constexpr int kTriesOfLanguageModel = 2;
 
+// Whether the candidate tells of the action: steps at once that failed tell of none of them.
+bool Includes(const v1::Candidate& candidate, const v1::Action& action) {
+  const std::vector<std::string> steps = StepsOf(candidate.action());
+  return (steps.size() == 1 || IsCorrect(candidate)) &&
+         std::find(steps.begin(), steps.end(), action.text()) != steps.end();
+}
+
 bool IsSpent(const v1::Job& job, const Lineage& lineage, const v1::Candidate& parent,
              const v1::Action& action) {
   int tries = 0;
   for (const v1::Candidate& candidate : lineage.candidates) {
-    if (candidate.parents().empty() || candidate.action().text() != action.text()) continue;
+    if (candidate.parents().empty() || !Includes(candidate, action)) continue;
     const auto& other = lineage.candidates[static_cast<size_t>(ParentTrial(candidate))];
     if (other.program().sha256() == parent.program().sha256()) ++tries;
   }
@@ -42,6 +52,11 @@ std::vector<v1::Action> LegalActions(const v1::Job& job, const Lineage& lineage,
       legal.push_back(action);
     }
   }
+  // What is known needs no trial, as long as there is something that is not.
+  const auto is_known = [&](const v1::Action& action) {
+    return IsJudged(lineage, selection.parent, action);
+  };
+  if (!std::all_of(legal.begin(), legal.end(), is_known)) std::erase_if(legal, is_known);
   if (legal.empty() || selection.step > 0) legal.push_back(std::move(stop));
   return legal;
 }

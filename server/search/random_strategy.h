@@ -13,6 +13,8 @@ class RandomStrategy final : public Strategy {
 
   std::string name() const override { return "random"; }
 
+  bool joins_steps() const override { return false; }
+
   std::variant<Selection, End> Next(const Lineage& lineage) const override;
   std::optional<std::vector<double>> Distribution(
       const std::vector<v1::Action>& actions) const override;

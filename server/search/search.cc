@@ -14,6 +14,7 @@
 #include "common/rpc/error.h"
 #include "google/protobuf/util/time_util.h"
 #include "kernel/graph/operators.h"
+#include "server/search/at_once.h"
 #include "server/search/await.h"
 #include "server/search/backends.h"
 #include "server/search/event_loop.h"
@@ -21,6 +22,7 @@
 #include "server/search/journal.h"
 #include "server/search/lineage.h"
 #include "server/search/macro_step.h"
+#include "server/search/mix.h"
 #include "server/search/patient_coder.h"
 #include "server/search/question.h"
 #include "server/search/reward.h"
@@ -194,7 +196,7 @@ class Search::Impl {
     absl::StatusOr<v1::ChooseActionRequest> request = co_await Question(selection);
     if (!request.ok() || ending_) co_return request.status();
     std::vector<std::string> notices;
-    const MacroStep step = co_await Choose(*request, notices);
+    const MacroStep step = co_await Decide(selection.parent, *request, notices);
     if (interruption_.is_set()) co_return absl::CancelledError("interrupted");
     absl::Status status;
     if (step.action.type() == v1::Action::TYPE_STOP) {
@@ -233,6 +235,23 @@ class Search::Impl {
     }
     *request.mutable_search_state() = MakeSearchState(job_, lineage_, selection, *program);
     co_return request;
+  }
+
+  // The fastest mix of what was measured, if it promises more than what is there; else the drawn
+  // action, with one on every other group.
+  awaitable<MacroStep> Decide(int parent, const v1::ChooseActionRequest& request,
+                              std::vector<std::string>& notices) {
+    if (!strategy_->joins_steps()) co_return co_await Choose(request, notices);
+    if (std::optional<v1::Action> mix = FindMix(lineage_, parent)) {
+      v1::ChooseActionRequest known;
+      known.set_seed(request.seed());
+      *known.add_actions() = *std::move(mix);
+      co_return DrawStep(known, "measured", {1.0});
+    }
+    MacroStep step = co_await Choose(request, notices);
+    step.action =
+        JoinSteps(lineage_, parent, step, {request.actions().begin(), request.actions().end()});
+    co_return step;
   }
 
   // Draws the action: by the strategy itself, by the policy service, or by the

@@ -56,6 +56,10 @@ class Strategy {
   // caller's. REQUIRES: `actions` is not empty.
   virtual std::optional<std::vector<double>> Distribution(
       const std::vector<v1::Action>& actions) const = 0;
+
+  // Whether a trial may take a step on every group (at_once.h), and put together
+  // what was measured of each (mix.h). False for an ablation.
+  virtual bool joins_steps() const { return true; }
 };
 
 // The strategy that a job asks for: `mtmc`, `greedy`, `random` or `evaluate`.
