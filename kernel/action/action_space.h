@@ -18,6 +18,7 @@ struct EngineAction {
   std::vector<std::string> nodes;
   int first_line = 0;
   int last_line = 0;
+  // `scope` is `plan` where it changes more than the kernels of its region.
   std::map<std::string, std::string> arguments;
   // Stable and readable, such as `fuse gelu into linear_1 (lines 21-24)`;
   // unique among the actions of one program.

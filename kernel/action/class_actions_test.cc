@@ -59,7 +59,7 @@ struct Setting {
         index(graph, nest),
         context{.graph = graph, .nest = nest, .index = index, .target = {}},
         schedule(MakeStartSchedule(context, mapping).value()) {
-    std::vector<LegalAction> single = EnumerateActions(context, schedule, {});
+    single = EnumerateActions(context, schedule, {});
     for (LegalAction& own : EnumerateOwnKernels(context, schedule)) single.push_back(own);
     classes = EnumerateClassActions(context, schedule, single);
   }
@@ -76,6 +76,7 @@ struct Setting {
   const NestIndex index;
   const ScheduleContext context;
   const Schedule schedule;
+  std::vector<LegalAction> single;
   std::vector<LegalAction> classes;
 };
 
@@ -126,6 +127,28 @@ TEST_CASE("One action joins all equal pairs", "[action]") {
   const Schedule changed = fuse->apply();
   CHECK(changed.groups.size() == 3);
   CHECK(CheckSchedule(chain.context, changed).ok());
+}
+
+// What the search relies on when it takes several steps in one trial.
+TEST_CASE("An action changes no kernel but those of its region, or says so", "[action]") {
+  const Setting chain(MakeChain({48, 48, 48, 20, 20}), StartMapping::kEager);
+  std::vector<LegalAction> all = chain.single;
+  all.insert(all.end(), chain.classes.begin(), chain.classes.end());
+  int plans = 0;
+  for (const LegalAction& legal : all) {
+    const EngineAction& action = legal.action;
+    const auto scope = action.arguments.find("scope");
+    plans += scope != action.arguments.end() ? 1 : 0;
+    if (scope != action.arguments.end() || action.type == "capture") continue;
+    const Schedule changed = legal.apply();
+    for (const KernelGroup& group : chain.schedule.groups) {
+      INFO(action.text << " and " << group.name);
+      const bool is_inside = std::count(action.kernels.begin(), action.kernels.end(), group.name);
+      const bool stands = std::count(changed.groups.begin(), changed.groups.end(), group);
+      CHECK((is_inside || stands));
+    }
+  }
+  CHECK(plans == 1);
 }
 
 TEST_CASE("Groups without an equal have no class action", "[action]") {

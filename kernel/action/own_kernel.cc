@@ -48,6 +48,8 @@ void AddAll(const ScheduleContext& context, const Schedule& schedule,
                  [&context, &schedule] {
                    return MakeStartSchedule(context, StartMapping::kOwn).value_or(schedule);
                  }));
+  // Joins the other groups anew, too.
+  actions.back().action.arguments["scope"] = "plan";
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ bool IsJoined(const v1::Action& action) { return action.arguments().contains(kSt
 
 // Sweeps multiply, and what is no step on groups goes with nothing.
 bool MayJoin(const v1::Action& action) {
+  if (action.arguments().contains("scope")) return false;
   switch (action.type()) {
     case v1::Action::TYPE_FUSE:
     case v1::Action::TYPE_TILE:

@@ -71,6 +71,13 @@ TEST_CASE("Sweeps and stops go with nothing", "[search]") {
   CHECK(Joined(LineageOf({Start()}), 5) == Texts{"stop"});
 }
 
+TEST_CASE("A step beyond its region goes with nothing", "[search]") {
+  std::vector<v1::Action> legal = Legal();
+  (*legal[2].mutable_arguments())["scope"] = "plan";
+  CHECK(StepsOf(JoinSteps(LineageOf({Start()}), 0, Draw(0), legal)) ==
+        Texts{"tile a", "vectorize c"});
+}
+
 TEST_CASE("Without times of single kernels a trial takes one step", "[search]") {
   CHECK(Joined(LineageOf({TimedCandidate(0, kThree, {})}), 0) == Texts{"tile a"});
 }
