@@ -65,6 +65,7 @@ Workbench::Workbench(Options options)
       reference_({.python = options_.python.python.string(),
                   .package_folder = config::InstalledFile("share/mtmc/python").string(),
                   .scratch = folders_.reference,
+                  .device = options_.device.torch_name(),
                   .max_resident_bytes = HostMemoryBytes() / 4 * 3,
                   .confinement = &reference_confinement_,
                   .is_cancelled = options_.is_cancelled}),

@@ -61,10 +61,14 @@ using Ending = Reply<v1::ReferenceResponse>::Ending;
 // One interpreter with the pipes to it.
 class ReferenceClient::Process {
  public:
-  static absl::StatusOr<std::unique_ptr<Process>> Start(const Options& options) {
+  // With `rehearses`, it gets ready for a first problem before it answers.
+  static absl::StatusOr<std::unique_ptr<Process>> Start(const Options& options, bool rehearses) {
     std::filesystem::create_directories(options.scratch);
     base::SubprocessOptions start;
     start.argv = {options.python, "-m", "mtmc_reference", "--scratch", options.scratch};
+    if (rehearses && !options.device.empty()) {
+      start.argv.insert(start.argv.end(), {"--rehearse", options.device});
+    }
     start.inherited_variables = InheritedVariables();
     start.variables = {{"PYTHONPATH", options.package_folder},
                        {"PYTHONUNBUFFERED", "1"},
@@ -173,7 +177,7 @@ ReferenceClient::~ReferenceClient() = default;
 
 void ReferenceClient::Warm() {
   Reply<v1::ReferenceResponse> ignored;
-  EnsureProcess(ignored);
+  EnsureProcess(ignored, /*rehearses=*/true);
 }
 
 void ReferenceClient::Rest() {
@@ -187,9 +191,9 @@ void ReferenceClient::EndProcess() {
   has_loaded_ = false;
 }
 
-bool ReferenceClient::EnsureProcess(Reply<v1::ReferenceResponse>& reply) {
+bool ReferenceClient::EnsureProcess(Reply<v1::ReferenceResponse>& reply, bool rehearses) {
   if (process_) return true;
-  auto started = Process::Start(options_);
+  auto started = Process::Start(options_, rehearses);
   if (started.ok()) {
     process_ = *std::move(started);
     return true;
@@ -231,7 +235,8 @@ Reply<v1::ReferenceResponse> ReferenceClient::Call(const v1::ReferenceRequest& r
 Reply<v1::ReferenceResponse> ReferenceClient::Exchange(const v1::ReferenceRequest& request,
                                                        absl::Time deadline) {
   Reply<v1::ReferenceResponse> reply;
-  if (!EnsureProcess(reply)) return reply;
+  // What a rehearsal would do, this request does itself.
+  if (!EnsureProcess(reply, /*rehearses=*/false)) return reply;
   v1::ReferenceRequest numbered = request;
   numbered.set_sequence(++sequence_);
   std::string line;

@@ -30,6 +30,9 @@ class ReferenceClient : public ReferenceParty {
     std::string package_folder;
     // Private folder for shared tensors.
     std::string scratch;
+    // PyTorch's name of the device, on which a process that nobody waits for rehearses;
+    // empty: it only imports PyTorch.
+    std::string device = {};
     // Largest resident set of the process; 0 is no limit.
     int64_t max_resident_bytes = 0;
     // The rights of the process, borrowed and read at every start; null: those of
@@ -45,7 +48,8 @@ class ReferenceClient : public ReferenceParty {
   Reply<v1::ReferenceResponse> Call(const v1::ReferenceRequest& request,
                                     absl::Duration timeout) override;
 
-  // Starts the process ahead of the first call: importing PyTorch takes seconds.
+  // Starts the process ahead of the first call, and lets it rehearse: importing PyTorch and
+  // the first use of a device take seconds.
   void Warm();
 
   // Replaces a process that has a problem loaded by a warm one, to which the Load is
@@ -58,7 +62,7 @@ class ReferenceClient : public ReferenceParty {
 
   Reply<v1::ReferenceResponse> Exchange(const v1::ReferenceRequest& request, absl::Time deadline);
   void EndProcess();
-  bool EnsureProcess(Reply<v1::ReferenceResponse>& reply);
+  bool EnsureProcess(Reply<v1::ReferenceResponse>& reply, bool rehearses);
 
   const Options options_;
   std::unique_ptr<Process> process_;

@@ -17,7 +17,7 @@ using testing::IsOk;
 
 // Answers every request, and writes down what it was asked, with the number of the process.
 constexpr char kInterpreter[] = R"sh(#!/bin/sh
-echo >> "$4/starts"
+echo "$5$6" >> "$4/starts"
 process=$(wc -l < "$4/starts")
 while read -r line; do
   number=$(echo "$line" | sed 's/.*"sequence":"\([0-9]*\)".*/\1/')
@@ -49,6 +49,11 @@ class FakeReference {
     CHECK(client.Call(request, absl::Seconds(10)).is_answered());
   }
 
+  // A line for each start, with the flags that not all of them have.
+  std::string starts() const {
+    return base::ReadFile((folder_.path() / "starts").string()).value_or("");
+  }
+
   std::string asked() const {
     return base::ReadFile((folder_.path() / "asked").string()).value_or("");
   }
@@ -58,7 +63,8 @@ class FakeReference {
   std::string program_ = (folder_.path() / "python").string();
 
  public:
-  ReferenceClient client{{.python = program_, .scratch = folder_.path().string()}};
+  ReferenceClient client{{
+      .python = program_, .scratch = folder_.path().string(), .device = "cpu"}};
 };
 
 TEST_CASE("A Load that was answered is not repeated", "[reference]") {
@@ -96,6 +102,21 @@ TEST_CASE("A process that has nothing loaded outlives a rest", "[reference]") {
   reference.client.Rest();
   reference.Load("q.py");
   CHECK(reference.asked() == "load-1 load-2 ");
+}
+
+TEST_CASE("A process that is started for a request does not rehearse first", "[reference]") {
+  FakeReference reference;
+  reference.Load("p.py");
+  CHECK(reference.starts() == "\n");
+}
+
+TEST_CASE("A process that is started ahead of requests rehearses on the device", "[reference]") {
+  FakeReference reference;
+  reference.client.Warm();
+  reference.Load("p.py");
+  reference.client.Rest();
+  reference.Load("q.py");
+  CHECK(reference.starts() == "--rehearsecpu\n--rehearsecpu\n");
 }
 
 }  // namespace

@@ -16,6 +16,8 @@ _LARGEST_SPLIT_MB = 256
 def main():
     parser = argparse.ArgumentParser(prog="mtmc_reference", description=__doc__)
     parser.add_argument("--scratch", required=True, help="folder for tensors shared as files")
+    parser.add_argument("--rehearse", metavar="DEVICE", help="does before the first request what "
+                        "the first problem on DEVICE would wait for")
     options = parser.parse_args()
     # Before PyTorch is imported.
     os.environ.setdefault("PYTORCH_ALLOC_CONF", f"max_split_size_mb:{_LARGEST_SPLIT_MB}")
@@ -29,6 +31,10 @@ def main():
         from .session import Session
     except ImportError as error:
         return _serve_without_torch(requests, responses, error)
+    if options.rehearse:
+        from .rehearsal import rehearse
+
+        rehearse(options.scratch, options.rehearse)
     session = Session(options.scratch)
     is_well = True
     try:

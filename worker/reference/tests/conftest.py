@@ -30,11 +30,11 @@ def pytest_configure(config):
 class Process:
     """Speaks the protocol with `python -m mtmc_reference`."""
 
-    def __init__(self, scratch):
+    def __init__(self, scratch, *flags):
         self.scratch = scratch
         environment = {**os.environ, "PYTHONPATH": str(PACKAGE)}
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "mtmc_reference", "--scratch", str(scratch)],
+            [sys.executable, "-m", "mtmc_reference", "--scratch", str(scratch), *flags],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
