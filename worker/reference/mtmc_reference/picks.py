@@ -80,6 +80,12 @@ class Scores(TorchDispatchMode):
         # (tensor, its Pick, flat position in the pick's result of each element) by id.
         self._tracked = {}
 
+    def __enter__(self):
+        # A run that found too little memory is made again from its start.
+        self.picks.clear()
+        self._tracked.clear()
+        return super().__enter__()
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         out = func(*args, **kwargs)

@@ -5,6 +5,7 @@ import fairness
 import pytest
 import torch
 
+from mtmc_reference.picks import Scores
 from mtmc_reference.tensor_core import rounded
 
 ALL = [fairness.STRICT, fairness.KERNELBENCH, fairness.TF32, fairness.HALF]
@@ -113,3 +114,13 @@ def test_other_whole_numbers_are_those_of_a_run_of_the_class():
     assert satisfied(function, inputs, function) == ALL
     assert satisfied(function, inputs, signs(rounded)) == [fairness.TF32, fairness.HALF]
     assert satisfied(function, inputs, lambda x, w: 1 - function(x, w)) == []
+
+
+def test_scores_of_a_run_that_is_made_again_are_those_of_the_last_attempt():
+    x = torch.tensor([[1.0, 3.0, 2.0]])
+    scores = Scores()
+    for _ in range(2):
+        with scores:
+            picked = x.argmax(1)
+    assert len(scores.picks) == 1
+    assert scores.find(picked)[0] is scores.picks[0]
