@@ -130,6 +130,10 @@ class PreparedWorkloads:
         """The entry of a handle that `prepare` gave out (0: the last); None if unknown."""
         return self._by_handle.get(handle) if handle else self.last
 
+    def entry(self, key):
+        """The entry of a key that was asked for; None if there is none."""
+        return self._by_key.get(key)
+
     def expectation(self, key):
         """The expectation of a key, computed if it is not there; raises Dropped."""
         self._require_judged(key)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A problem is taken in, and judged, within a few times its own bytes.
+
+The limit is the kernel's: an allocation beyond it fails as it does on a full device.
+"""
+
+import os
+import subprocess
+import sys
+
+from conftest import PACKAGE
+
+# Of inputs and outputs, 16 and 32 MiB: 49 GB of a problem of 14 GB, which leaves a runner
+# its part of 80 GB.
+_RATIO = 3.5
+# More outputs than inputs, and an operator whose rounding takes memory to find.
+_FORWARD = "return self.conv(x)"
+_INIT = "self.conv = nn.Conv2d(16, 32, 1)"
+_FOOTER = """
+def get_inputs():
+    return [torch.rand(1, 16, 512, 512)]
+"""
+_CHILD = """
+import resource, sys
+import torch
+from mtmc_reference import expectation, memory_budget, share, workload
+from mtmc_reference.rehearsal import rehearse
+from mtmc_reference.session import Session
+
+scratch, path, limit = sys.argv[1], sys.argv[2], int(sys.argv[3])
+# Memory of other threads is not given back.
+torch.set_num_threads(1)
+rehearse(scratch, "cpu")
+
+def used_bytes():
+    with open("/proc/self/statm") as pages:
+        return int(pages.read().split()[0]) * resource.getpagesize()
+
+before = used_bytes()
+for module in (workload, memory_budget, expectation):
+    module.free_bytes = lambda device: max(0, before + limit - used_bytes())
+resource.setrlimit(resource.RLIMIT_AS, (before + limit, before + limit))
+session = Session(scratch)
+dropped = session.load({"path": path, "device": "cpu"})["inspection"]["droppedDistributions"]
+# What changes no float has nothing to change here.
+assert set(dropped) <= {"DISTRIBUTION_REDRAWN", "DISTRIBUTION_EXTREMES"}, dropped
+for number in (0, 1, 2):
+    prepared = session.prepare({"workload": number})
+    with share.opened(prepared["inputs"], torch.device("cpu")) as tensors:
+        y = torch.nn.functional.conv2d(*(tensors[m["name"]] for m in prepared["inputs"][:1]),
+                                       tensors["conv_weight"], tensors["conv_bias"])
+    publication = share.publish([("y", y)], scratch, torch.device("cpu"))
+    del y
+    answer = session.compare({"outputs": publication.messages, "prepared": prepared["prepared"]})
+    assert answer["isCorrect"], answer
+    publication.release()
+"""
+
+
+def test_a_problem_is_judged_within_a_few_times_its_bytes(tmp_path, write_problem):
+    path = write_problem(_FORWARD, init=_INIT, footer=_FOOTER)
+    size = (16 + 32) * 512 * 512 * 4
+    done = subprocess.run(
+        [sys.executable, "-c", _CHILD, str(tmp_path), str(path), str(int(_RATIO * size))],
+        # Freed blocks go back at once, as they do to a device.
+        env={**os.environ, "PYTHONPATH": str(PACKAGE), "MALLOC_MMAP_THRESHOLD_": "65536"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
