@@ -63,8 +63,7 @@ class FakeReference {
   std::string program_ = (folder_.path() / "python").string();
 
  public:
-  ReferenceClient client{{
-      .python = program_, .scratch = folder_.path().string(), .device = "cpu"}};
+  ReferenceClient client{{.python = program_, .scratch = folder_.path().string(), .device = "cpu"}};
 };
 
 TEST_CASE("A Load that was answered is not repeated", "[reference]") {
