@@ -2,6 +2,7 @@
 //
 // The fleet as LeaseManager shows it: a device for a job, who waits and why, the
 // workers by name.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,9 @@
 
 namespace mtmc::coordinator {
 namespace {
+
+// How soon it is seen that nobody may do a task, long before its search hears of it.
+constexpr absl::Duration kStuckInterval = absl::Seconds(1);
 
 absl::Time FromProto(const google::protobuf::Timestamp& time) {
   return absl::FromUnixNanos(google::protobuf::util::TimeUtil::TimestampToNanoseconds(time));
@@ -54,7 +58,15 @@ void LeaseManager::TellStuck() {
   const absl::Time now = clock_.Now();
   std::vector<v1::Worker> workers;
   for (auto& [key, task] : queue_.tasks()) {
-    if (!task.lease.empty()) continue;
+    if (!task.lease.empty() || now - task.served_time < kStuckInterval) continue;
+    // Reasons are texts about every worker; nobody needs them where one will do.
+    const bool is_served = std::any_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
+      return CanServe(entry.second, task);
+    });
+    if (is_served) {
+      task.NoteServed(now);
+      continue;
+    }
     if (workers.empty()) workers = ListWorkers();
     task.TellStuck(workers, now, options_.patience);
   }

@@ -33,6 +33,11 @@ v1::Lease Task::MakeLease() const {
   return made;
 }
 
+void Task::NoteServed(absl::Time now) {
+  served_time = now;
+  for (Waiter& waiter : waiters) waiter.told.clear();
+}
+
 void Task::TellStuck(const std::vector<v1::Worker>& workers, absl::Time now,
                      absl::Duration patience) {
   std::vector<std::string> reasons;
@@ -41,11 +46,11 @@ void Task::TellStuck(const std::vector<v1::Worker>& workers, absl::Time now,
   }
   const bool is_stuck =
       std::none_of(reasons.begin(), reasons.end(), [](const auto& why) { return why.empty(); });
-  if (!is_stuck) served_time = now;
-  if (is_stuck && now - served_time < patience) return;
+  if (!is_stuck) return NoteServed(now);
+  if (now - served_time < patience) return;
   for (size_t i = 0; i < waiters.size(); ++i) {
-    const std::string before = std::exchange(waiters[i].told, is_stuck ? reasons[i] : "");
-    if (is_stuck && before != reasons[i] && waiters[i].stuck) waiters[i].stuck(reasons[i]);
+    const std::string before = std::exchange(waiters[i].told, reasons[i]);
+    if (before != reasons[i] && waiters[i].stuck) waiters[i].stuck(reasons[i]);
   }
 }
 
@@ -101,9 +106,14 @@ Task* WorkQueue::Next(const std::function<bool(const Task&)>& fits) {
     return std::make_pair(served == served_.end() ? 0 : served->second, task.order);
   };
   Task* best = nullptr;
+  std::pair<uint64_t, uint64_t> best_rank;
   for (auto& [key, task] : tasks_) {
-    if (!task.lease.empty() || !fits(task)) continue;
-    if (best == nullptr || rank(task) < rank(*best)) best = &task;
+    if (!task.lease.empty()) continue;
+    // Whose turn it is costs less to see than whether it fits.
+    const std::pair<uint64_t, uint64_t> task_rank = rank(task);
+    if ((best != nullptr && task_rank >= best_rank) || !fits(task)) continue;
+    best = &task;
+    best_rank = task_rank;
   }
   return best;
 }

@@ -64,6 +64,9 @@ struct Task {
   // Tells who waits that a worker has begun.
   void TellGranted() const;
 
+  // A worker might take it for one of those who wait.
+  void NoteServed(absl::Time now);
+
   // Tells who waits why none of `workers` takes it, once that is so for `patience`.
   // Nobody is told while one takes it for any of them, and nobody the same twice in a
   // row.
