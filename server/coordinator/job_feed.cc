@@ -86,6 +86,7 @@ void JobFeed::Pump(const std::shared_ptr<Watcher>& watcher) {
 
 absl::Status JobFeed::SendNew(Watcher& watcher) {
   std::vector<v1::JobEvent> events;
+  const int64_t before = watcher.cursor;
   do {
     MTMC_ASSIGN_OR_RETURN(events, store_.ReadEvents(watcher.job, watcher.cursor, kEventsPerRead));
     for (const v1::JobEvent& event : events) {
@@ -94,7 +95,8 @@ absl::Status JobFeed::SendNew(Watcher& watcher) {
       if (event.has_job() && HasEnded(event.job().state())) watcher.is_at_end = true;
     }
   } while (events.size() == kEventsPerRead);
-  if (watcher.is_at_end) return absl::OkStatus();
+  // The job's end is an event, too.
+  if (watcher.is_at_end || watcher.cursor > before) return absl::OkStatus();
   // A cursor at or behind the last event of a job that has ended.
   MTMC_ASSIGN_OR_RETURN(const v1::Job job, store_.LookupJob(watcher.job));
   watcher.is_at_end = HasEnded(job.state()) &&
