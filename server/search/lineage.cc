@@ -103,6 +103,15 @@ int Lineage::trials() const {
   return candidates.empty() ? 0 : static_cast<int>(candidates.size()) - 1;
 }
 
+std::optional<int> Lineage::BestWith(const v1::Candidate& newest) const {
+  const std::optional<int> best = BestOf(newest.trial() - 1);
+  const auto speedup = Speedup(newest);
+  if (!best) return IsCorrect(newest) ? std::optional<int>(newest.trial()) : std::nullopt;
+  const bool is_better =
+      speedup && *speedup > Speedup(candidates[static_cast<size_t>(*best)]).value_or(0);
+  return is_better ? newest.trial() : *best;
+}
+
 std::optional<int> Lineage::BestOf(int trials, const std::set<int>& except) const {
   std::optional<int> best;
   for (int trial = 0; trial <= trials && trial < static_cast<int>(candidates.size()); ++trial) {

@@ -62,6 +62,9 @@ struct Lineage {
   // equals.
   std::optional<int> BestOf(int trials, const std::set<int>& except = {}) const;
 
+  // Trial of the best candidate once the newest one, by its trial, is as `newest`.
+  std::optional<int> BestWith(const v1::Candidate& newest) const;
+
   std::optional<int> Best() const { return BestOf(this->trials()); }
 };
 

@@ -2,6 +2,7 @@
 #include "server/search/lineage.h"
 
 #include <catch2/catch.hpp>
+#include <random>
 
 namespace mtmc::search {
 namespace {
@@ -53,6 +54,30 @@ TEST_CASE("No candidate is the best by a session that the second one refuted", "
   lineage.Put(Confirmed(2, 3.5, 1.1, /*do_agree=*/false));
 
   CHECK(lineage.Best() == 1);
+}
+
+TEST_CASE("BestWith is the best of the lineage that the newest candidate completes", "[search]") {
+  std::mt19937 random(1);
+  for (int round = 0; round < 200; ++round) {
+    Lineage lineage;
+    const int count = 1 + static_cast<int>(random() % 6);
+    for (int trial = 0; trial < count; ++trial) {
+      // Few values, so that equals occur, and wrong ones between them.
+      v1::Candidate candidate = Measured(trial, 1 + 0.5 * static_cast<double>(random() % 3));
+      if (random() % 3 == 0) {
+        candidate.mutable_evaluation()->set_verdict(v1::Evaluation::VERDICT_WRONG);
+      }
+      v1::Candidate begun;
+      begun.set_trial(trial);
+      lineage.Put(begun);
+      Lineage completed = lineage;
+      completed.Put(candidate);
+
+      CHECK(lineage.BestWith(candidate) == completed.Best());
+
+      lineage = completed;
+    }
+  }
 }
 
 }  // namespace

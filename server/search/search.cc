@@ -412,10 +412,9 @@ class Search::Impl {
       auto* device_time = job_.mutable_budget_use()->mutable_device_time();
       *device_time += BusyTime(candidate.evaluation());
     }
-    Lineage next = lineage_;
-    next.Put(candidate);
-    if (const auto best = next.Best()) {
-      const v1::Candidate& winner = next.candidates[static_cast<size_t>(*best)];
+    if (const auto best = lineage_.BestWith(candidate)) {
+      const v1::Candidate& winner =
+          *best == candidate.trial() ? candidate : lineage_.candidates[static_cast<size_t>(*best)];
       job_.set_best_candidate(winner.name());
       if (const auto speedup = Speedup(winner)) job_.set_best_speedup(*speedup);
     }
