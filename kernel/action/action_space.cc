@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <utility>
 
+#include "kernel/action/vendor_call.h"
 #include "kernel/graph/text.h"
-#include "kernel/view/contraction_space.h"
-#include "kernel/writer/kernel_writer.h"
-#include "kernel/writer/source_comment.h"
+#include "kernel/view/group_kind.h"
 
 namespace mtmc::kernel {
 namespace {
@@ -28,7 +28,7 @@ class Enumerator {
   std::vector<LegalAction> Run() {
     AddChains();
     AddPairs();
-    AddLibraryCalls();
+    AddCalls();
     AddMoves();
     AddCapture();
     AddTune();
@@ -41,6 +41,8 @@ class Enumerator {
     return schedule_.groups[static_cast<size_t>(group)];
   }
 
+  GroupKind KindAt(int group) const { return KindOf(graph_.ViewOf(group)); }
+
   int GroupCount() const { return static_cast<int>(schedule_.groups.size()); }
 
   // Adds the action unless one with the same text is there: texts are identities.
@@ -49,20 +51,8 @@ class Enumerator {
     actions_.push_back({std::move(action), std::move(apply)});
   }
 
-  // An action on these groups, with its region; the lines end the text.
   EngineAction MakeAction(std::string type, const std::set<int>& groups, std::string text) const {
-    EngineAction action{.type = std::move(type)};
-    for (int group : groups) {
-      action.kernels.push_back(GroupAt(group).name);
-      action.nodes.insert(action.nodes.end(), GroupAt(group).nodes.begin(),
-                          GroupAt(group).nodes.end());
-    }
-    const SourceLines lines = LinesOf(context_.graph, action.nodes);
-    action.first_line = lines.first;
-    action.last_line = lines.last;
-    const std::string where = ToText(lines);
-    action.text = where.empty() ? std::move(text) : Concat(text, " ", where);
-    return action;
+    return kernel::MakeAction(context_, schedule_, groups, std::move(type), std::move(text));
   }
 
   // `a, b, c and d`, or `a, b, ... and z`.
@@ -103,7 +93,7 @@ class Enumerator {
     for (bool has_grown = true; has_grown;) {
       has_grown = false;
       for (int neighbour : NeighboursOf(members)) {
-        if (only_pointwise && GroupAt(neighbour).family != FamilyKind::kPointwise) continue;
+        if (only_pointwise && !IsElementwise(graph_.ViewOf(neighbour))) continue;
         std::set<int> larger = members;
         larger.insert(neighbour);
         if (!JoinGroups(context_, schedule_, graph_, larger)) continue;
@@ -120,9 +110,8 @@ class Enumerator {
     for (bool only_pointwise : {true, false}) {
       std::set<int> covered;
       for (int group = 0; group < GroupCount(); ++group) {
-        const bool is_pointwise = GroupAt(group).family == FamilyKind::kPointwise;
-        if (GroupAt(group).family == FamilyKind::kLibrary || covered.contains(group)) continue;
-        if (only_pointwise != is_pointwise) continue;
+        if (TemplateOf(GroupAt(group)).is_call || covered.contains(group)) continue;
+        if (only_pointwise != IsElementwise(graph_.ViewOf(group))) continue;
         const std::set<int> members = Grow(group, only_pointwise);
         covered.insert(members.begin(), members.end());
         if (members.size() < 3 || !seen.insert(members).second) continue;
@@ -142,7 +131,7 @@ class Enumerator {
         const std::set<int> members = {group, consumer};
         const std::optional<KernelGroup> joined = JoinGroups(context_, schedule_, graph_, members);
         if (!joined) continue;
-        const bool is_epilogue = GroupAt(group).family != FamilyKind::kPointwise;
+        const bool is_epilogue = KindAt(group) != GroupKind::kPointwise;
         const std::string& host = GroupAt(is_epilogue ? group : consumer).name;
         const std::string& guest = GroupAt(is_epilogue ? consumer : group).name;
         AddFuse(members, *joined, Concat("fuse ", guest, " into ", host));
@@ -155,10 +144,8 @@ class Enumerator {
   void AddSiblings() {
     std::map<std::string, std::vector<int>> readers;
     for (int group = 0; group < GroupCount(); ++group) {
-      if (GroupAt(group).family != FamilyKind::kReduction) continue;
-      const GroupView view =
-          MakeGroupView(context_.graph, context_.nest, context_.index, GroupAt(group));
-      for (const std::string& value : view.inputs) readers[value].push_back(group);
+      if (TemplateOf(GroupAt(group)).is_call || KindAt(group) != GroupKind::kReduction) continue;
+      for (const std::string& value : graph_.ViewOf(group).inputs) readers[value].push_back(group);
     }
     for (const auto& [value, groups] : readers) {
       for (size_t i = 1; i < groups.size(); ++i) {
@@ -169,87 +156,11 @@ class Enumerator {
     }
   }
 
-  // The node that gave the group its family: the one a vendor has a call for.
-  const GraphNode* FindAnchor(const KernelGroup& group) const {
-    const GraphNode* anchor = nullptr;
-    for (const GraphNode& node : context_.graph.nodes) {
-      if (std::find(group.nodes.begin(), group.nodes.end(), node.name) == group.nodes.end()) {
-        continue;
-      }
-      const std::vector<const Loop*>& loops = context_.index.LoopsOf(node.name);
-      const bool is_plain = std::all_of(loops.begin(), loops.end(), [](const Loop* loop) {
-        return loop->form == Loop::Form::kMap;
-      });
-      if (is_plain) continue;
-      if (anchor != nullptr) return nullptr;
-      anchor = &node;
-    }
-    return anchor;
-  }
-
-  void AddLibraryCalls() {
+  void AddCalls() {
     if (!options_.allow_library) return;
-    for (int group = 0; group < GroupCount(); ++group) {
-      const KernelGroup& now = GroupAt(group);
-      const GraphNode* anchor = FindAnchor(now);
-      if (anchor == nullptr) continue;
-      std::vector<KernelGroup> groups = SplitOff(group, *anchor);
-      if (groups.empty()) continue;
-      const bool has_tensor_cores = IsProduct(*anchor);
-      for (auto precision : {LibraryCall::Precision::kDefault, LibraryCall::Precision::kTf32}) {
-        const bool is_tf32 = precision == LibraryCall::Precision::kTf32;
-        if (is_tf32 && (!options_.allow_tf32 || !has_tensor_cores ||
-                        context_.target.dialect != Dialect::kCuda)) {
-          continue;
-        }
-        if (now.family == FamilyKind::kLibrary && now.precision == precision) continue;
-        for (KernelGroup& part : groups) {
-          if (part.family == FamilyKind::kLibrary) part.precision = precision;
-        }
-        const std::string call = anchor->op.substr(0, anchor->op.find('.'));
-        EngineAction action =
-            MakeAction("library", {group},
-                       Concat("library ", now.name, " as ", call, is_tf32 ? " with tf32" : "",
-                              groups.size() > 1 ? " and the rest apart" : ""));
-        action.arguments = {{"op", call}, {"precision", is_tf32 ? "tf32" : "default"}};
-        Add(std::move(action),
-            [this, group, groups] { return ReplaceGroups(context_, schedule_, {group}, groups); });
-      }
+    for (LegalAction& legal : EnumerateCalls(context_, schedule_, options_.allow_tf32)) {
+      Add(std::move(legal.action), std::move(legal.apply));
     }
-  }
-
-  bool IsProduct(const GraphNode& node) const {
-    const std::vector<const Loop*>& loops = context_.index.LoopsOf(node.name);
-    return std::any_of(loops.begin(), loops.end(), [](const Loop* loop) {
-      return loop->form == Loop::Form::kContract || loop->form == Loop::Form::kOpaque;
-    });
-  }
-
-  // The group as a library call of the anchor and pointwise groups for what stands before and
-  // after it; empty when there is no such call.
-  std::vector<KernelGroup> SplitOff(int group, const GraphNode& anchor) const {
-    const KernelGroup& now = GroupAt(group);
-    std::vector<KernelGroup> parts;
-    parts.push_back({.name = now.nodes.size() == 1 ? now.name : anchor.name,
-                     .nodes = {anchor.name},
-                     .family = FamilyKind::kLibrary});
-    const GroupView view = MakeGroupView(context_.graph, context_.nest, context_.index, parts[0]);
-    if (!FamilyOf(FamilyKind::kLibrary).Accepts(view)) return {};
-    const int position = context_.index.PositionOf(anchor.name);
-    for (bool is_after : {false, true}) {
-      KernelGroup part;
-      for (const std::string& node : now.nodes) {
-        const int at = context_.index.PositionOf(node);
-        if (at != position && (at > position) == is_after) part.nodes.push_back(node);
-      }
-      if (part.nodes.empty()) continue;
-      const std::optional<FamilyKind> family = FindFamily(context_, part.nodes);
-      if (!family) return {};
-      part.family = *family;
-      part.name = Concat(parts[0].name, is_after ? "_after" : "_before");
-      parts.push_back(std::move(part));
-    }
-    return parts;
   }
 
   struct Move {
@@ -258,20 +169,20 @@ class Enumerator {
   };
 
   void AddMoves() {
-    // Same move on all groups of one family, then group by group.
+    // Same move on all groups of one kind, then group by group.
     std::vector<Move> moves;
     for (int group = 0; group < GroupCount(); ++group) {
-      GroupView view = MakeGroupView(context_.graph, context_.nest, context_.index, GroupAt(group));
+      GroupView view = graph_.ViewOf(group);
       const KernelGroup complete = WithAllKnobs(view, context_.target);
       view.group = &complete;
-      for (KnobMove& move : FamilyOf(complete.family).knobs().Moves(view, context_.target)) {
+      for (KnobMove& move : TemplateOf(complete).knobs().Moves(view, context_.target)) {
         moves.push_back({group, std::move(move)});
       }
     }
     std::map<std::string, std::vector<const Move*>> alike;
     std::vector<std::string> order;
     for (const Move& move : moves) {
-      const std::string key = Concat(move.move.action, " all ", ToText(GroupAt(move.group).family),
+      const std::string key = Concat(move.move.action, " all ", ToText(KindAt(move.group)),
                                      " kernels ", move.move.text);
       if (alike[key].empty()) order.push_back(key);
       alike[key].push_back(&move);
@@ -326,14 +237,13 @@ class Enumerator {
     std::set<int> groups;
     size_t variants = 1;
     for (int group = 0; group < GroupCount(); ++group) {
-      GroupView view = MakeGroupView(context_.graph, context_.nest, context_.index, GroupAt(group));
+      GroupView view = graph_.ViewOf(group);
       const KernelGroup complete = WithAllKnobs(view, context_.target);
       view.group = &complete;
       std::map<std::string, std::vector<int64_t>> knobs;
       size_t combinations = 1;
       std::vector<std::string> names;
-      for (const KnobSweep& sweep :
-           FamilyOf(complete.family).knobs().Sweeps(view, context_.target)) {
+      for (const KnobSweep& sweep : TemplateOf(complete).knobs().Sweeps(view, context_.target)) {
         const std::string name = Concat(complete.name, ".", sweep.knob);
         if (sweep.values.size() < 2 || schedule_.tune.contains(name)) continue;
         knobs[name] = sweep.values;

@@ -57,7 +57,7 @@ class ClassEnumerator {
  private:
   // Template and choices of a group, which an action starts from.
   static std::string VariantOf(const KernelGroup& group) {
-    std::string text = Concat(ToText(group.family), " ", static_cast<int>(group.precision));
+    std::string text = Concat(group.template_name, " ", static_cast<int>(group.precision));
     for (const auto& [knob, value] : group.knobs) text += Concat(" ", knob, "=", value);
     return text;
   }

@@ -1,36 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/action/own_kernel.h"
 
-#include <functional>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "kernel/action/start_schedule.h"
 #include "kernel/action/starting_knobs.h"
 #include "kernel/graph/text.h"
-#include "kernel/writer/source_comment.h"
 
 namespace mtmc::kernel {
 namespace {
-
-LegalAction MakeAction(const ScheduleContext& context, const Schedule& from,
-                       const std::set<int>& members, std::string type, std::string text,
-                       std::function<Schedule()> apply) {
-  EngineAction action{.type = std::move(type), .arguments = {{"own", "yes"}}};
-  for (const int member : members) {
-    const KernelGroup& group = from.groups[static_cast<size_t>(member)];
-    action.kernels.push_back(group.name);
-    action.nodes.insert(action.nodes.end(), group.nodes.begin(), group.nodes.end());
-  }
-  const SourceLines lines = LinesOf(context.graph, action.nodes);
-  action.first_line = lines.first;
-  action.last_line = lines.last;
-  const std::string where = ToText(lines);
-  action.text = where.empty() ? std::move(text) : Concat(text, " ", where);
-  return {std::move(action), std::move(apply)};
-}
 
 // All calls in one step, where there are several: one after the other takes a
 // trial each.
@@ -39,17 +21,51 @@ void AddAll(const ScheduleContext& context, const Schedule& schedule,
   std::set<int> calls;
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
     const KernelGroup& group = schedule.groups[g];
-    const bool is_call = group.family == FamilyKind::kLibrary;
-    if (is_call && FindFamily(context, group.nodes)) calls.insert(static_cast<int>(g));
+    const bool is_call = TemplateOf(group).is_call;
+    if (is_call && FindOwnTemplate(context, group.nodes)) calls.insert(static_cast<int>(g));
   }
   if (calls.size() < 2) return;
-  actions.push_back(
-      MakeAction(context, schedule, calls, "fuse", "fuse all library calls as kernels of our own",
-                 [&context, &schedule] {
-                   return MakeStartSchedule(context, StartMapping::kOwn).value_or(schedule);
-                 }));
+  EngineAction action =
+      MakeAction(context, schedule, calls, "fuse", "fuse all library calls as kernels of our own");
   // Joins the other groups anew, too.
-  actions.back().action.arguments["scope"] = "plan";
+  action.arguments = {{"own", "yes"}, {"scope", "plan"}};
+  actions.push_back({std::move(action), [&context, &schedule] {
+                       return MakeStartSchedule(context, StartMapping::kOwn).value_or(schedule);
+                     }});
+}
+
+// The group as `printer` would print it first, alone.
+LegalAction MakeSwitch(const ScheduleContext& context, const Schedule& schedule, size_t g,
+                       const KernelGroup& kernel, std::string_view how) {
+  EngineAction action = MakeAction(context, schedule, {static_cast<int>(g)}, "tile",
+                                   Concat("tile ", kernel.name, " ", how));
+  action.arguments = {{"own", "yes"}};
+  return {std::move(action), [&schedule, g, kernel] {
+            Schedule result = schedule;
+            result.groups[g] = kernel;
+            return result;
+          }};
+}
+
+// The kernel of our own in place of call `g`, with the element-wise groups around it.
+std::optional<LegalAction> MakeFusedSwitch(const ScheduleContext& context, const Schedule& schedule,
+                                           const GroupGraph& graph, size_t g,
+                                           const KernelGroup& kernel) {
+  const auto index = static_cast<int>(g);
+  Schedule own = schedule;
+  own.groups[g] = kernel;
+  const std::set<int> members = GrowByPointwise(context, own, graph, index);
+  if (members.size() == 1) return std::nullopt;
+  std::optional<KernelGroup> joined = JoinGroups(context, own, graph, members);
+  if (!joined) return std::nullopt;
+  joined->knobs = StartingKnobs(context, *joined);
+  EngineAction action =
+      MakeAction(context, schedule, members, "fuse",
+                 Concat("fuse ", kernel.name, " as a kernel of our own with what is around it"));
+  action.arguments = {{"own", "yes"}};
+  return LegalAction{std::move(action), [&context, &schedule, members, group = *std::move(joined)] {
+                       return ReplaceGroups(context, schedule, members, {group});
+                     }};
 }
 
 }  // namespace
@@ -59,35 +75,26 @@ std::vector<LegalAction> EnumerateOwnKernels(const ScheduleContext& context,
   std::vector<LegalAction> actions;
   AddAll(context, schedule, actions);
   const GroupGraph graph(context, schedule);
-  Schedule own = schedule;
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
-    const KernelGroup& call = schedule.groups[g];
-    if (call.family != FamilyKind::kLibrary) continue;
-    const std::optional<FamilyKind> family = FindFamily(context, call.nodes);
-    if (!family) continue;
-    KernelGroup kernel{.name = call.name, .nodes = call.nodes, .family = *family};
-    kernel.knobs = StartingKnobs(context, kernel);
-    const auto index = static_cast<int>(g);
-    actions.push_back(MakeAction(context, schedule, {index}, "tile",
-                                 Concat("tile ", call.name, " as a kernel of our own"),
-                                 [&schedule, g, kernel] {
-                                   Schedule result = schedule;
-                                   result.groups[g] = kernel;
-                                   return result;
-                                 }));
-    own.groups[g] = kernel;
-    const std::set<int> members = GrowByPointwise(context, own, graph, index);
-    std::optional<KernelGroup> joined;
-    if (members.size() > 1) joined = JoinGroups(context, own, graph, members);
-    own.groups[g] = call;
-    if (!joined) continue;
-    joined->knobs = StartingKnobs(context, *joined);
-    actions.push_back(
-        MakeAction(context, schedule, members, "fuse",
-                   Concat("fuse ", call.name, " as a kernel of our own with what is around it"),
-                   [&context, &schedule, members, group = *std::move(joined)] {
-                     return ReplaceGroups(context, schedule, members, {group});
-                   }));
+    const KernelGroup& now = schedule.groups[g];
+    const bool is_call = TemplateOf(now).is_call;
+    const KernelTemplate* usual = is_call ? FindOwnTemplate(context, now.nodes) : nullptr;
+    for (const KernelTemplate* printer : Templates()) {
+      KernelGroup kernel{
+          .name = now.name, .nodes = now.nodes, .template_name = std::string(printer->name)};
+      if (printer->is_call || kernel.template_name == now.template_name ||
+          !printer->accepts(ViewOf(context, kernel), context.target)) {
+        continue;
+      }
+      kernel.knobs = StartingKnobs(context, kernel);
+      actions.push_back(MakeSwitch(context, schedule, g, kernel,
+                                   printer == usual ? "as a kernel of our own"
+                                                    : Concat("with the template ", printer->name)));
+      if (printer != usual) continue;
+      if (auto fused = MakeFusedSwitch(context, schedule, graph, g, kernel)) {
+        actions.push_back(*std::move(fused));
+      }
+    }
   }
   return actions;
 }

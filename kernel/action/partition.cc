@@ -8,15 +8,10 @@
 #include "absl/status/status.h"
 #include "common/base/status_macros.h"
 #include "kernel/graph/text.h"
-#include "kernel/view/group_cost.h"
+#include "kernel/view/group_kind.h"
 
 namespace mtmc::kernel {
 namespace {
-
-// From the most special to the most general; library is never chosen here.
-constexpr FamilyKind kOwnFamilies[] = {FamilyKind::kPointwise, FamilyKind::kContraction,
-                                       FamilyKind::kReduction, FamilyKind::kNormalization,
-                                       FamilyKind::kWindow,    FamilyKind::kScan};
 
 // A byte of memory traffic takes about as long as this many operations: 6 on an H200 (4.3 TB/s,
 // 25e12 operations per second), 2 to 4 on a CPU core.
@@ -107,29 +102,30 @@ bool IsWorthwhile(const ScheduleContext& context, const Schedule& schedule,
   double separate_operations = 0;
   double separate_bytes = 0;
   for (int member : members) {
-    const GroupView view = MakeGroupView(context.graph, context.nest, context.index,
-                                         schedule.groups[static_cast<size_t>(member)]);
-    const GroupCost cost = CostOfGroup(view);
+    const KernelGroup& group = schedule.groups[static_cast<size_t>(member)];
+    const GroupCost cost = TemplateOf(group).cost(ViewOf(context, group));
     separate_operations += cost.operations;
     separate_bytes += cost.bytes;
   }
-  const GroupCost cost = CostOfGroup(joined);
+  const GroupCost cost = TemplateOf(*joined.group).cost(joined);
   const double more_operations = cost.operations - separate_operations;
   return more_operations <= kOperationsPerByte * (separate_bytes - cost.bytes);
 }
 
 }  // namespace
 
-std::optional<FamilyKind> FindFamily(const ScheduleContext& context,
-                                     const std::vector<std::string>& nodes) {
-  KernelGroup group{.name = nodes.front(), .nodes = nodes};
-  const GroupView view = MakeGroupView(context.graph, context.nest, context.index, group);
-  for (FamilyKind kind : kOwnFamilies) {
-    const Family& family = FamilyOf(kind);
-    group.family = kind;
-    if (family.kind() == kind && family.Accepts(view)) return kind;
-  }
-  return std::nullopt;
+GroupView ViewOf(const ScheduleContext& context, const KernelGroup& group) {
+  return ViewOf(context.graph, context.nest, context.index, group);
+}
+
+const KernelTemplate* FindOwnTemplate(const ScheduleContext& context,
+                                      const std::vector<std::string>& nodes) {
+  const KernelGroup group{.name = nodes.front(), .nodes = nodes};
+  return FindOwnTemplate(ViewOf(context, group), context.target);
+}
+
+bool IsElementwise(const GroupView& view) {
+  return KindOf(view) == GroupKind::kPointwise && !TemplateOf(*view.group).is_call;
 }
 
 absl::StatusOr<Schedule> MakeNaiveSchedule(const ScheduleContext& context) {
@@ -137,15 +133,14 @@ absl::StatusOr<Schedule> MakeNaiveSchedule(const ScheduleContext& context) {
   for (const GraphNode& node : context.graph.nodes) {
     if (context.index.IsFree(node.name) || !IsUsed(context, node.name)) continue;
     KernelGroup group{.name = node.name, .nodes = {node.name}};
-    const std::optional<FamilyKind> family = FindFamily(context, group.nodes);
-    group.family = family.value_or(FamilyKind::kLibrary);
-    if (!family) {
-      const GroupView view = MakeGroupView(context.graph, context.nest, context.index, group);
-      if (!context.allow_library || !FamilyOf(FamilyKind::kLibrary).Accepts(view)) {
-        return absl::UnimplementedError(Concat("line ", node.line, ": no kernel of ours computes ",
-                                               node.op, ", and a program may not call it"));
-      }
+    const GroupView view = ViewOf(context, group);
+    const KernelTemplate* printer = FindOwnTemplate(view, context.target);
+    if (printer == nullptr && context.allow_library) printer = FindCall(view, context.target);
+    if (printer == nullptr) {
+      return absl::UnimplementedError(Concat("line ", node.line, ": no kernel of ours computes ",
+                                             node.op, ", and a program may not call it"));
     }
+    group.template_name = printer->name;
     schedule.groups.push_back(std::move(group));
   }
   return schedule;
@@ -159,7 +154,7 @@ absl::Status CheckSchedule(const ScheduleContext& context, const Schedule& sched
             Concat("schedule names \"", node, "\", which is no node of the graph"));
       }
     }
-    const GroupView view = MakeGroupView(context.graph, context.nest, context.index, group);
+    const GroupView view = ViewOf(context, group);
     MTMC_RETURN_IF_ERROR(CheckGroup(view, context.target, schedule.TuneOf(group.name)));
   }
   const GroupGraph graph(context, schedule);
@@ -178,9 +173,8 @@ GroupGraph::GroupGraph(const ScheduleContext& context, const Schedule& schedule)
     : producers_(schedule.groups.size()), consumers_(schedule.groups.size()) {
   const std::map<std::string, int, std::less<>> group_of = GroupOfNode(schedule);
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
-    const GroupView view =
-        MakeGroupView(context.graph, context.nest, context.index, schedule.groups[g]);
-    for (const std::string& value : view.inputs) {
+    views_.push_back(kernel::ViewOf(context, schedule.groups[g]));
+    for (const std::string& value : views_.back().inputs) {
       const Loop* producer = context.index.ProducerOf(value);
       if (producer == nullptr) continue;
       const auto found = group_of.find(producer->node);
@@ -215,27 +209,23 @@ std::optional<KernelGroup> JoinGroups(const ScheduleContext& context, const Sche
   const KernelGroup* anchor = nullptr;
   for (int member : members) {
     const KernelGroup& group = schedule.groups[static_cast<size_t>(member)];
-    if (group.family == FamilyKind::kLibrary) return std::nullopt;
-    if (group.family != FamilyKind::kPointwise && anchor == nullptr) anchor = &group;
+    if (TemplateOf(group).is_call) return std::nullopt;
+    if (KindOf(graph.ViewOf(member)) != GroupKind::kPointwise && anchor == nullptr) anchor = &group;
     joined.nodes.insert(joined.nodes.end(), group.nodes.begin(), group.nodes.end());
   }
   if (graph.HasPathOutside(members)) return std::nullopt;
   std::sort(joined.nodes.begin(), joined.nodes.end(), [&](const auto& a, const auto& b) {
     return context.index.PositionOf(a) < context.index.PositionOf(b);
   });
-  const std::optional<FamilyKind> family = FindFamily(context, joined.nodes);
-  if (!family) return std::nullopt;
-  joined.family = *family;
+  const GroupView view = ViewOf(context, joined);
+  const KernelTemplate* printer = FindOwnTemplate(view, context.target);
+  if (printer == nullptr) return std::nullopt;
+  joined.template_name = printer->name;
   joined.name = NameOf(schedule, members, joined.nodes, anchor);
-  const GroupView view = MakeGroupView(context.graph, context.nest, context.index, joined);
   if (!IsWorthwhile(context, schedule, members, view)) return std::nullopt;
-  // Choices made for a block of a matrix product or for a run of elements hold for the union; the
-  // other families' depend on what is kept in registers.
   const KernelGroup& first =
       anchor != nullptr ? *anchor : schedule.groups[static_cast<size_t>(*members.begin())];
-  const bool keeps_knobs =
-      joined.family == FamilyKind::kPointwise || joined.family == FamilyKind::kContraction;
-  if (first.family == joined.family && keeps_knobs) {
+  if (first.template_name == joined.template_name && printer->keeps_knobs) {
     joined.knobs = first.knobs;
     // Fewer elements than the member's may not divide by its vectors.
     if (!CheckGroup(view, context.target, {}).ok()) joined.knobs.clear();
@@ -255,9 +245,9 @@ std::set<int> GrowByPointwise(const ScheduleContext& context, const Schedule& sc
       neighbours.insert(graph.ConsumersOf(member).begin(), graph.ConsumersOf(member).end());
     }
     for (int neighbour : neighbours) {
-      const bool is_pointwise =
-          schedule.groups[static_cast<size_t>(neighbour)].family == FamilyKind::kPointwise;
-      if (!is_pointwise || members.contains(neighbour) || refused.contains(neighbour)) continue;
+      if (!IsElementwise(graph.ViewOf(neighbour)) || members.contains(neighbour) ||
+          refused.contains(neighbour))
+        continue;
       std::set<int> larger = members;
       larger.insert(neighbour);
       // What does not fit now seldom fits a larger union, and networks have many neighbours.

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernel/schedule/schedule.h"
-#include "kernel/templates/family.h"
+#include "kernel/templates/template_registry.h"
 #include "kernel/view/group_view.h"
 
 namespace mtmc::kernel {
@@ -23,21 +23,29 @@ struct ScheduleContext {
   bool allow_library = true;
 };
 
+// The group as its template sees it. The arguments must outlive the view.
+GroupView ViewOf(const ScheduleContext& context, const KernelGroup& group);
+
 // One group per node that is neither free nor unused, in graph order; a library
-// group where no family accepts the node. UNIMPLEMENTED when that is needed and
-// not allowed, or there is no such call.
+// call where no template of our own accepts the node. UNIMPLEMENTED when that is
+// needed and not allowed, or there is no such call.
 absl::StatusOr<Schedule> MakeNaiveSchedule(const ScheduleContext& context);
 
 // INVALID_ARGUMENT unless the groups are in an order in which every value is
-// computed before it is read, their nodes exist and their families accept them.
+// computed before it is read, their nodes exist and their templates accept them.
 absl::Status CheckSchedule(const ScheduleContext& context, const Schedule& schedule);
 
-// First own family, in order of specialization, that accepts these nodes as one
-// group; absent when none does.
-std::optional<FamilyKind> FindFamily(const ScheduleContext& context,
-                                     const std::vector<std::string>& nodes);
+// The first template of our own that accepts these nodes as one group; null when
+// none does.
+const KernelTemplate* FindOwnTemplate(const ScheduleContext& context,
+                                      const std::vector<std::string>& nodes);
 
-// Who reads whom among the groups of one schedule, through free nodes too.
+// Whether a group of maps may be joined with what is around it at no risk: it is
+// inlined into whoever reads it, or computed where its argument is.
+bool IsElementwise(const GroupView& view);
+
+// Who reads whom among the groups of one schedule, through free nodes too. The
+// context and the schedule must outlive it.
 class GroupGraph {
  public:
   GroupGraph(const ScheduleContext& context, const Schedule& schedule);
@@ -51,19 +59,23 @@ class GroupGraph {
     return consumers_[static_cast<size_t>(group)];
   }
 
+  // The group that was in the schedule, as its template sees it.
+  const GroupView& ViewOf(int group) const { return views_[static_cast<size_t>(group)]; }
+
   // True when a path between two members leaves the set: joining would make a
   // cycle.
   bool HasPathOutside(const std::set<int>& members) const;
 
  private:
+  std::vector<GroupView> views_;
   std::vector<std::set<int>> producers_;
   std::vector<std::set<int>> consumers_;
 };
 
 // The groups as one, when that is legal: no cycle, no library call among them,
-// a family that accepts the union, and less work added by computing inlined
+// a template that accepts the union, and less work added by computing inlined
 // maps again than memory traffic saved. The name comes from the group that
-// gives the family, or from all for a pointwise union.
+// gives the template, or from all for a pointwise union.
 std::optional<KernelGroup> JoinGroups(const ScheduleContext& context, const Schedule& schedule,
                                       const GroupGraph& graph, const std::set<int>& members);
 

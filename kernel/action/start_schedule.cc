@@ -11,7 +11,7 @@
 #include "common/base/status_macros.h"
 #include "kernel/action/starting_knobs.h"
 #include "kernel/graph/text.h"
-#include "kernel/view/group_cost.h"
+#include "kernel/view/group_kind.h"
 
 namespace mtmc::kernel {
 namespace {
@@ -32,10 +32,8 @@ bool BelongsToVendor(const ScheduleContext& context, const std::string& node) {
 void CallVendor(const ScheduleContext& context, Schedule& schedule) {
   for (KernelGroup& group : schedule.groups) {
     if (!BelongsToVendor(context, group.nodes[0])) continue;
-    KernelGroup call = group;
-    call.family = FamilyKind::kLibrary;
-    const GroupView view = MakeGroupView(context.graph, context.nest, context.index, call);
-    if (FamilyOf(FamilyKind::kLibrary).Accepts(view)) group = std::move(call);
+    const KernelTemplate* call = FindCall(ViewOf(context, group), context.target);
+    if (call != nullptr) group.template_name = call->name;
   }
 }
 
@@ -48,6 +46,9 @@ class Unions {
         schedule_(schedule),
         graph_(context, schedule),
         union_of_(schedule.groups.size()) {}
+
+  // Whether the group has loops that others can be taken into.
+  bool IsHost(int group) const { return KindOf(graph_.ViewOf(group)) != GroupKind::kPointwise; }
 
   // Joins the group with element-wise ones around it that stand in no union yet.
   void Grow(int seed) {
@@ -102,11 +103,8 @@ Schedule JoinNeighbours(const ScheduleContext& context, const Schedule& schedule
   Unions unions(context, schedule);
   for (const bool is_host : {true, false}) {
     for (size_t g = 0; g < schedule.groups.size(); ++g) {
-      const FamilyKind family = schedule.groups[g].family;
-      const bool is_pointwise = family == FamilyKind::kPointwise;
-      if (family != FamilyKind::kLibrary && is_pointwise != is_host) {
-        unions.Grow(static_cast<int>(g));
-      }
+      if (TemplateOf(schedule.groups[g]).is_call) continue;
+      if (unions.IsHost(static_cast<int>(g)) == is_host) unions.Grow(static_cast<int>(g));
     }
   }
   return unions.Apply();
@@ -117,7 +115,7 @@ Schedule JoinNeighbours(const ScheduleContext& context, const Schedule& schedule
 bool LaunchesShow(const ScheduleContext& context, const Schedule& schedule) {
   double bytes = 0;
   for (const KernelGroup& group : schedule.groups) {
-    bytes += CostOfGroup(MakeGroupView(context.graph, context.nest, context.index, group)).bytes;
+    bytes += TemplateOf(group).cost(ViewOf(context, group)).bytes;
   }
   return bytes < kBytesThatHideALaunch * static_cast<double>(schedule.groups.size());
 }

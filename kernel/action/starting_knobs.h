@@ -6,11 +6,8 @@
 
 namespace mtmc::kernel {
 
-// Knobs with which a group is worth timing first: of the steps that its family
-// offers those that pay on nearly every shape. Blocks of sums in registers or
-// shared memory for a product, wide accesses, and rows in pieces where there are
-// too few of them. Those pieces and lanes also keep the error of a long sum from
-// growing with its length. A knob that is missing has the family's default.
+// Knobs with which its template would time a group first, whatever knobs it has;
+// those that are its defaults left out.
 Knobs StartingKnobs(const ScheduleContext& context, const KernelGroup& group);
 
 }  // namespace mtmc::kernel

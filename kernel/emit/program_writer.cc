@@ -12,6 +12,7 @@
 #include "kernel/graph/text.h"
 #include "kernel/program/interface.h"
 #include "kernel/program/printer.h"
+#include "kernel/templates/template_registry.h"
 #include "kernel/writer/device_functions.h"
 #include "kernel/writer/kernel_writer.h"
 #include "kernel/writer/safe_name.h"
@@ -62,12 +63,12 @@ class ProgramWriter {
             Concat("schedule names \"", node, "\", which is no node of the graph"));
       }
     }
-    GroupView view = MakeGroupView(graph_, nest_, index_, group);
+    GroupView view = ViewOf(graph_, nest_, index_, group);
     MTMC_RETURN_IF_ERROR(CheckGroup(view, target_, schedule_.TuneOf(group.name)));
     const KernelGroup complete = WithAllKnobs(view, target_);
     view.group = &complete;
     absl::StatusOr<Emission> emission =
-        FamilyOf(group.family).Emit(view, target_, TunedKnobs(group));
+        TemplateOf(complete).print(view, target_, TunedKnobs(group));
     if (!emission.ok()) {
       return base::Annotate(emission.status(), Concat("in group \"", group.name, "\""));
     }

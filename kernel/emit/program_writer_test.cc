@@ -3,8 +3,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "kernel/templates/pointwise_family.h"
-
 namespace mtmc::kernel {
 namespace {
 
@@ -40,7 +38,7 @@ absl::StatusOr<std::string> Write(const Graph& graph, const std::string& schedul
 
 TEST_CASE("A view is read through, never copied", "[emit]") {
   const auto text =
-      Write(MakeGraph(), "group relu_add family=pointwise nodes=relu,add\n", Dialect::kCuda);
+      Write(MakeGraph(), "group relu_add template=pointwise nodes=relu,add\n", Dialect::kCuda);
 
   REQUIRE(text.ok());
   CHECK(text->find("buffer") == std::string::npos);
@@ -48,7 +46,7 @@ TEST_CASE("A view is read through, never copied", "[emit]") {
 }
 
 TEST_CASE("Both dialects print the same statements", "[emit]") {
-  const std::string schedule = "group relu_add family=pointwise nodes=relu,add\n";
+  const std::string schedule = "group relu_add template=pointwise nodes=relu,add\n";
   const auto cuda = Write(MakeGraph(), schedule, Dialect::kCuda);
   const auto opencl = Write(MakeGraph(), schedule, Dialect::kOpenCl);
   REQUIRE(cuda.ok());
@@ -69,7 +67,7 @@ TEST_CASE("A wide kernel moves contiguous tensors as vectors", "[emit]") {
   graph.nodes[0].arguments = {ValueOf("self", "x")};
 
   const auto text =
-      Write(graph, "group relu_add family=pointwise nodes=relu,add vector=4\n", Dialect::kCuda);
+      Write(graph, "group relu_add template=pointwise nodes=relu,add vector=4\n", Dialect::kCuda);
 
   REQUIRE(text.ok());
   CHECK(text->find("load_f32x4(x_v, x + ") != std::string::npos);
@@ -77,7 +75,7 @@ TEST_CASE("A wide kernel moves contiguous tensors as vectors", "[emit]") {
 }
 
 TEST_CASE("WriteProgram refuses a schedule that leaves an output out", "[emit]") {
-  const auto text = Write(MakeGraph(), "group relu family=pointwise nodes=relu\n", Dialect::kCuda);
+  const auto text = Write(MakeGraph(), "group relu template=pointwise nodes=relu\n", Dialect::kCuda);
 
   CHECK(text.status().code() == absl::StatusCode::kInvalidArgument);
 }
@@ -88,7 +86,7 @@ TEST_CASE("A tensor named like a variable of the kernel does not clash", "[emit]
   graph.nodes[2].arguments[1] = ValueOf("other", "i");
 
   const auto text =
-      Write(graph, "group relu_add family=pointwise nodes=relu,add\n", Dialect::kCuda);
+      Write(graph, "group relu_add template=pointwise nodes=relu,add\n", Dialect::kCuda);
 
   REQUIRE(text.ok());
   CHECK(text->find("const float* __restrict__ i_2") != std::string::npos);

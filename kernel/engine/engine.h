@@ -8,7 +8,7 @@
 #include "kernel/action/action_space.h"
 #include "kernel/action/start_schedule.h"
 #include "kernel/graph/graph.h"
-#include "kernel/templates/family.h"
+#include "kernel/view/emit_target.h"
 
 namespace mtmc::kernel {
 

@@ -77,8 +77,8 @@ bool Has(const std::vector<std::string>& texts, const std::string& text) {
 TEST_CASE("A search starts with the vendor's products, joined maps and a captured plan",
           "[engine]") {
   CHECK(StartOf(MakeGraph(), CudaOptions(StartMapping::kEager)) ==
-        "group matmul family=library nodes=matmul\n"
-        "group mul_relu_add family=pointwise nodes=mul,relu,add vector=4\n"
+        "group matmul template=library nodes=matmul\n"
+        "group mul_relu_add template=pointwise nodes=mul,relu,add vector=4\n"
         "capture\n");
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("Without library calls a search starts with blocks of sums that take t
 
   const std::string start = StartOf(MakeGraph(), options);
 
-  CHECK(start.find("group matmul family=contraction nodes=matmul,mul,relu,add") == 0);
+  CHECK(start.find("group matmul template=contraction nodes=matmul,mul,relu,add") == 0);
   CHECK(start.find("tiled=1") != std::string::npos);
   CHECK(start == StartOf(MakeGraph(), CudaOptions(StartMapping::kOwn)));
 }
@@ -106,7 +106,7 @@ TEST_CASE("A plain start joins and captures nothing", "[engine]") {
   const std::string start = StartOf(MakeGraph(), CudaOptions(StartMapping::kPlain));
 
   CHECK(std::count(start.begin(), start.end(), '\n') == 4);
-  CHECK(start.find("group matmul family=library") == 0);
+  CHECK(start.find("group matmul template=library") == 0);
 }
 
 // x with 1 row of a million elements, summed.
@@ -162,7 +162,7 @@ TEST_CASE("A library call can become a kernel of our own with what is around it"
                   "fuse matmul as a kernel of our own with what is around it (lines 3-5)", options);
 
   REQUIRE(fused.ok());
-  CHECK(fused->schedule.find("group matmul family=contraction nodes=matmul,mul,relu,add") == 0);
+  CHECK(fused->schedule.find("group matmul template=contraction nodes=matmul,mul,relu,add") == 0);
 }
 
 TEST_CASE("A naive start launches one kernel per graph node", "[engine]") {
@@ -218,11 +218,11 @@ TEST_CASE("Fusing everything leaves one kernel", "[engine]") {
 
   REQUIRE(fused.ok());
   CHECK(ParseProgram(fused->text).program->steps.size() == 1);
-  CHECK(fused->schedule == "group matmul family=contraction nodes=matmul,mul,relu,add\n");
+  CHECK(fused->schedule == "group matmul template=contraction nodes=matmul,mul,relu,add\n");
 }
 
 TEST_CASE("A library call splits off what was fused to it", "[engine]") {
-  const std::string schedule = "group matmul family=contraction nodes=matmul,mul,relu,add\n";
+  const std::string schedule = "group matmul template=contraction nodes=matmul,mul,relu,add\n";
 
   const absl::StatusOr<EngineProgram> split =
       ApplyAction(MakeGraph(), schedule,
@@ -230,12 +230,12 @@ TEST_CASE("A library call splits off what was fused to it", "[engine]") {
 
   REQUIRE(split.ok());
   CHECK(split->schedule ==
-        "group matmul family=library nodes=matmul\n"
-        "group matmul_after family=pointwise nodes=mul,relu,add\n");
+        "group matmul template=library nodes=matmul\n"
+        "group matmul_after template=pointwise nodes=mul,relu,add\n");
 }
 
 TEST_CASE("Tuning declares the swept knobs as parameters", "[engine]") {
-  const std::string schedule = "group matmul family=contraction nodes=matmul,mul,relu,add\n";
+  const std::string schedule = "group matmul template=contraction nodes=matmul,mul,relu,add\n";
 
   const absl::StatusOr<EngineProgram> tuned =
       ApplyAction(MakeGraph(), schedule, "tune matmul over block (lines 3-5)", CudaOptions());
@@ -254,9 +254,9 @@ TEST_CASE("Actions on groups of their own go together", "[engine]") {
       {"library matmul as aten::matmul (line 3)", "fuse relu into add (lines 4-5)"}, CudaOptions());
   REQUIRE(both.ok());
   CHECK(both->schedule ==
-        "group matmul family=library nodes=matmul\n"
-        "group mul family=pointwise nodes=mul\n"
-        "group relu_add family=pointwise nodes=relu,add\n");
+        "group matmul template=library nodes=matmul\n"
+        "group mul template=pointwise nodes=mul\n"
+        "group relu_add template=pointwise nodes=relu,add\n");
 }
 
 TEST_CASE("Actions on one group do not go together", "[engine]") {
@@ -277,21 +277,21 @@ TEST_CASE("ApplyTogether refuses an action that is not legal", "[engine]") {
 TEST_CASE("A schedule is printed whatever order its groups stand in", "[engine]") {
   const Graph graph = MakeGraph();
   const auto printed = PrintSchedule(graph,
-                                     "group relu_add family=pointwise nodes=relu,add\n"
-                                     "group matmul family=library nodes=matmul\n"
-                                     "group mul family=pointwise nodes=mul\n",
+                                     "group relu_add template=pointwise nodes=relu,add\n"
+                                     "group matmul template=library nodes=matmul\n"
+                                     "group mul template=pointwise nodes=mul\n",
                                      CudaOptions());
   REQUIRE(printed.ok());
   CHECK(printed->schedule ==
-        "group matmul family=library nodes=matmul\n"
-        "group mul family=pointwise nodes=mul\n"
-        "group relu_add family=pointwise nodes=relu,add\n");
+        "group matmul template=library nodes=matmul\n"
+        "group mul template=pointwise nodes=mul\n"
+        "group relu_add template=pointwise nodes=relu,add\n");
 }
 
 TEST_CASE("A schedule of another graph is not printed", "[engine]") {
   const Graph graph = MakeGraph();
-  for (const char* schedule : {"group gelu family=pointwise nodes=gelu\n",
-                               "group mul family=pointwise nodes=mul\n", "group\n"}) {
+  for (const char* schedule : {"group gelu template=pointwise nodes=gelu\n",
+                               "group mul template=pointwise nodes=mul\n", "group\n"}) {
     INFO(schedule);
     CHECK(absl::IsInvalidArgument(PrintSchedule(graph, schedule, CudaOptions()).status()));
   }
@@ -307,10 +307,10 @@ TEST_CASE("ApplyAction refuses an action that is not legal", "[engine]") {
 }
 
 TEST_CASE("ListActions refuses a schedule of another graph", "[engine]") {
-  const std::string schedule = GENERATE(as<std::string>{}, "group a family=pointwise nodes=conv\n",
-                                        "group matmul family=pointwise nodes=matmul\n",
-                                        "group add family=pointwise nodes=add\n"
-                                        "group relu family=pointwise nodes=relu\n");
+  const std::string schedule = GENERATE(as<std::string>{}, "group a template=pointwise nodes=conv\n",
+                                        "group matmul template=pointwise nodes=matmul\n",
+                                        "group add template=pointwise nodes=add\n"
+                                        "group relu template=pointwise nodes=relu\n");
   CAPTURE(schedule);
 
   const auto actions = ListActions(MakeGraph(), schedule, CudaOptions());
@@ -320,14 +320,14 @@ TEST_CASE("ListActions refuses a schedule of another graph", "[engine]") {
 
 TEST_CASE("ListActions refuses knobs that no kernel can have, and says what can be", "[engine]") {
   const std::string rest =
-      "group mul family=pointwise nodes=mul\ngroup relu family=pointwise nodes=relu\n"
-      "group add family=pointwise nodes=add\n";
+      "group mul template=pointwise nodes=mul\ngroup relu template=pointwise nodes=relu\n"
+      "group add template=pointwise nodes=add\n";
   const std::string line = GENERATE(as<std::string>{}, "tiled=1 tm=0", "tiled=1 bm=48", "block=0",
                                     "vector=4", "block=4611686018427387904");
   CAPTURE(line);
 
   const auto actions =
-      ListActions(MakeGraph(), "group matmul family=contraction nodes=matmul " + line + "\n" + rest,
+      ListActions(MakeGraph(), "group matmul template=contraction nodes=matmul " + line + "\n" + rest,
                   CudaOptions());
 
   CHECK(actions.status().code() == absl::StatusCode::kInvalidArgument);
@@ -336,7 +336,7 @@ TEST_CASE("ListActions refuses knobs that no kernel can have, and says what can 
 
 TEST_CASE("ListActions refuses sweeps that the kernel's text does not have", "[engine]") {
   const std::string schedule =
-      "group matmul family=contraction nodes=matmul,mul,relu,add\ntune matmul.tiled=0,1\n";
+      "group matmul template=contraction nodes=matmul,mul,relu,add\ntune matmul.tiled=0,1\n";
 
   const auto actions = ListActions(MakeGraph(), schedule, CudaOptions());
 

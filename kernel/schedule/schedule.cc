@@ -22,9 +22,6 @@ constexpr size_t kMaxTextBytes = size_t{1} << 20;
 constexpr size_t kMaxTuneLines = 32;
 constexpr size_t kMaxTuneValues = 64;
 
-constexpr std::string_view kFamilyNames[] = {
-    "pointwise", "reduction", "normalization", "contraction", "window", "scan", "library"};
-
 constexpr std::string_view kPrecisionNames[] = {"default", "tf32", "ieee"};
 
 absl::Status Malformed(std::string_view what, std::string_view text) {
@@ -59,10 +56,9 @@ absl::StatusOr<std::vector<std::string>> ParseNodes(std::string_view text) {
 }
 
 absl::Status ParseField(std::string_view key, std::string_view value, KernelGroup& group) {
-  if (key == "family") {
-    const std::optional<FamilyKind> family = FindFamilyKind(value);
-    if (!family) return Malformed("the unknown family", value);
-    group.family = *family;
+  if (key == "template") {
+    if (!IsIdentifier(value)) return Malformed("a template that is no identifier,", value);
+    group.template_name = value;
     return absl::OkStatus();
   }
   if (key == "nodes") {
@@ -94,6 +90,7 @@ absl::StatusOr<KernelGroup> ParseGroup(const std::vector<std::string_view>& word
     MTMC_RETURN_IF_ERROR(ParseField(field->key, field->value, group));
   }
   if (group.nodes.empty()) return Malformed("a group without nodes,", group.name);
+  if (group.template_name.empty()) return Malformed("a group without a template,", group.name);
   return group;
 }
 
@@ -142,14 +139,6 @@ absl::Status CheckNames(const Schedule& schedule) {
 
 }  // namespace
 
-std::string_view ToText(FamilyKind kind) { return kFamilyNames[static_cast<size_t>(kind)]; }
-
-std::optional<FamilyKind> FindFamilyKind(std::string_view text) {
-  const auto* found = std::find(std::begin(kFamilyNames), std::end(kFamilyNames), text);
-  if (found == std::end(kFamilyNames)) return std::nullopt;
-  return static_cast<FamilyKind>(std::distance(std::begin(kFamilyNames), found));
-}
-
 std::map<std::string, std::vector<int64_t>, std::less<>> Schedule::TuneOf(
     std::string_view group) const {
   std::map<std::string, std::vector<int64_t>, std::less<>> knobs;
@@ -163,8 +152,7 @@ std::map<std::string, std::vector<int64_t>, std::less<>> Schedule::TuneOf(
 std::string ToText(const Schedule& schedule) {
   std::string text;
   for (const KernelGroup& group : schedule.groups) {
-    text += Concat("group ", group.name, " family=", ToText(group.family),
-                   " nodes=", Join(group.nodes, ","));
+    text += Concat("group ", group.name, " template=", group.template_name, " nodes=", Join(group.nodes, ","));
     if (group.precision != LibraryCall::Precision::kDefault) {
       Append(text, " precision=", kPrecisionNames[static_cast<size_t>(group.precision)]);
     }

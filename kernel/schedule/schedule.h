@@ -13,34 +13,20 @@
 
 namespace mtmc::kernel {
 
-// Which template prints a kernel group.
-enum class FamilyKind {
-  kPointwise,      // maps over one space, data movement included
-  kReduction,      // reductions over the same axes, maps before and after
-  kNormalization,  // reductions and maps over the full space: softmax, norms
-  kContraction,    // one sum of products, maps as prologue and epilogue
-  kWindow,         // reductions over a small window: pooling
-  kScan,           // running combinations
-  kLibrary,        // one vendor call
-};
-
-// `pointwise` and so on; FindFamilyKind is its inverse.
-std::string_view ToText(FamilyKind kind);
-std::optional<FamilyKind> FindFamilyKind(std::string_view text);
-
 using Knobs = std::map<std::string, int64_t, std::less<>>;
 
-// Graph nodes that one family computes together, in one kernel or few.
+// Graph nodes that one template computes together, in one kernel or few.
 struct KernelGroup {
   // C identifier, unique in the schedule; names the kernels.
   std::string name;
   // Graph nodes in definition order.
   std::vector<std::string> nodes;
-  FamilyKind family = FamilyKind::kPointwise;
-  // The family's choices, such as `block` to 256. A missing knob has the
-  // family's default for the device.
+  // Name of the template that prints it (`kernel/templates/template_registry.h`).
+  std::string template_name;
+  // The template's choices, such as `block` to 256. A missing knob has the
+  // template's default for the device.
   Knobs knobs;
-  // For kLibrary.
+  // For templates that print calls.
   LibraryCall::Precision precision = LibraryCall::Precision::kDefault;
 
   bool operator==(const KernelGroup&) const = default;
@@ -65,12 +51,12 @@ struct Schedule {
 // Text form; ParseSchedule(ToText(s)) equals s. One line per group, then the
 // swept knobs, then `capture`:
 //
-//   group softmax_1 family=normalization nodes=mul,softmax block=256 vector=4
+//   group softmax_1 template=row nodes=mul,softmax block=256 vector=4
 //   tune softmax_1.block=128,256
 //
-// ParseSchedule gives INVALID_ARGUMENT for anything else, for a node or group
-// that stands twice and for a tune line without its group; it does not know the
-// graph.
+// ParseSchedule gives INVALID_ARGUMENT for anything else, for a group without a
+// template or nodes, for a node or group that stands twice and for a tune line
+// without its group; it knows neither the graph nor the templates.
 std::string ToText(const Schedule& schedule);
 absl::StatusOr<Schedule> ParseSchedule(std::string_view text);
 

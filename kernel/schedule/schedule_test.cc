@@ -10,11 +10,11 @@ Schedule MakeSchedule() {
   Schedule schedule;
   schedule.groups.push_back({.name = "linear_1",
                              .nodes = {"linear"},
-                             .family = FamilyKind::kLibrary,
+                             .template_name = "library",
                              .precision = LibraryCall::Precision::kTf32});
   schedule.groups.push_back({.name = "softmax",
                              .nodes = {"mul", "softmax"},
-                             .family = FamilyKind::kNormalization,
+                             .template_name = "row",
                              .knobs = {{"block", 256}, {"vector", 4}}});
   schedule.has_capture = true;
   schedule.tune["softmax.block"] = {128, 256};
@@ -33,24 +33,25 @@ TEST_CASE("ParseSchedule reads what ToText wrote", "[schedule]") {
 
 TEST_CASE("Schedule text has one readable line per group", "[schedule]") {
   CHECK(ToText(MakeSchedule()) ==
-        "group linear_1 family=library nodes=linear precision=tf32\n"
-        "group softmax family=normalization nodes=mul,softmax block=256 vector=4\n"
+        "group linear_1 template=library nodes=linear precision=tf32\n"
+        "group softmax template=row nodes=mul,softmax block=256 vector=4\n"
         "tune softmax.block=128,256\n"
         "capture\n");
 }
 
 TEST_CASE("ParseSchedule refuses a malformed text", "[schedule]") {
   const std::string text = GENERATE(
-      as<std::string>{}, "grup a nodes=b", "group", "group a", "group 1 nodes=b",
-      "group a nodes=", "group a nodes=b,b", "group a family=none nodes=b", "group a nodes=b block",
-      "group a nodes=b block=x", "group a nodes=b block=", "group a nodes=b =1",
-      "group a nodes=b block=9223372036854775808", "group a nodes=b block=1 block=2",
-      "group a nodes=b nodes=c", "group a nodes=b precision=tf32 precision=ieee",
-      "group a nodes=b precision=half", "group a nodes=b\ngroup a nodes=c",
-      "group a nodes=b\ngroup c nodes=b", "tune", "tune a.block", "tune a.block=1",
-      "group a nodes=b\ntune a=1", "group a nodes=b\ntune a.block.x=1",
-      "group a nodes=b\ntune a.block=", "group a nodes=b\ntune a.block=1,1",
-      "group a nodes=b\ntune a.block=1\ntune a.block=2", "capture now");
+      as<std::string>{}, "grup a template=t nodes=b", "group", "group a", "group 1 template=t nodes=b",
+      "group a template=t nodes=", "group a template=t nodes=b,b", "group a nodes=b", "group a template= nodes=b",
+      "group a template=two,names nodes=b", "group a template=t nodes=b block",
+      "group a template=t nodes=b block=x", "group a template=t nodes=b block=", "group a template=t nodes=b =1",
+      "group a template=t nodes=b block=9223372036854775808", "group a template=t nodes=b block=1 block=2",
+      "group a template=t nodes=b nodes=c", "group a template=t nodes=b precision=tf32 precision=ieee",
+      "group a template=t nodes=b precision=half", "group a template=t nodes=b\ngroup a template=t nodes=c",
+      "group a template=t nodes=b\ngroup c template=t nodes=b", "tune", "tune a.block", "tune a.block=1",
+      "group a template=t nodes=b\ntune a=1", "group a template=t nodes=b\ntune a.block.x=1",
+      "group a template=t nodes=b\ntune a.block=", "group a template=t nodes=b\ntune a.block=1,1",
+      "group a template=t nodes=b\ntune a.block=1\ntune a.block=2", "capture now");
   CAPTURE(text);
 
   CHECK(ParseSchedule(text).status().code() == absl::StatusCode::kInvalidArgument);
@@ -60,7 +61,7 @@ TEST_CASE("ParseSchedule refuses a malformed text", "[schedule]") {
 TEST_CASE("ParseSchedule bounds what a text may hold", "[schedule]") {
   std::string groups;
   for (int i = 0; i < 4096; ++i)
-    groups += "group g" + std::to_string(i) + " nodes=n" + std::to_string(i) + "\n";
+    groups += "group g" + std::to_string(i) + " template=t nodes=n" + std::to_string(i) + "\n";
   REQUIRE(ParseSchedule(groups).ok());
 
   CHECK(ParseSchedule(groups + "group\n").status().code() == absl::StatusCode::kInvalidArgument);

@@ -37,9 +37,9 @@ absl::Status CheckDomains(const std::vector<Knob>& rows, const Knobs& knobs) {
       std::vector<std::string> names;
       for (const Knob& knob : rows) names.emplace_back(knob.name);
       return absl::InvalidArgumentError(
-          names.empty()
-              ? Concat("\"", name, "\" is no knob of this family, which has none")
-              : Concat("\"", name, "\" is no knob of this family, which has ", Join(names, ", ")));
+          names.empty() ? Concat("\"", name, "\" is no knob of this template, which has none")
+                        : Concat("\"", name, "\" is no knob of this template, which has ",
+                                 Join(names, ", ")));
     }
     if (!row->domain.Contains(value)) return BadKnob(name, value, row->domain.ToText());
   }
@@ -124,7 +124,7 @@ absl::Status KnobTable::Check(const GroupView& view, const EmitTarget& target,
       }
       return absl::InvalidArgumentError(
           Concat("\"", name, "\" cannot be swept, ",
-                 names.empty() ? "nothing of this family can" : Join(names, ", ") + " can"));
+                 names.empty() ? "nothing of this template can" : Join(names, ", ") + " can"));
     }
     combinations *= values.size();
     if (combinations > kMaxCombinations) {

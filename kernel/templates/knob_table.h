@@ -53,9 +53,9 @@ struct KnobSweep {
 // `tune` lines of one group: knob to values.
 using KnobValues = std::map<std::string, std::vector<int64_t>, std::less<>>;
 
-// All that is known of a family's knobs: which there are, what they may be, what
+// All that is known of a template's knobs: which there are, what they may be, what
 // they are for a job that says nothing, which steps and sweeps are worth a trial,
-// and which sets of values make a legal kernel. One static table per family;
+// and which sets of values make a legal kernel. One static table per template;
 // thread-safe.
 //
 // A schedule comes from outside. Whatever passes Check can be printed, and runs

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "kernel/graph/text.h"
-#include "kernel/templates/family.h"
+#include "kernel/templates/template_registry.h"
 
 namespace mtmc::kernel {
 namespace {
@@ -49,7 +49,7 @@ class Group {
     return View();
   }
 
-  GroupView View() const { return MakeGroupView(graph_, nest_, NestIndex(graph_, nest_), group_); }
+  GroupView View() const { return kernel::ViewOf(graph_, nest_, NestIndex(graph_, nest_), group_); }
 
   Graph graph_;
   LoopNest nest_;
@@ -87,32 +87,33 @@ struct Refusal {
 
 TEST_CASE("A knob that no kernel can have is refused with what is allowed", "[templates]") {
   std::vector<Refusal> refusals = {
-      {Relu(8, 63), "family=pointwise vector=0",
+      {Relu(8, 63), "template=pointwise vector=0",
        "\"vector\" is 0, must be a power of two from 1 to 16"},
-      {Relu(8, 63), "family=pointwise vector=3", "must be a power of two from 1 to 16"},
-      {Relu(3, 21), "family=pointwise vector=4", "must be a divisor of the group's 63 elements"},
-      {Relu(8, 63), "family=pointwise block=2048", "must be at most 1024"},
-      {Relu(8, 63), "family=pointwise block=9223372036854775807", "must be 1 to 65536"},
-      {Relu(8, 63), "family=pointwise items=-1", "must be 1 to 16"},
-      {Relu(8, 63), "family=pointwise tiled=1",
-       "no knob of this family, which has block, vector, items"},
-      {Relu(8, 63), "family=pointwise precision=tf32", "which only library calls have"},
-      {Relu(8, 63), "family=library block=1", "which has none"},
-      {Relu(8, 63), "family=scan", "does not fit the family scan"},
-      {Softmax(8, 60), "family=normalization vector=0", "must be 1 to 128"},
-      {Softmax(8, 60), "family=normalization vector=8", "must be a divisor of 60 columns"},
-      {Softmax(8, 60), "family=normalization by_row=2", "must be 0 or 1"},
-      {Softmax(8, 60), "family=normalization block=16", "must be 32 to 1024"},
-      {Softmax(8, 60), "family=normalization block=96", "must be a power of two"},
-      {Softmax(8, 60), "family=normalization depth=0", "must be a power of two from 1 to 32"},
-      {Softmax(8, 60), "family=normalization split=61", "must be at most the columns, 60"},
-      {CumulativeSum(8, 60), "family=scan block=0", "must be 1 to 65536"},
-      {CumulativeSum(8, 60), "family=scan vector=7", "must be a divisor of the 60 elements"},
-      {Square(64), "family=contraction tiled=1 tm=0", "must be a power of two from 4 to 16"},
-      {Square(64), "family=contraction tiled=1 bm=48", "must be a power of two from 16 to 256"},
-      {Square(64), "family=contraction tiled=1 bm=256 bn=256", "need 4096 threads, at most 1024"},
-      {Square(64), "family=contraction tiled=1 bm=256 bn=256 tm=16 tn=16", "256 sums, at most 128"},
-      {Square(64, DataType::kF64), "family=contraction tiled=1 bm=128 bn=128 bk=32 tm=8 tn=8",
+      {Relu(8, 63), "template=pointwise vector=3", "must be a power of two from 1 to 16"},
+      {Relu(3, 21), "template=pointwise vector=4", "must be a divisor of the group's 63 elements"},
+      {Relu(8, 63), "template=pointwise block=2048", "must be at most 1024"},
+      {Relu(8, 63), "template=pointwise block=9223372036854775807", "must be 1 to 65536"},
+      {Relu(8, 63), "template=pointwise items=-1", "must be 1 to 16"},
+      {Relu(8, 63), "template=pointwise tiled=1",
+       "no knob of this template, which has block, vector, items"},
+      {Relu(8, 63), "template=pointwise precision=tf32", "which only library calls have"},
+      {Relu(8, 63), "template=library block=1", "which has none"},
+      {Relu(8, 63), "template=scan", "does not fit the template scan"},
+      {Softmax(8, 60), "template=row vector=0", "must be 1 to 128"},
+      {Softmax(8, 60), "template=row vector=8", "must be a divisor of 60 columns"},
+      {Softmax(8, 60), "template=row by_row=2", "must be 0 or 1"},
+      {Softmax(8, 60), "template=row block=16", "must be 32 to 1024"},
+      {Softmax(8, 60), "template=row block=96", "must be a power of two"},
+      {Softmax(8, 60), "template=row depth=0", "must be a power of two from 1 to 32"},
+      {Softmax(8, 60), "template=row split=61", "must be at most the columns, 60"},
+      {CumulativeSum(8, 60), "template=scan block=0", "must be 1 to 65536"},
+      {CumulativeSum(8, 60), "template=scan vector=7", "must be a divisor of the 60 elements"},
+      {Square(64), "template=contraction tiled=1 tm=0", "must be a power of two from 4 to 16"},
+      {Square(64), "template=contraction tiled=1 bm=48", "must be a power of two from 16 to 256"},
+      {Square(64), "template=contraction tiled=1 bm=256 bn=256", "need 4096 threads, at most 1024"},
+      {Square(64), "template=contraction tiled=1 bm=256 bn=256 tm=16 tn=16",
+       "256 sums, at most 128"},
+      {Square(64, DataType::kF64), "template=contraction tiled=1 bm=128 bn=128 bk=32 tm=8 tn=8",
        "bytes of shared memory, at most 49152"}};
   for (Refusal& refusal : refusals) {
     const absl::Status status = refusal.group.Check(refusal.fields, Gpu());
@@ -126,13 +127,13 @@ TEST_CASE("A knob that no kernel can have is refused with what is allowed", "[te
 TEST_CASE("Only parameters of a kernel are swept, in legal combinations", "[templates]") {
   Group relu = Relu(64, 64);
   Group square = Square(64);
-  const std::string tiles = "family=contraction tiled=1 bm=64 bn=64";
+  const std::string tiles = "template=contraction tiled=1 bm=64 bn=64";
 
-  CHECK(relu.Check("family=pointwise", Gpu(), {{"block", {64, 128}}}).ok());
-  CHECK(relu.Check("family=pointwise", Gpu(), {{"vector", {1, 2}}})
+  CHECK(relu.Check("template=pointwise", Gpu(), {{"block", {64, 128}}}).ok());
+  CHECK(relu.Check("template=pointwise", Gpu(), {{"vector", {1, 2}}})
             .message()
             .find("cannot be swept, block, items can") != std::string_view::npos);
-  CHECK_FALSE(relu.Check("family=pointwise", Gpu(), {{"block", {64, 0}}}).ok());
+  CHECK_FALSE(relu.Check("template=pointwise", Gpu(), {{"block", {64, 0}}}).ok());
   CHECK(square.Check(tiles, Gpu(), {{"bm", {64, 256}}}).ok());
   CHECK_FALSE(square.Check(tiles, Gpu(), {{"bm", {64, 256}}, {"bn", {64, 256}}}).ok());
 }
@@ -145,7 +146,7 @@ TEST_CASE("A schedule may not ask for more variants than are built", "[templates
     tune["block"].push_back(32 * i);
   }
 
-  CHECK(relu.Check("family=pointwise", Gpu(), tune).message().find("more than 64 variants") !=
+  CHECK(relu.Check("template=pointwise", Gpu(), tune).message().find("more than 64 variants") !=
         std::string_view::npos);
 }
 
@@ -158,16 +159,16 @@ TEST_CASE("Defaults, moves and sweeps are legal wherever a walk leads", "[templa
     const int64_t columns = trial % 3 == 0 ? 2048 * extent() : extent();
     std::vector<std::pair<std::string, Group>> groups;
     groups.emplace_back("pointwise", Relu(rows, columns));
-    groups.emplace_back("normalization", Softmax(rows, columns));
+    groups.emplace_back("row", Softmax(rows, columns));
     groups.emplace_back("scan", CumulativeSum(rows, columns));
     groups.emplace_back("contraction",
                         Square(rows, trial % 2 == 0 ? DataType::kF32 : DataType::kF64));
-    for (auto& [family, group] : groups) {
+    for (auto& [name, group] : groups) {
       for (const EmitTarget& target : {Gpu(), Cpu()}) {
-        std::string fields = "family=" + family;
+        std::string fields = "template=" + name;
         for (int step = 0; step < 4; ++step) {
           const GroupView view = group.Complete(fields, target);
-          const KnobTable& table = FamilyOf(view.group->family).knobs();
+          const KnobTable& table = TemplateOf(*view.group).knobs();
           CAPTURE(rows, columns, fields);
           KnobValues tune;
           for (const KnobSweep& sweep : table.Sweeps(view, target)) {
@@ -178,7 +179,7 @@ TEST_CASE("Defaults, moves and sweeps are legal wherever a walk leads", "[templa
           if (moves.empty()) break;
           const KnobMove& move = moves[random() % moves.size()];
           REQUIRE(move.knobs != view.group->knobs);
-          fields = "family=" + family;
+          fields = "template=" + name;
           for (const auto& [knob, value] : move.knobs) fields += Concat(" ", knob, "=", value);
         }
       }

@@ -5,7 +5,7 @@
 
 namespace mtmc::kernel {
 
-// Rough work of one group, for comparing partitions.
+// Rough work of one group, for comparing partitions and templates.
 struct GroupCost {
   // Arithmetic, with maps counted as often as they are evaluated.
   double operations = 0;
@@ -13,6 +13,8 @@ struct GroupCost {
   double bytes = 0;
 };
 
-GroupCost CostOfGroup(const GroupView& view);
+// That of the group's maps, reductions and scans, and all of its traffic. Sums of
+// products are for their template to add.
+GroupCost CostOfSweeps(const GroupView& view);
 
 }  // namespace mtmc::kernel

@@ -8,6 +8,7 @@
 
 #include "kernel/algebra/index_algebra.h"
 #include "kernel/algebra/scalar_key.h"
+#include "kernel/view/sweep_plan.h"
 
 namespace mtmc::kernel {
 namespace {
@@ -251,16 +252,18 @@ bool IsReadOutside(const NestIndex& index, const std::string& value,
 }  // namespace
 
 GroupView MakeGroupView(const Graph& graph, const LoopNest& nest, const NestIndex& index,
-                        const KernelGroup& group) {
-  GroupView view{.graph = &graph, .nest = &nest, .group = &group};
+                        const KernelGroup& group, ArgumentUse use) {
+  GroupView view{.graph = &graph,
+                 .nest = &nest,
+                 .group = &group,
+                 .sweep_plans = std::make_shared<SweepPlanMemo>()};
   const std::set<std::string, std::less<>> members(group.nodes.begin(), group.nodes.end());
   // Free nodes are found by walking reads backwards from the members.
   std::set<const Loop*> loops;
   std::vector<const Loop*> pending;
   const auto reads_of = [&](const Loop& loop) {
     std::vector<std::string> reads = TensorsReadBy(loop);
-    if (loop.form == Loop::Form::kOpaque || group.family == FamilyKind::kLibrary) {
-      // A call names all its arguments.
+    if (loop.form == Loop::Form::kOpaque || use == ArgumentUse::kWhole) {
       const int position = index.PositionOf(loop.node);
       if (members.contains(loop.node)) {
         CollectValues(graph.nodes[static_cast<size_t>(position)].arguments, reads);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,8 @@
 #include "kernel/schedule/schedule.h"
 
 namespace mtmc::kernel {
+
+class SweepPlanMemo;
 
 // The part of a nest that one kernel group computes.
 struct GroupView {
@@ -25,6 +28,9 @@ struct GroupView {
   std::vector<std::string> inputs;
   // Values that other groups or the caller read, in definition order.
   std::vector<std::string> outputs;
+  // What FindSweepPlan found, for all copies; null for a view made by hand. A copy
+  // with other loops or outputs has none.
+  std::shared_ptr<SweepPlanMemo> sweep_plans;
 };
 
 // Which graph node computes what, and who reads it. Made once per (nest); the
@@ -65,10 +71,14 @@ class NestIndex {
   std::map<std::string, NodeFacts, std::less<>> nodes_;
 };
 
+// What a group reads of its nodes' arguments: the elements that its loops name,
+// or every tensor whole, as a call does.
+enum class ArgumentUse { kElements, kWhole };
+
 // The part of the nest that the group computes, with every free node that it
 // reads through. The arguments must outlive the view.
 GroupView MakeGroupView(const Graph& graph, const LoopNest& nest, const NestIndex& index,
-                        const KernelGroup& group);
+                        const KernelGroup& group, ArgumentUse use = ArgumentUse::kElements);
 
 // Type of a value of the nest.
 const TensorType& TypeOf(const GroupView& view, const std::string& value);

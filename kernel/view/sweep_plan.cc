@@ -193,6 +193,16 @@ std::optional<SweepPlan> MakeSweepPlan(const GroupView& view) {
   return Planner(view, /*is_split=*/false).Make();
 }
 
+const std::optional<SweepPlan>& SweepPlanMemo::PlanOf(const GroupView& view) {
+  if (!plan_) plan_ = MakeSweepPlan(view);
+  return *plan_;
+}
+
+const SweepPlan* FindSweepPlan(const GroupView& view) {
+  const std::optional<SweepPlan>& plan = view.sweep_plans->PlanOf(view);
+  return plan ? &*plan : nullptr;
+}
+
 std::optional<SweepPlan> MakeSplitPlan(const GroupView& view) {
   if (!HoldsOnlyMapsAndReductions(view)) return std::nullopt;
   return Planner(view, /*is_split=*/true).Make();

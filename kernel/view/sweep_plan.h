@@ -46,9 +46,24 @@ struct SweepPlan {
 // that an output needs.
 std::optional<SweepPlan> MakeSweepPlan(const GroupView& view);
 
+// MakeSweepPlan, once for a view that MakeGroupView made and all its copies; null
+// where it gives none. Whether and how a group is swept is asked by whoever
+// chooses a template, its knobs, and the moves from them. Lives as long as one of
+// the views. Not thread-safe.
+const SweepPlan* FindSweepPlan(const GroupView& view);
+
 // The same with every level a stage of its own and every full output in a stage
 // without reductions, so that each stage can be split over many blocks.
 std::optional<SweepPlan> MakeSplitPlan(const GroupView& view);
+
+// What FindSweepPlan keeps.
+class SweepPlanMemo {
+ public:
+  const std::optional<SweepPlan>& PlanOf(const GroupView& view);
+
+ private:
+  std::optional<std::optional<SweepPlan>> plan_;
+};
 
 // Values outside the stage that a set of roots reads, through the group's maps:
 // inputs of the group and kept results, in order of first use.

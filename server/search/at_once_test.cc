@@ -11,9 +11,9 @@ namespace {
 using Texts = std::vector<std::string>;
 
 constexpr char kThree[] =
-    "group a family=library nodes=a\n"
-    "group b family=library nodes=b\n"
-    "group c family=pointwise nodes=c\n";
+    "group a template=library nodes=a\n"
+    "group b template=library nodes=b\n"
+    "group c template=pointwise nodes=c\n";
 
 v1::Action Step(v1::Action::Type type, const std::string& text, const Texts& kernels) {
   v1::Action action;
@@ -92,15 +92,15 @@ TEST_CASE("After steps at once have failed a trial takes one step", "[search]") 
 // Trial 1 took both products, trial 2 is another program with the same group b.
 TEST_CASE("A step on groups that stand as they stood is judged", "[search]") {
   v1::Candidate tiled = TimedCandidate(1,
-                                       "group a family=contraction nodes=a\n"
-                                       "group b family=contraction nodes=b\n"
-                                       "group c family=pointwise nodes=c vector=4\n",
+                                       "group a template=contraction nodes=a\n"
+                                       "group b template=contraction nodes=b\n"
+                                       "group c template=pointwise nodes=c vector=4\n",
                                        {{"a", 3}, {"b", 9}, {"c", 1}});
   *tiled.mutable_action() = JoinSteps(LineageOf({Start()}), 0, Draw(0), Legal());
   const v1::Candidate mixed = TimedCandidate(2,
-                                             "group a family=contraction nodes=a\n"
-                                             "group b family=library nodes=b\n"
-                                             "group c family=pointwise nodes=c\n",
+                                             "group a template=contraction nodes=a\n"
+                                             "group b template=library nodes=b\n"
+                                             "group c template=pointwise nodes=c\n",
                                              {{"a", 3}, {"aten::mm", 4}, {"c", 1}});
   const Lineage lineage = LineageOf({Start(), tiled, mixed});
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "kernel/templates/template_registry.h"
 #include "server/search/lineage.h"
 
 namespace mtmc::search {
@@ -26,7 +27,8 @@ class Attribution {
   explicit Attribution(const v1::Profile& profile) : profile_(profile) {}
 
   std::optional<double> Take(const kernel::KernelGroup& group, const kernel::KernelGroup* next) {
-    const bool is_library = group.family == kernel::FamilyKind::kLibrary;
+    const kernel::KernelTemplate* printer = kernel::FindTemplate(group.template_name);
+    const bool is_library = printer != nullptr && printer->is_call;
     double seconds = 0;
     int taken = 0;
     for (; at_ < profile_.kernels_size(); ++at_) {

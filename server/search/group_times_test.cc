@@ -11,10 +11,10 @@ namespace {
 using Seconds = std::vector<double>;
 
 constexpr char kSchedule[] =
-    "group conv family=library nodes=conv\n"
-    "group relu family=pointwise nodes=relu\n"
-    "group relu_2 family=pointwise nodes=relu_2\n"
-    "group sum family=reduction nodes=sum\n";
+    "group conv template=library nodes=conv\n"
+    "group relu template=pointwise nodes=relu\n"
+    "group relu_2 template=pointwise nodes=relu_2\n"
+    "group sum template=row nodes=sum\n";
 
 TEST_CASE("Kernels are given to their groups in plan order", "[search]") {
   const auto timed = TimeGroups(TimedCandidate(0, kSchedule,
@@ -42,7 +42,7 @@ TEST_CASE("A profile of other kernels gives no times", "[search]") {
 }
 
 TEST_CASE("Only a correct candidate with a schedule has times", "[search]") {
-  const std::string schedule = "group relu family=pointwise nodes=relu\n";
+  const std::string schedule = "group relu template=pointwise nodes=relu\n";
   v1::Candidate candidate = TimedCandidate(0, schedule, {{"relu", 2}});
   CHECK(TimeGroups(candidate));
   candidate.clear_schedule();

@@ -9,12 +9,12 @@ namespace mtmc::search {
 namespace {
 
 constexpr char kCalls[] =
-    "group a family=library nodes=a\n"
-    "group relu family=pointwise nodes=relu\n"
-    "group b family=library nodes=b\n";
+    "group a template=library nodes=a\n"
+    "group relu template=pointwise nodes=relu\n"
+    "group b template=library nodes=b\n";
 constexpr char kOwn[] =
-    "group a family=contraction nodes=a,relu bm=64\n"
-    "group b family=contraction nodes=b\n"
+    "group a template=contraction nodes=a,relu bm=64\n"
+    "group b template=contraction nodes=b\n"
     "tune b.bm=64,128\n";
 
 Lineage LineageOf(const std::vector<v1::Candidate>& candidates) {
@@ -36,8 +36,8 @@ TEST_CASE("A mix has the faster variant of each part", "[search]") {
   // The program as a whole is slower: 3 + 9 after 10.
   const Lineage lineage = LineageOf({Calls(), TimedCandidate(1, kOwn, {{"a", 3}, {"b", 9}})});
   CHECK(MixOf(lineage, 0) ==
-        "group b family=library nodes=b\n"
-        "group a family=contraction nodes=a,relu bm=64\n");
+        "group b template=library nodes=b\n"
+        "group a template=contraction nodes=a,relu bm=64\n");
   CHECK(FindMix(lineage, 0)->type() == v1::Action::TYPE_TUNE);
   CHECK(FindMix(lineage, 0)->text() ==
         "tune by the fastest variant of each part, 1 part changed after trial 1");
@@ -46,19 +46,19 @@ TEST_CASE("A mix has the faster variant of each part", "[search]") {
 TEST_CASE("A mix is the same from either program", "[search]") {
   const Lineage lineage = LineageOf({Calls(), TimedCandidate(1, kOwn, {{"a", 3}, {"b", 9}})});
   CHECK(MixOf(lineage, 1) ==
-        "group a family=contraction nodes=a,relu bm=64\n"
-        "group b family=library nodes=b\n");
+        "group a template=contraction nodes=a,relu bm=64\n"
+        "group b template=library nodes=b\n");
 }
 
 TEST_CASE("A part keeps its sweeps, under the name that it has in the mix", "[search]") {
   const std::string other =
-      "group b family=contraction nodes=a,relu\n"
-      "group c family=contraction nodes=b\n"
+      "group b template=contraction nodes=a,relu\n"
+      "group c template=contraction nodes=b\n"
       "tune b.bm=64,128\n";
   const Lineage lineage = LineageOf({Calls(), TimedCandidate(1, other, {{"b", 3}, {"c", 9}})});
   CHECK(MixOf(lineage, 0) ==
-        "group b family=library nodes=b\n"
-        "group b_2 family=contraction nodes=a,relu\n"
+        "group b template=library nodes=b\n"
+        "group b_2 template=contraction nodes=a,relu\n"
         "tune b_2.bm=64,128\n");
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("Programs without times of their kernels are not mixed", "[search]") {
 }
 
 TEST_CASE("Schedules of other nodes are not mixed", "[search]") {
-  const std::string other = "group z family=pointwise nodes=z\n";
+  const std::string other = "group z template=pointwise nodes=z\n";
   CHECK(MixOf(LineageOf({Calls(), TimedCandidate(1, other, {{"z", 1}})}), 0) == "none");
 }
 

@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::string_view kKnobs[] = {"block", "vector", "items", "tiled", "bm",     "bn",
                                        "bk",    "tm",     "tn",    "tr",    "tc",     "by_row",
-                                       "depth", "split",  "cache", "nodes", "family", "precision"};
+                                       "depth", "split",  "cache", "nodes", "template", "precision"};
 
-constexpr std::string_view kFamilies[] = {"pointwise", "reduction", "normalization", "contraction",
-                                          "window",    "scan",      "library"};
+constexpr std::string_view kTemplates[] = {"pointwise", "contraction", "row", "scan", "library",
+                                          "none"};
 
 constexpr std::string_view kValues[] = {"0",
                                         "1",
@@ -67,7 +67,7 @@ class Mutation {
         std::swap(line, lines_[Below(lines_.size())]);
         break;
       case 3:
-        line[Below(line.size())] = Concat("family=", Any(kFamilies));
+        line[Below(line.size())] = Concat("template=", Any(kTemplates));
         break;
       case 4:
         return MoveNode(line);
@@ -99,7 +99,7 @@ class Mutation {
     const size_t equals = chosen.find('=');
     const bool is_new = equals == std::string::npos || Below(4) == 0;
     const std::string key = is_new ? Any(kKnobs) : chosen.substr(0, equals);
-    if (key == "nodes" || key == "family") return;
+    if (key == "nodes" || key == "template") return;
     std::erase_if(line, [&key](const std::string& word) { return word.starts_with(key + "="); });
     line.push_back(Concat(key, "=", Any(kValues)));
   }
