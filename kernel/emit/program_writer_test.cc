@@ -75,7 +75,8 @@ TEST_CASE("A wide kernel moves contiguous tensors as vectors", "[emit]") {
 }
 
 TEST_CASE("WriteProgram refuses a schedule that leaves an output out", "[emit]") {
-  const auto text = Write(MakeGraph(), "group relu template=pointwise nodes=relu\n", Dialect::kCuda);
+  const auto text =
+      Write(MakeGraph(), "group relu template=pointwise nodes=relu\n", Dialect::kCuda);
 
   CHECK(text.status().code() == absl::StatusCode::kInvalidArgument);
 }

@@ -307,10 +307,11 @@ TEST_CASE("ApplyAction refuses an action that is not legal", "[engine]") {
 }
 
 TEST_CASE("ListActions refuses a schedule of another graph", "[engine]") {
-  const std::string schedule = GENERATE(as<std::string>{}, "group a template=pointwise nodes=conv\n",
-                                        "group matmul template=pointwise nodes=matmul\n",
-                                        "group add template=pointwise nodes=add\n"
-                                        "group relu template=pointwise nodes=relu\n");
+  const std::string schedule =
+      GENERATE(as<std::string>{}, "group a template=pointwise nodes=conv\n",
+               "group matmul template=pointwise nodes=matmul\n",
+               "group add template=pointwise nodes=add\n"
+               "group relu template=pointwise nodes=relu\n");
   CAPTURE(schedule);
 
   const auto actions = ListActions(MakeGraph(), schedule, CudaOptions());
@@ -326,9 +327,9 @@ TEST_CASE("ListActions refuses knobs that no kernel can have, and says what can 
                                     "vector=4", "block=4611686018427387904");
   CAPTURE(line);
 
-  const auto actions =
-      ListActions(MakeGraph(), "group matmul template=contraction nodes=matmul " + line + "\n" + rest,
-                  CudaOptions());
+  const auto actions = ListActions(
+      MakeGraph(), "group matmul template=contraction nodes=matmul " + line + "\n" + rest,
+      CudaOptions());
 
   CHECK(actions.status().code() == absl::StatusCode::kInvalidArgument);
   CHECK(actions.status().message().find("in group \"matmul\"") != std::string_view::npos);

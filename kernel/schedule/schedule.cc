@@ -152,7 +152,8 @@ std::map<std::string, std::vector<int64_t>, std::less<>> Schedule::TuneOf(
 std::string ToText(const Schedule& schedule) {
   std::string text;
   for (const KernelGroup& group : schedule.groups) {
-    text += Concat("group ", group.name, " template=", group.template_name, " nodes=", Join(group.nodes, ","));
+    text += Concat("group ", group.name, " template=", group.template_name,
+                   " nodes=", Join(group.nodes, ","));
     if (group.precision != LibraryCall::Precision::kDefault) {
       Append(text, " precision=", kPrecisionNames[static_cast<size_t>(group.precision)]);
     }

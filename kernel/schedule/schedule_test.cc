@@ -41,15 +41,19 @@ TEST_CASE("Schedule text has one readable line per group", "[schedule]") {
 
 TEST_CASE("ParseSchedule refuses a malformed text", "[schedule]") {
   const std::string text = GENERATE(
-      as<std::string>{}, "grup a template=t nodes=b", "group", "group a", "group 1 template=t nodes=b",
-      "group a template=t nodes=", "group a template=t nodes=b,b", "group a nodes=b", "group a template= nodes=b",
-      "group a template=two,names nodes=b", "group a template=t nodes=b block",
-      "group a template=t nodes=b block=x", "group a template=t nodes=b block=", "group a template=t nodes=b =1",
-      "group a template=t nodes=b block=9223372036854775808", "group a template=t nodes=b block=1 block=2",
-      "group a template=t nodes=b nodes=c", "group a template=t nodes=b precision=tf32 precision=ieee",
-      "group a template=t nodes=b precision=half", "group a template=t nodes=b\ngroup a template=t nodes=c",
-      "group a template=t nodes=b\ngroup c template=t nodes=b", "tune", "tune a.block", "tune a.block=1",
-      "group a template=t nodes=b\ntune a=1", "group a template=t nodes=b\ntune a.block.x=1",
+      as<std::string>{}, "grup a template=t nodes=b", "group", "group a",
+      "group 1 template=t nodes=b", "group a template=t nodes=", "group a template=t nodes=b,b",
+      "group a nodes=b", "group a template= nodes=b", "group a template=two,names nodes=b",
+      "group a template=t nodes=b block", "group a template=t nodes=b block=x",
+      "group a template=t nodes=b block=", "group a template=t nodes=b =1",
+      "group a template=t nodes=b block=9223372036854775808",
+      "group a template=t nodes=b block=1 block=2", "group a template=t nodes=b nodes=c",
+      "group a template=t nodes=b precision=tf32 precision=ieee",
+      "group a template=t nodes=b precision=half",
+      "group a template=t nodes=b\ngroup a template=t nodes=c",
+      "group a template=t nodes=b\ngroup c template=t nodes=b", "tune", "tune a.block",
+      "tune a.block=1", "group a template=t nodes=b\ntune a=1",
+      "group a template=t nodes=b\ntune a.block.x=1",
       "group a template=t nodes=b\ntune a.block=", "group a template=t nodes=b\ntune a.block=1,1",
       "group a template=t nodes=b\ntune a.block=1\ntune a.block=2", "capture now");
   CAPTURE(text);

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "kernel/view/contraction_space.h"
 #include "kernel/view/emit_target.h"
 #include "kernel/writer/emission.h"
-#include "kernel/view/contraction_space.h"
 
 namespace mtmc::kernel {
 

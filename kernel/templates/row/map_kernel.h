@@ -5,8 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "kernel/view/emit_target.h"
-#include "kernel/writer/emission.h"
 #include "kernel/view/sweep_plan.h"
+#include "kernel/writer/emission.h"
 
 namespace mtmc::kernel {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "kernel/view/emit_target.h"
-#include "kernel/writer/emission.h"
 #include "kernel/view/sweep_plan.h"
+#include "kernel/writer/emission.h"
 
 namespace mtmc::kernel {
 
