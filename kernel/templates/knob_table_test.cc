@@ -6,6 +6,7 @@
 
 #include "kernel/graph/text.h"
 #include "kernel/templates/template_registry.h"
+#include "kernel/view/group_kind.h"
 
 namespace mtmc::kernel {
 namespace {
@@ -30,6 +31,7 @@ class Group {
                      .result_types = {result}}};
     graph_.outputs = {{.name = "out", .value = "y", .type = result}};
     nest_ = *LowerToLoops(graph_);
+    group_ = {.name = "y", .nodes = {"y"}};
   }
 
   absl::Status Check(const std::string& fields, const EmitTarget& target,
@@ -43,13 +45,14 @@ class Group {
     return View();
   }
 
+  // Without a template, as a graph's node is before any is chosen.
+  GroupView View() const { return kernel::ViewOf(graph_, nest_, NestIndex(graph_, nest_), group_); }
+
  private:
   GroupView ViewOf(const std::string& fields) {
     group_ = ParseSchedule("group y nodes=y " + fields)->groups[0];
     return View();
   }
-
-  GroupView View() const { return kernel::ViewOf(graph_, nest_, NestIndex(graph_, nest_), group_); }
 
   Graph graph_;
   LoopNest nest_;
@@ -99,6 +102,8 @@ TEST_CASE("A knob that no kernel can have is refused with what is allowed", "[te
       {Relu(8, 63), "template=pointwise precision=tf32", "which only library calls have"},
       {Relu(8, 63), "template=library block=1", "which has none"},
       {Relu(8, 63), "template=scan", "does not fit the template scan"},
+      {Relu(8, 63), "template=tensor",
+       "unknown template \"tensor\", there are pointwise, contraction, row, scan, library"},
       {Softmax(8, 60), "template=row vector=0", "must be 1 to 128"},
       {Softmax(8, 60), "template=row vector=8", "must be a divisor of 60 columns"},
       {Softmax(8, 60), "template=row by_row=2", "must be 0 or 1"},
@@ -121,6 +126,31 @@ TEST_CASE("A knob that no kernel can have is refused with what is allowed", "[te
     CAPTURE(refusal.fields, status.message());
     CHECK(status.code() == absl::StatusCode::kInvalidArgument);
     CHECK(status.message().find(refusal.message) != std::string_view::npos);
+  }
+}
+
+TEST_CASE("What a group computes decides who prints it first", "[templates]") {
+  struct Case {
+    Group group;
+    GroupKind kind;
+    std::string_view printer;
+  };
+
+  std::vector<Case> cases = {{Relu(8, 60), GroupKind::kPointwise, "pointwise"},
+                             {Softmax(8, 60), GroupKind::kNormalization, "row"},
+                             {CumulativeSum(8, 60), GroupKind::kScan, "scan"},
+                             {Square(64), GroupKind::kContraction, "contraction"}};
+  for (Case& one : cases) {
+    const GroupView view = one.group.View();
+    const KernelTemplate* own = FindOwnTemplate(view, Gpu());
+
+    CAPTURE(one.printer);
+    CHECK(KindOf(view) == one.kind);
+    REQUIRE(own != nullptr);
+    CHECK(own->name == one.printer);
+    CHECK_FALSE(own->is_call);
+    // A call of one node is open to every kind.
+    CHECK(FindCall(view, Gpu())->name == "library");
   }
 }
 
