@@ -10,8 +10,8 @@ import sys
 
 from conftest import PACKAGE
 
-# Of inputs and outputs, 16 and 32 MiB: 49 GB of a problem of 14 GB, which leaves a runner
-# its part of 80 GB.
+# Of inputs and outputs, 16 and 32 MiB. Without a runner, and on a CPU: what a problem of
+# gigabytes takes on a GPU is not shown by it.
 _RATIO = 3.5
 # More outputs than inputs, and an operator whose rounding takes memory to find.
 _FORWARD = "return self.conv(x)"
