@@ -273,7 +273,10 @@ class PreparedWorkloads:
 
     def _make_room(self, need):
         """Tries to have `need` bytes free for a run."""
+        self._inputs = None
         self._give_back(self.last, lambda: self._budget.has(need))
+        # What was released last is held for speed until now.
+        self._budget.return_all()
 
     def _give_back(self, needed, is_enough):
         """Frees memory until `is_enough()`, that of `needed` and of entries in use never."""

@@ -66,6 +66,10 @@ class Reference:
         self.seconds += 1
         return [key]
 
+    def draw_own(self, key):
+        self.counts["own draws"] += 1
+        return [key]
+
     def published_inputs(self, publication):
         return publication.inputs
 
@@ -103,7 +107,7 @@ class Reference:
         pass
 
     def return_all(self):
-        pass
+        self.bytes_when_returned = self.prepared.byte_count()
 
     def candidate(self):
         """What one candidate costs: (draws, runs, publications)."""
@@ -162,6 +166,20 @@ def test_a_run_that_needs_room_takes_it_from_inputs_first():
 
     assert reference.free_bytes() == 3 * _INPUT_BYTES
     assert reference.candidate() == (3, 0, 3)
+
+
+def test_a_run_without_limit_gets_what_a_baseline_had_and_what_is_held_for_speed():
+    reference = Reference(9 * (_INPUT_BYTES + _OUTPUT_BYTES))
+    reference.candidate()
+    reference.prepared.last_inputs()
+    drawn = reference.counts["own draws"]
+
+    reference.make_room(math.inf)
+
+    # Nothing is released after memory was returned.
+    assert reference.bytes_when_returned == _INPUT_BYTES + _OUTPUT_BYTES
+    reference.prepared.last_inputs()
+    assert reference.counts["own draws"] == drawn + 1
 
 
 def test_memory_that_runs_out_is_taken_from_others():
