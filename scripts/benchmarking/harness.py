@@ -274,17 +274,15 @@ def in_child(function, *arguments):
     child = os.fork()
     if child == 0:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        code = 1
+        if os.getppid() != parent:
+            os._exit(1)
         try:
-            if os.getppid() == parent:
-                os.write(writer, json.dumps(function(*arguments)).encode())
-                code = 0
-        except Exception as error:  # Any failure of user code is an answer.
-            os.write(writer, json.dumps({'ok': False, 'failure': f'{type(error).__name__}: {error}'[:500],
-                                         'traceback': traceback.format_exc()[-2000:]}).encode())
-            code = 0
-        finally:
-            os._exit(code)
+            answer = function(*arguments)
+        except BaseException as error:  # Any failure of user code is an answer, its exit as well.
+            answer = {'ok': False, 'failure': f'{type(error).__name__}: {error}'[:500],
+                      'traceback': traceback.format_exc()[-2000:]}
+        os.write(writer, json.dumps(answer).encode())
+        os._exit(0)
     os.close(writer)
     with open(reader, 'rb') as pipe:
         answer = pipe.read()
@@ -316,7 +314,8 @@ def main():
             reply |= {'ok': False, **model} if 'failure' in model else model
             if 'graph' in request.get('rivals', ()) and arguments.device != 'cpu' and reply['ok']:
                 searched = in_child(harness.time_searched, problem)
-                reply['rivals'] |= {key: searched[key] for key in ('searched_ms',) if key in searched}
+                if 'failure' not in searched:
+                    reply['rivals'] |= searched
         print(json.dumps(reply), file=answers, flush=True)
 
 
