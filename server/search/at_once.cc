@@ -64,11 +64,13 @@ std::vector<std::string> StepsOf(const v1::Action& action) {
 
 bool IsJudged(const Lineage& lineage, int parent, const v1::Action& step) {
   if (!MayJoin(step)) return false;
-  const auto now = GroupsOf(lineage.candidates[static_cast<size_t>(parent)]);
   for (const v1::Candidate& candidate : lineage.candidates) {
-    if (candidate.parents().empty() || !TimeGroups(candidate)) continue;
+    if (candidate.parents().empty()) continue;
+    // First what costs least: schedules are long, and most steps were never taken.
     const std::vector<std::string> steps = StepsOf(candidate.action());
     if (std::find(steps.begin(), steps.end(), step.text()) == steps.end()) continue;
+    if (!TimeGroups(candidate)) continue;
+    const auto now = GroupsOf(lineage.candidates[static_cast<size_t>(parent)]);
     const auto then = GroupsOf(lineage.candidates[static_cast<size_t>(ParentTrial(candidate))]);
     const auto& kernels = step.region().kernels();
     const bool is_same = std::all_of(kernels.begin(), kernels.end(), [&](const auto& kernel) {

@@ -53,10 +53,10 @@ std::vector<v1::Action> LegalActions(const v1::Job& job, const Lineage& lineage,
     }
   }
   // What is known needs no trial, as long as there is something that is not.
-  const auto is_known = [&](const v1::Action& action) {
-    return IsJudged(lineage, selection.parent, action);
-  };
-  if (!std::all_of(legal.begin(), legal.end(), is_known)) std::erase_if(legal, is_known);
+  const auto known = std::stable_partition(
+      legal.begin(), legal.end(),
+      [&](const v1::Action& action) { return !IsJudged(lineage, selection.parent, action); });
+  if (known != legal.begin()) legal.erase(known, legal.end());
   if (legal.empty() || selection.step > 0) legal.push_back(std::move(stop));
   return legal;
 }
