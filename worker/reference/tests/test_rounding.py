@@ -96,7 +96,9 @@ def test_a_running_sum_is_honest_and_one_in_half_precision_is_not(load, client):
     assert not rejected(client.check_all(in_order))
     assert len(rejected(client.check_all(lambda t: torch.cumsum(t["x"].half().float(), 1)))) >= 4
     zeros = client.check_all(lambda t: torch.zeros_like(t["x"]))
-    assert zeros.keys() - rejected(zeros) == {"DISTRIBUTION_NONFINITE"}
+    # Of two special rows, both may be drawn as rows of zeros and of tiny elements.
+    harmless = {"DISTRIBUTION_NONFINITE", "DISTRIBUTION_SPECIAL_ROWS"}
+    assert zeros.keys() - rejected(zeros) <= harmless
 
 
 def test_a_product_that_adds_term_by_term_is_honest(client, write_problem):
