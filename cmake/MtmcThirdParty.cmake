@@ -91,8 +91,15 @@ target_compile_definitions(mtmc_third_party_spdlog INTERFACE SPDLOG_FMT_EXTERNAL
 
 find_library(MTMC_SOCI_CORE libsoci_core.a REQUIRED)
 find_library(MTMC_SOCI_SQLITE libsoci_sqlite3.a REQUIRED)
-mark_as_advanced(MTMC_SOCI_CORE MTMC_SOCI_SQLITE)
-_mtmc_interface(soci ${MTMC_SOCI_SQLITE} ${MTMC_SOCI_CORE} mtmc::sqlite ${CMAKE_DL_LIBS})
+find_library(MTMC_SOCI_POSTGRESQL libsoci_postgresql.a REQUIRED)
+mark_as_advanced(MTMC_SOCI_CORE MTMC_SOCI_SQLITE MTMC_SOCI_POSTGRESQL)
+# PostgreSQL's own library is opened at run time (server/store/libpq.h); only its headers
+# are needed.
+find_path(MTMC_LIBPQ_HEADERS libpq-fe.h PATH_SUFFIXES postgresql REQUIRED)
+mark_as_advanced(MTMC_LIBPQ_HEADERS)
+_mtmc_interface(soci ${MTMC_SOCI_SQLITE} ${MTMC_SOCI_POSTGRESQL} ${MTMC_SOCI_CORE} mtmc::sqlite
+                ${CMAKE_DL_LIBS})
+target_include_directories(mtmc_third_party_soci SYSTEM INTERFACE ${MTMC_LIBPQ_HEADERS})
 
 find_program(MTMC_PROTOC protoc REQUIRED)
 find_program(MTMC_GRPC_PLUGIN grpc_cpp_plugin REQUIRED)

@@ -31,6 +31,15 @@ std::unique_ptr<FileArtifactStore> OpenIn(const base::TempDir& folder, int64_t m
   return *std::move(store);
 }
 
+// Blobs that are not finished, in `folder` of a store.
+int UnfinishedIn(const base::TempDir& folder) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path() / "tmp")) {
+    if (entry.is_regular_file() && entry.path().filename() != "lock") ++count;
+  }
+  return count;
+}
+
 }  // namespace
 
 TEST_CASE("ArtifactStore returns the bytes that were put", "[store]") {
@@ -56,7 +65,7 @@ TEST_CASE("ArtifactStore stores nothing when the bytes do not hash to the digest
 
   CHECK(rpc::ErrorReason(status) == "DIGEST_MISMATCH");
   CHECK_FALSE(*store->Contains(DigestOf("hello")));
-  CHECK(std::filesystem::is_empty(folder.path() / "tmp"));
+  CHECK(UnfinishedIn(folder) == 0);
 }
 
 TEST_CASE("ArtifactStore refuses more bytes than were promised", "[store]") {
@@ -90,12 +99,26 @@ TEST_CASE("ArtifactStore says which artifact is not stored", "[store]") {
 
 TEST_CASE("ArtifactStore removes what a killed process left behind", "[store]") {
   const auto folder = *base::TempDir::Create("artifacts");
-  std::filesystem::create_directories(folder.path() / "tmp");
-  std::ofstream(folder.path() / "tmp" / "half") << "half a blob";
+  std::filesystem::create_directories(folder.path() / "tmp" / "killed");
+  std::ofstream(folder.path() / "tmp" / "killed" / "half") << "half a blob";
+  std::ofstream(folder.path() / "tmp" / "earlier version") << "half a blob";
 
   const auto store = OpenIn(folder);
 
-  CHECK(std::filesystem::is_empty(folder.path() / "tmp"));
+  CHECK(UnfinishedIn(folder) == 0);
+}
+
+TEST_CASE("ArtifactStore leaves alone what another process is writing", "[store]") {
+  const auto folder = *base::TempDir::Create("artifacts");
+  const auto first = OpenIn(folder);
+  const auto writer = *first->CreateWriter(DigestOf("hello"));
+  REQUIRE_THAT(writer->Append("hel"), IsOk());
+
+  const auto second = OpenIn(folder);
+  REQUIRE_THAT(writer->Append("lo"), IsOk());
+
+  REQUIRE_THAT(writer->Finish(), IsOk());
+  CHECK(*second->Contains(DigestOf("hello")));
 }
 
 TEST_CASE("DataDirectory is refused to a second coordinator until the first is gone", "[store]") {

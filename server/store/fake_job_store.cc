@@ -18,6 +18,11 @@ absl::Status NotFound(const std::string& kind, const std::string& name) {
                         absl::StrCat("\"", name, "\" does not exist"));
 }
 
+absl::Status NotOwner() {
+  return rpc::MakeError(absl::StatusCode::kUnavailable, "NOT_OWNER",
+                        "another coordinator owns the jobs now; call again");
+}
+
 absl::Status AlreadyExists(const std::string& what) {
   return rpc::MakeError(absl::StatusCode::kAlreadyExists, "ALREADY_EXISTS", what + " exists");
 }
@@ -77,6 +82,7 @@ void FakeJobStore::ApplyJob(const Write& write) {
 
 absl::Status FakeJobStore::Commit(const Write& write) {
   absl::MutexLock lock(&mu_);
+  if (write.epoch != 0 && write.epoch != owner_.epoch) return NotOwner();
   MTMC_RETURN_IF_ERROR(CheckJob(write));
   ApplyJob(write);
   if (write.evaluation) {
@@ -190,6 +196,20 @@ absl::StatusOr<Fleet> FakeJobStore::ReadFleet() {
   for (const auto& [name, worker] : workers_) fleet.workers.push_back(worker);
   for (const auto& [id, lease] : leases_) fleet.leases.push_back(lease);
   return fleet;
+}
+
+absl::StatusOr<OwnerRecord> FakeJobStore::ReadOwner() {
+  absl::MutexLock lock(&mu_);
+  return owner_;
+}
+
+absl::Status FakeJobStore::ReplaceOwner(const OwnerRecord& seen, const OwnerRecord& next) {
+  absl::MutexLock lock(&mu_);
+  if (owner_ != seen) {
+    return rpc::MakeError(absl::StatusCode::kAborted, "OWNER_CHANGED", "the owner has changed");
+  }
+  owner_ = next;
+  return absl::OkStatus();
 }
 
 }  // namespace mtmc::store

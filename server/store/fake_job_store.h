@@ -8,12 +8,13 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "server/store/job_store.h"
+#include "server/store/owner_store.h"
 
 namespace mtmc::store {
 
 // A JobStore in memory, for tests: everything that the interface promises but
 // to survive the process. Open, so that a test can make single calls fail.
-class FakeJobStore : public JobStore {
+class FakeJobStore : public JobStore, public OwnerStore {
  public:
   absl::Status Commit(const Write& write) override;
   absl::StatusOr<v1::Job> LookupJob(const std::string& name) override;
@@ -26,6 +27,9 @@ class FakeJobStore : public JobStore {
       const std::string& fingerprint) override;
   absl::StatusOr<std::optional<v1::Inspection>> FindInspection(const std::string& key) override;
   absl::StatusOr<Fleet> ReadFleet() override;
+
+  absl::StatusOr<OwnerRecord> ReadOwner() override;
+  absl::Status ReplaceOwner(const OwnerRecord& seen, const OwnerRecord& next) override;
 
  private:
   struct JobRecord {
@@ -41,6 +45,7 @@ class FakeJobStore : public JobStore {
   void ApplyJob(const Write& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   absl::Mutex mu_;
+  OwnerRecord owner_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, JobRecord> jobs_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, EvaluationRecord> evaluations_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, v1::Inspection> inspections_ ABSL_GUARDED_BY(mu_);

@@ -2,6 +2,7 @@
 #include "server/store/file_artifact_store.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +22,9 @@ namespace mtmc::store {
 namespace {
 
 namespace fs = std::filesystem;
+
+// In each process's own folder of what is not finished; held while it lives.
+constexpr char kLock[] = "lock";
 
 absl::Status DiskFull(const std::string& detail) {
   return rpc::MakeError(absl::StatusCode::kResourceExhausted, "DISK_FULL",
@@ -59,6 +63,24 @@ int64_t TotalSize(const std::string& path) {
     if (it->is_regular_file(error)) total += static_cast<int64_t>(it->file_size(error));
   }
   return total;
+}
+
+absl::StatusOr<base::UniqueFd> OpenLock(const std::string& path) {
+  base::UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (fd.get() < 0) return IoError(errno, absl::StrCat("cannot open ", path));
+  return fd;
+}
+
+// Below `folder`: what belongs to no process that lives.
+void RemoveLeftovers(const std::string& folder) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const auto lock = OpenLock(entry.path() / kLock);
+    // A file of an earlier version has no lock.
+    if (lock.ok() && flock(lock->get(), LOCK_EX | LOCK_NB) != 0) continue;
+    std::error_code ignored;
+    fs::remove_all(entry.path(), ignored);
+  }
 }
 
 }  // namespace
@@ -129,16 +151,32 @@ class FileArtifactWriter final : public ArtifactWriter {
 absl::StatusOr<std::unique_ptr<FileArtifactStore>> FileArtifactStore::Open(const std::string& path,
                                                                            const Options& options) {
   std::error_code error;
-  fs::remove_all(path + "/tmp", error);
   fs::create_directories(path + "/tmp", error);
   if (error) return IoError(error.value(), absl::StrCat("cannot make folder ", path, "/tmp"));
+  // Held while this process makes its folder, so that no other one takes it for a leftover.
+  MTMC_ASSIGN_OR_RETURN(const base::UniqueFd opening, OpenLock(path + "/lock"));
+  if (flock(opening.get(), LOCK_EX) != 0) return IoError(errno, absl::StrCat("cannot lock ", path));
+  RemoveLeftovers(path + "/tmp");
+  std::string temporary = absl::StrCat(path, "/tmp/", base::MakeUuid4());
+  fs::create_directory(temporary, error);
+  if (error) return IoError(error.value(), absl::StrCat("cannot make folder ", temporary));
+  MTMC_ASSIGN_OR_RETURN(base::UniqueFd lock, OpenLock(absl::StrCat(temporary, "/", kLock)));
+  if (flock(lock.get(), LOCK_EX) != 0) {
+    return IoError(errno, absl::StrCat("cannot lock ", temporary));
+  }
   // Only a limit needs the sum, which walks over every blob.
   const int64_t stored = options.max_bytes > 0 ? TotalSize(path) : 0;
-  return std::unique_ptr<FileArtifactStore>(new FileArtifactStore(path, options, stored));
+  return std::unique_ptr<FileArtifactStore>(
+      new FileArtifactStore(path, options, stored, std::move(temporary), std::move(lock)));
 }
 
-FileArtifactStore::FileArtifactStore(std::string path, const Options& options, int64_t stored_bytes)
-    : path_(std::move(path)), options_(options), stored_bytes_(stored_bytes) {}
+FileArtifactStore::FileArtifactStore(std::string path, const Options& options, int64_t stored_bytes,
+                                     std::string temporary, base::UniqueFd lock)
+    : path_(std::move(path)),
+      options_(options),
+      temporary_(std::move(temporary)),
+      lock_(std::move(lock)),
+      stored_bytes_(stored_bytes) {}
 
 std::string FileArtifactStore::BlobPath(const v1::Digest& digest) const {
   return absl::StrCat(path_, "/", digest.sha256().substr(0, 2), "/", digest.sha256());
@@ -166,7 +204,7 @@ absl::StatusOr<v1::Digest> FileArtifactStore::Put(std::string_view bytes) {
 absl::StatusOr<std::unique_ptr<ArtifactWriter>> FileArtifactStore::CreateWriter(
     const v1::Digest& digest) {
   MTMC_RETURN_IF_ERROR(CheckDigest(digest));
-  std::string path = absl::StrCat(path_, "/tmp/", base::MakeUuid4());
+  std::string path = absl::StrCat(temporary_, "/", base::MakeUuid4());
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return IoError(errno, absl::StrCat("cannot create ", path));
   return std::make_unique<FileArtifactWriter>(*this, digest, std::move(path), fd);

@@ -8,13 +8,15 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "common/base/unique_fd.h"
 #include "server/store/artifact_store.h"
 
 namespace mtmc::store {
 
 // Blobs as files `ab/abcdef...` below one folder. A blob is written to `tmp/`,
 // synchronized, renamed, and its folder synchronized: it is whole after a power
-// failure or absent. Opening removes what a killed process left in `tmp/`.
+// failure or absent. Several processes may use one folder, each with its own below `tmp/`;
+// opening removes what a killed one left there.
 class FileArtifactStore final : public ArtifactStore {
  public:
   struct Options {
@@ -34,7 +36,8 @@ class FileArtifactStore final : public ArtifactStore {
  private:
   friend class FileArtifactWriter;
 
-  FileArtifactStore(std::string path, const Options& options, int64_t stored_bytes);
+  FileArtifactStore(std::string path, const Options& options, int64_t stored_bytes,
+                    std::string temporary, base::UniqueFd lock);
 
   std::string BlobPath(const v1::Digest& digest) const;
 
@@ -43,6 +46,9 @@ class FileArtifactStore final : public ArtifactStore {
 
   const std::string path_;
   const Options options_;
+  // Folder of what is not finished, and the lock that says that it is in use.
+  const std::string temporary_;
+  const base::UniqueFd lock_;
   std::atomic<int64_t> stored_bytes_;
 };
 

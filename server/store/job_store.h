@@ -64,6 +64,9 @@ struct WorkerRecord {
 // Changes that become visible together or not at all. Within one Write all of
 // jobs, candidates and events belong to the job `job_name`.
 struct Write {
+  // When not 0: refused with UNAVAILABLE and reason NOT_OWNER unless it is the epoch of
+  // the store's owner (owner_store.h).
+  int64_t epoch = 0;
   std::string job_name;
   // Inserted; its name must be free. `request_id`, when not empty, must be new
   // within the project.

@@ -4,15 +4,13 @@
 #include "server/store/job_store.h"
 
 #include <catch2/catch.hpp>
-#include <functional>
-#include <memory>
 #include <string>
 
 #include "common/base/temp_dir.h"
 #include "common/rpc/error.h"
 #include "common/testing/status_matchers.h"
-#include "server/store/fake_job_store.h"
 #include "server/store/sqlite_job_store.h"
+#include "server/store/store_makers.h"
 
 namespace mtmc::store {
 namespace {
@@ -21,20 +19,6 @@ using testing::IsOk;
 using testing::StatusIs;
 
 constexpr char kJob[] = "projects/p/jobs/a";
-
-struct SqliteMaker {
-  base::TempDir folder = *base::TempDir::Create("store");
-
-  std::unique_ptr<JobStore> Open(SqliteJobStore::Options options = {.survives_power_loss = false}) {
-    auto store = SqliteJobStore::Open((folder.path() / "mtmc.db").string(), options);
-    REQUIRE_THAT(store.status(), IsOk());
-    return *std::move(store);
-  }
-};
-
-struct FakeMaker {
-  std::unique_ptr<JobStore> Open() { return std::make_unique<FakeJobStore>(); }
-};
 
 v1::Job MakeJob(const std::string& name) {
   v1::Job job;
@@ -65,8 +49,9 @@ std::string ErrorReason(const absl::Status& status) { return rpc::ErrorReason(st
 }  // namespace
 
 TEMPLATE_TEST_CASE("JobStore numbers the events of a job from 1 without gaps", "[store]",
-                   SqliteMaker, FakeMaker) {
+                   SqliteMaker, FakeMaker, PostgresMaker) {
   TestType maker;
+  if (!maker.IsThere()) return;
   auto store = maker.Open();
   REQUIRE_THAT(Insert(*store, kJob), IsOk());
   REQUIRE_THAT(Insert(*store, "projects/p/jobs/b"), IsOk());
@@ -83,8 +68,9 @@ TEMPLATE_TEST_CASE("JobStore numbers the events of a job from 1 without gaps", "
 }
 
 TEMPLATE_TEST_CASE("JobStore refuses a change of a job that does not exist", "[store]", SqliteMaker,
-                   FakeMaker) {
+                   FakeMaker, PostgresMaker) {
   TestType maker;
+  if (!maker.IsThere()) return;
   auto store = maker.Open();
 
   const absl::Status status = store->Commit({.job_name = kJob, .events = {Notice("x")}});
@@ -94,9 +80,10 @@ TEMPLATE_TEST_CASE("JobStore refuses a change of a job that does not exist", "[s
   CHECK(store->ReadEvents(kJob, 0, 10)->empty());
 }
 
-TEMPLATE_TEST_CASE("JobStore writes nothing of a refused Write", "[store]", SqliteMaker,
-                   FakeMaker) {
+TEMPLATE_TEST_CASE("JobStore writes nothing of a refused Write", "[store]", SqliteMaker, FakeMaker,
+                   PostgresMaker) {
   TestType maker;
+  if (!maker.IsThere()) return;
   auto store = maker.Open();
   REQUIRE_THAT(Insert(*store, kJob), IsOk());
 
@@ -111,8 +98,9 @@ TEMPLATE_TEST_CASE("JobStore writes nothing of a refused Write", "[store]", Sqli
 }
 
 TEMPLATE_TEST_CASE("JobStore finds a job by its request id and takes no second one", "[store]",
-                   SqliteMaker, FakeMaker) {
+                   SqliteMaker, FakeMaker, PostgresMaker) {
   TestType maker;
+  if (!maker.IsThere()) return;
   auto store = maker.Open();
   REQUIRE_THAT(Insert(*store, kJob, "r1"), IsOk());
 
@@ -125,8 +113,9 @@ TEMPLATE_TEST_CASE("JobStore finds a job by its request id and takes no second o
 }
 
 TEMPLATE_TEST_CASE("JobStore shows a job with the inspection that was named for it", "[store]",
-                   SqliteMaker, FakeMaker) {
+                   SqliteMaker, FakeMaker, PostgresMaker) {
   TestType maker;
+  if (!maker.IsThere()) return;
   auto store = maker.Open();
   REQUIRE_THAT(Insert(*store, kJob), IsOk());
   v1::Inspection inspection;
@@ -142,8 +131,10 @@ TEMPLATE_TEST_CASE("JobStore shows a job with the inspection that was named for 
   CHECK_FALSE(store->ListJobs({})->jobs[0].has_inspection());
 }
 
-TEMPLATE_TEST_CASE("JobStore pages jobs newest first", "[store]", SqliteMaker, FakeMaker) {
+TEMPLATE_TEST_CASE("JobStore pages jobs newest first", "[store]", SqliteMaker, FakeMaker,
+                   PostgresMaker) {
   TestType maker;
+  if (!maker.IsThere()) return;
   auto store = maker.Open();
   for (const char* name : {"projects/p/jobs/a", "projects/p/jobs/b", "projects/p/jobs/c"}) {
     REQUIRE_THAT(Insert(*store, name), IsOk());
@@ -162,8 +153,9 @@ TEMPLATE_TEST_CASE("JobStore pages jobs newest first", "[store]", SqliteMaker, F
 }
 
 TEMPLATE_TEST_CASE("JobStore refuses the page token of another listing", "[store]", SqliteMaker,
-                   FakeMaker) {
+                   FakeMaker, PostgresMaker) {
   TestType maker;
+  if (!maker.IsThere()) return;
   auto store = maker.Open();
   REQUIRE_THAT(Insert(*store, "projects/p/jobs/a"), IsOk());
   REQUIRE_THAT(Insert(*store, "projects/p/jobs/b"), IsOk());
@@ -179,8 +171,9 @@ TEMPLATE_TEST_CASE("JobStore refuses the page token of another listing", "[store
 }
 
 TEMPLATE_TEST_CASE("JobStore lists candidates by trial and keeps the last version", "[store]",
-                   SqliteMaker, FakeMaker) {
+                   SqliteMaker, FakeMaker, PostgresMaker) {
   TestType maker;
+  if (!maker.IsThere()) return;
   auto store = maker.Open();
   REQUIRE_THAT(Insert(*store, kJob), IsOk());
   v1::Candidate changed = MakeCandidate(kJob, 2);
@@ -201,8 +194,9 @@ TEMPLATE_TEST_CASE("JobStore lists candidates by trial and keeps the last versio
 }
 
 TEMPLATE_TEST_CASE("JobStore keeps the first evaluation of a fingerprint", "[store]", SqliteMaker,
-                   FakeMaker) {
+                   FakeMaker, PostgresMaker) {
   TestType maker;
+  if (!maker.IsThere()) return;
   auto store = maker.Open();
 
   REQUIRE_THAT(store->Commit({.evaluation = EvaluationRecord{"f", "first", {}}}), IsOk());
@@ -213,8 +207,9 @@ TEMPLATE_TEST_CASE("JobStore keeps the first evaluation of a fingerprint", "[sto
 }
 
 TEMPLATE_TEST_CASE("JobStore puts an evaluation before one without its second session", "[store]",
-                   SqliteMaker, FakeMaker) {
+                   SqliteMaker, FakeMaker, PostgresMaker) {
   TestType maker;
+  if (!maker.IsThere()) return;
   auto store = maker.Open();
   v1::Evaluation unconfirmed;
   unconfirmed.set_skipped_confirmation(true);
@@ -229,9 +224,10 @@ TEMPLATE_TEST_CASE("JobStore puts an evaluation before one without its second se
   CHECK((*store->FindEvaluation("f"))->candidate == "third");
 }
 
-TEMPLATE_TEST_CASE("JobStore drops every lease of finished work", "[store]", SqliteMaker,
-                   FakeMaker) {
+TEMPLATE_TEST_CASE("JobStore drops every lease of finished work", "[store]", SqliteMaker, FakeMaker,
+                   PostgresMaker) {
   TestType maker;
+  if (!maker.IsThere()) return;
   auto store = maker.Open();
   const LeaseRecord kept{
       .id = "c", .work = "w2", .losses = 2, .crashes = 1, .is_lost = true, .is_ahead = true};

@@ -34,9 +34,19 @@ constexpr const char* kVersion2[] = {
     "ALTER TABLE leases ADD COLUMN is_ahead BIGINT NOT NULL DEFAULT 0",
 };
 
+constexpr const char* kVersion3[] = {
+    // One row: which coordinator owns the jobs.
+    "CREATE TABLE owner (id BIGINT PRIMARY KEY, epoch BIGINT NOT NULL, beat BIGINT NOT NULL,"
+    " name TEXT NOT NULL, address TEXT NOT NULL)",
+    "INSERT INTO owner (id, epoch, beat, name, address) VALUES (1, 0, 0, '', '')",
+    // A start looks for the few jobs that have not ended.
+    "CREATE INDEX jobs_by_state ON jobs (state)",
+};
+
 constexpr Migration kMigrations[] = {
     {1, kVersion1},
     {2, kVersion2},
+    {3, kVersion3},
 };
 
 }  // namespace

@@ -6,14 +6,13 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "server/store/job_store.h"
+#include "server/store/sql_job_store.h"
 
 namespace mtmc::store {
 
-// Records in one SQLite file, through SOCI. One connection, used by one thread
-// at a time: SQLite has one writer anyhow, and a commit takes well under a
-// millisecond without the disk's own wait.
-class SqliteJobStore final : public JobStore {
+// A SqlJobStore in one SQLite file: nothing to install and nothing to run, for one
+// coordinator. A commit takes well under a millisecond without the disk's own wait.
+class SqliteJobStore final : public SqlJobStore {
  public:
   struct Options {
     // Behaviour. True: a commit waits for the disk (synchronous=FULL) and
@@ -31,26 +30,8 @@ class SqliteJobStore final : public JobStore {
   static absl::StatusOr<std::unique_ptr<SqliteJobStore>> Open(const std::string& path,
                                                               const Options& options);
 
-  ~SqliteJobStore() override;
-
-  absl::Status Commit(const Write& write) override;
-  absl::StatusOr<v1::Job> LookupJob(const std::string& name) override;
-  absl::StatusOr<JobPage> ListJobs(const JobQuery& query) override;
-  absl::StatusOr<v1::Candidate> LookupCandidate(const std::string& name) override;
-  absl::StatusOr<CandidatePage> ListCandidates(const CandidateQuery& query) override;
-  absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(const std::string& job, int64_t after,
-                                                       int limit) override;
-  absl::StatusOr<std::optional<EvaluationRecord>> FindEvaluation(
-      const std::string& fingerprint) override;
-  absl::StatusOr<std::optional<v1::Inspection>> FindInspection(const std::string& key) override;
-  absl::StatusOr<Fleet> ReadFleet() override;
-
  private:
-  struct Connection;
-
-  explicit SqliteJobStore(std::unique_ptr<Connection> connection);
-
-  const std::unique_ptr<Connection> connection_;
+  using SqlJobStore::SqlJobStore;
 };
 
 }  // namespace mtmc::store

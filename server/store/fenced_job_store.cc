@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/store/fenced_job_store.h"
+
+namespace mtmc::store {
+
+absl::Status FencedJobStore::Commit(const Write& write) {
+  Write fenced = write;
+  fenced.epoch = epoch_;
+  return store_.Commit(fenced);
+}
+
+absl::StatusOr<v1::Job> FencedJobStore::LookupJob(const std::string& name) {
+  return store_.LookupJob(name);
+}
+
+absl::StatusOr<JobPage> FencedJobStore::ListJobs(const JobQuery& query) {
+  return store_.ListJobs(query);
+}
+
+absl::StatusOr<v1::Candidate> FencedJobStore::LookupCandidate(const std::string& name) {
+  return store_.LookupCandidate(name);
+}
+
+absl::StatusOr<CandidatePage> FencedJobStore::ListCandidates(const CandidateQuery& query) {
+  return store_.ListCandidates(query);
+}
+
+absl::StatusOr<std::vector<v1::JobEvent>> FencedJobStore::ReadEvents(const std::string& job,
+                                                                     int64_t after, int limit) {
+  return store_.ReadEvents(job, after, limit);
+}
+
+absl::StatusOr<std::optional<EvaluationRecord>> FencedJobStore::FindEvaluation(
+    const std::string& fingerprint) {
+  return store_.FindEvaluation(fingerprint);
+}
+
+absl::StatusOr<std::optional<v1::Inspection>> FencedJobStore::FindInspection(
+    const std::string& key) {
+  return store_.FindInspection(key);
+}
+
+absl::StatusOr<Fleet> FencedJobStore::ReadFleet() { return store_.ReadFleet(); }
+
+}  // namespace mtmc::store

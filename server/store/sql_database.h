@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace soci {
+class session;
+class soci_error;
+}  // namespace soci
+
+namespace mtmc::store {
+
+// What each database of SqlJobStore does in its own way. Private to this folder:
+// its functions may throw what SOCI throws, and SqlJobStore catches it.
+// Thread-safe; a session belongs to one thread at a time.
+class SqlDatabase {
+ public:
+  virtual ~SqlDatabase() = default;
+
+  // Opens a session, which is closed.
+  virtual void Connect(soci::session& session) const = 0;
+
+  // Whether a session that failed is of no use any more, and what it had begun and
+  // not committed is undone.
+  virtual bool IsLost(soci::session& session) const = 0;
+
+  virtual absl::Status ToStatus(const soci::soci_error& error) const = 0;
+
+  // Keeps other processes out while the schema is brought up to date, until the
+  // session ends or commits.
+  virtual void LockSchema(soci::session& session) const = 0;
+
+  // Keeps a row that a query ends with from being changed until the transaction ends.
+  virtual std::string RowLock() const = 0;
+
+  // Names the transaction under way, so that WasCommitted can be asked when the
+  // connection is lost while it commits. Empty where that cannot happen.
+  virtual std::string TransactionId(soci::session& session) const = 0;
+
+  // Whether that transaction was committed; nothing while it is still under way.
+  virtual std::optional<bool> WasCommitted(soci::session& session,
+                                           const std::string& transaction) const = 0;
+
+  // Tells listeners of other processes, once the transaction commits, that `job` has
+  // new events.
+  virtual void Announce(soci::session& session, const std::string& job) const = 0;
+};
+
+}  // namespace mtmc::store

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/store/sql_job_store.h"
+
+#include <soci/soci.h>
+
+#include <exception>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/digest.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/error.h"
+#include "server/store/sql_database.h"
+#include "server/store/sql_statements.h"
+
+namespace mtmc::store {
+namespace {
+
+// More are closed after use: each costs a process of a PostgreSQL server.
+constexpr size_t kMaxIdleReaders = 8;
+// Writes whose commit was not answered and that nobody repeats are forgotten, the
+// memory of all together stays below a megabyte.
+constexpr size_t kMaxDoubts = 1000;
+
+absl::Status NotOwner() {
+  return rpc::MakeError(absl::StatusCode::kUnavailable, "NOT_OWNER",
+                        "another coordinator owns the jobs now; call again");
+}
+
+// Writes with equal digests write the same.
+std::string DigestOf(const Write& write) {
+  base::Sha256Builder hash;
+  const auto add = [&hash](const std::string& part) {
+    hash.Append(absl::StrCat(part.size(), ":"));
+    hash.Append(part);
+  };
+  add(write.job_name);
+  add(write.request_id);
+  add(write.new_job ? write.new_job->SerializeAsString() : "");
+  add(write.job ? write.job->SerializeAsString() : "");
+  add(write.inspection_key);
+  for (const v1::Candidate& candidate : write.candidates) add(candidate.SerializeAsString());
+  for (const v1::JobEvent& event : write.events) add(event.SerializeAsString());
+  if (write.evaluation) add(write.evaluation->evaluation.SerializeAsString());
+  for (const LeaseRecord& lease : write.leases) {
+    add(absl::StrCat(lease.id, " ", lease.losses, " ", lease.crashes, " ", lease.is_lost, " ",
+                     lease.is_ahead));
+  }
+  add(write.finished_work);
+  for (const WorkerRecord& worker : write.workers) {
+    add(absl::StrCat(worker.is_draining, " ", worker.worker.SerializeAsString()));
+  }
+  return hash.Finish().sha256_hex;
+}
+
+}  // namespace
+
+struct SqlJobStore::Connection {
+  soci::session session;
+  bool is_open = false;
+  bool was_lost = false;
+
+  void Close() {
+    is_open = false;
+    try {
+      session.close();
+    } catch (const std::exception&) {
+      // It is gone either way.
+    }
+  }
+};
+
+SqlJobStore::SqlJobStore(std::unique_ptr<const SqlDatabase> database)
+    : database_(std::move(database)), writer_(std::make_unique<Connection>()) {}
+
+SqlJobStore::~SqlJobStore() = default;
+
+// Runs `body`, which returns a Status, on the connection, opened if need be, and turns
+// SOCI's exceptions into a Status.
+template <class Body>
+absl::Status SqlJobStore::Run(Connection& connection, const Body& body) {
+  connection.was_lost = false;
+  try {
+    if (!connection.is_open) {
+      database_->Connect(connection.session);
+      connection.is_open = true;
+    }
+    return body(connection.session);
+  } catch (const soci::soci_error& error) {
+    const absl::Status status = database_->ToStatus(error);
+    connection.was_lost = connection.is_open && database_->IsLost(connection.session);
+    if (!connection.is_open || connection.was_lost) connection.Close();
+    return status;
+  } catch (const std::exception& error) {
+    return rpc::MakeError(absl::StatusCode::kUnavailable, "STORE_UNAVAILABLE", error.what());
+  }
+}
+
+template <class T, class Body>
+absl::StatusOr<T> SqlJobStore::Read(const Body& body) {
+  std::unique_ptr<Connection> connection;
+  {
+    absl::MutexLock lock(&read_mu_);
+    if (!readers_.empty()) {
+      connection = std::move(readers_.back());
+      readers_.pop_back();
+    }
+  }
+  if (connection == nullptr) connection = std::make_unique<Connection>();
+  absl::StatusOr<T> result = absl::UnknownError("not read");
+  const auto read = [&](soci::session& session) {
+    result = body(session);
+    return absl::OkStatus();
+  };
+  absl::Status status = Run(*connection, read);
+  // It may have died while it was idle.
+  if (!status.ok() && connection->was_lost) status = Run(*connection, read);
+  absl::MutexLock lock(&read_mu_);
+  if (readers_.size() < kMaxIdleReaders) readers_.push_back(std::move(connection));
+  if (!status.ok()) return status;
+  return result;
+}
+
+absl::Status SqlJobStore::Open() {
+  absl::MutexLock lock(&write_mu_);
+  return Run(*writer_, [this](soci::session& session) {
+    soci::transaction transaction(session);
+    database_->LockSchema(session);
+    const absl::Status status = sql::Migrate(session);
+    if (status.ok()) transaction.commit();
+    return status;
+  });
+}
+
+absl::Status SqlJobStore::Commit(const Write& write) {
+  const bool touches_job =
+      write.new_job || write.job || !write.candidates.empty() || !write.events.empty();
+  MTMC_CHECK(!touches_job || !write.job_name.empty());
+  absl::MutexLock lock(&write_mu_);
+  if (!doubts_.empty()) {
+    MTMC_ASSIGN_OR_RETURN(const bool was_written, WasWritten(DigestOf(write)));
+    if (was_written) return absl::OkStatus();
+  }
+  bool is_in_doubt = false;
+  const absl::Status status = TryCommit(write, is_in_doubt);
+  // It may have died while it was idle, and nothing of the Write was committed.
+  if (!status.ok() && writer_->was_lost && !is_in_doubt) return TryCommit(write, is_in_doubt);
+  return status;
+}
+
+absl::Status SqlJobStore::TryCommit(const Write& write, bool& is_in_doubt) {
+  std::string id;
+  is_in_doubt = false;
+  absl::Status status = Run(*writer_, [&](soci::session& session) -> absl::Status {
+    // Destroyed before its commit, the transaction is rolled back.
+    soci::transaction transaction(session);
+    if (write.epoch != 0 && write.epoch != sql::ReadEpoch(session, database_->RowLock())) {
+      return NotOwner();
+    }
+    MTMC_RETURN_IF_ERROR(sql::Apply(session, write));
+    if (!write.events.empty()) database_->Announce(session, write.job_name);
+    id = database_->TransactionId(session);
+    is_in_doubt = true;
+    transaction.commit();
+    is_in_doubt = false;
+    return absl::OkStatus();
+  });
+  is_in_doubt = is_in_doubt && writer_->was_lost && !id.empty();
+  if (is_in_doubt) {
+    if (doubts_.size() >= kMaxDoubts) doubts_.erase(doubts_.begin());
+    doubts_[DigestOf(write)] = id;
+  }
+  return status;
+}
+
+// Whether a Write that is repeated was written when its connection was lost.
+absl::StatusOr<bool> SqlJobStore::WasWritten(const std::string& digest) {
+  const auto doubt = doubts_.find(digest);
+  if (doubt == doubts_.end()) return false;
+  std::optional<bool> answer;
+  const auto ask = [&](soci::session& session) {
+    answer = database_->WasCommitted(session, doubt->second);
+    return absl::OkStatus();
+  };
+  absl::Status status = Run(*writer_, ask);
+  if (!status.ok() && writer_->was_lost) status = Run(*writer_, ask);
+  MTMC_RETURN_IF_ERROR(status);
+  if (!answer) {
+    return rpc::MakeError(absl::StatusCode::kUnavailable, "STORE_UNAVAILABLE",
+                          "the database has not decided on a write whose connection was lost; "
+                          "try again");
+  }
+  doubts_.erase(doubt);
+  return *answer;
+}
+
+absl::StatusOr<v1::Job> SqlJobStore::LookupJob(const std::string& name) {
+  return Read<v1::Job>([&](soci::session& session) { return sql::LookupJob(session, name); });
+}
+
+absl::StatusOr<JobPage> SqlJobStore::ListJobs(const JobQuery& query) {
+  return Read<JobPage>([&](soci::session& session) { return sql::ListJobs(session, query); });
+}
+
+absl::StatusOr<v1::Candidate> SqlJobStore::LookupCandidate(const std::string& name) {
+  return Read<v1::Candidate>(
+      [&](soci::session& session) { return sql::LookupCandidate(session, name); });
+}
+
+absl::StatusOr<CandidatePage> SqlJobStore::ListCandidates(const CandidateQuery& query) {
+  return Read<CandidatePage>(
+      [&](soci::session& session) { return sql::ListCandidates(session, query); });
+}
+
+absl::StatusOr<std::vector<v1::JobEvent>> SqlJobStore::ReadEvents(const std::string& job,
+                                                                  int64_t after, int limit) {
+  return Read<std::vector<v1::JobEvent>>(
+      [&](soci::session& session) { return sql::ReadEvents(session, job, after, limit); });
+}
+
+absl::StatusOr<std::optional<EvaluationRecord>> SqlJobStore::FindEvaluation(
+    const std::string& fingerprint) {
+  return Read<std::optional<EvaluationRecord>>(
+      [&](soci::session& session) { return sql::FindEvaluation(session, fingerprint); });
+}
+
+absl::StatusOr<std::optional<v1::Inspection>> SqlJobStore::FindInspection(const std::string& key) {
+  return Read<std::optional<v1::Inspection>>(
+      [&](soci::session& session) { return sql::FindInspection(session, key); });
+}
+
+absl::StatusOr<Fleet> SqlJobStore::ReadFleet() {
+  return Read<Fleet>([](soci::session& session) { return sql::ReadFleet(session); });
+}
+
+absl::StatusOr<OwnerRecord> SqlJobStore::ReadOwner() {
+  return Read<OwnerRecord>([](soci::session& session) { return sql::ReadOwner(session); });
+}
+
+absl::Status SqlJobStore::ReplaceOwner(const OwnerRecord& seen, const OwnerRecord& next) {
+  // Twice, if its connection was lost: the second finds that the first was written, and
+  // says ABORTED; whoever looks again sees that it is what it wanted.
+  return Read<bool>([&](soci::session& session) -> absl::StatusOr<bool> {
+           MTMC_RETURN_IF_ERROR(sql::ReplaceOwner(session, seen, next));
+           return true;
+         })
+      .status();
+}
+
+}  // namespace mtmc::store

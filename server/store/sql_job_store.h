@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "server/store/job_store.h"
+#include "server/store/owner_store.h"
+
+namespace mtmc::store {
+
+class SqlDatabase;
+
+// Records in a SQL database, through SOCI. One connection writes, for a commit is
+// short and its order matters; reads have connections of their own, as many as there
+// are readers at once, so that none of them waits for a disk.
+//
+// A connection that is lost is opened again by the next call. What is lost with it was
+// not written, or, if it was lost within the commit itself, is looked up before the same
+// Write is applied again: a caller that repeats a Write after UNAVAILABLE never writes
+// twice.
+class SqlJobStore : public JobStore, public OwnerStore {
+ public:
+  ~SqlJobStore() override;
+
+  absl::Status Commit(const Write& write) override ABSL_LOCKS_EXCLUDED(write_mu_);
+  absl::StatusOr<v1::Job> LookupJob(const std::string& name) override;
+  absl::StatusOr<JobPage> ListJobs(const JobQuery& query) override;
+  absl::StatusOr<v1::Candidate> LookupCandidate(const std::string& name) override;
+  absl::StatusOr<CandidatePage> ListCandidates(const CandidateQuery& query) override;
+  absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(const std::string& job, int64_t after,
+                                                       int limit) override;
+  absl::StatusOr<std::optional<EvaluationRecord>> FindEvaluation(
+      const std::string& fingerprint) override;
+  absl::StatusOr<std::optional<v1::Inspection>> FindInspection(const std::string& key) override;
+  absl::StatusOr<Fleet> ReadFleet() override;
+
+  // Through connections of readers: a beat does not wait for a commit.
+  absl::StatusOr<OwnerRecord> ReadOwner() override;
+  absl::Status ReplaceOwner(const OwnerRecord& seen, const OwnerRecord& next) override;
+
+ protected:
+  explicit SqlJobStore(std::unique_ptr<const SqlDatabase> database);
+
+  // Connects for the first time and brings the schema up to date.
+  absl::Status Open() ABSL_LOCKS_EXCLUDED(write_mu_);
+
+ private:
+  struct Connection;
+
+  template <class Body>
+  absl::Status Run(Connection& connection, const Body& body);
+  template <class T, class Body>
+  absl::StatusOr<T> Read(const Body& body);
+
+  absl::Status TryCommit(const Write& write, bool& is_in_doubt)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mu_);
+  absl::StatusOr<bool> WasWritten(const std::string& digest)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mu_);
+
+  const std::unique_ptr<const SqlDatabase> database_;
+
+  absl::Mutex write_mu_;
+  std::unique_ptr<Connection> writer_ ABSL_GUARDED_BY(write_mu_);
+  // Transactions whose commit was not answered, by the digest of their Write.
+  std::map<std::string, std::string> doubts_ ABSL_GUARDED_BY(write_mu_);
+
+  absl::Mutex read_mu_;
+  // Those that nobody reads through.
+  std::vector<std::unique_ptr<Connection>> readers_ ABSL_GUARDED_BY(read_mu_);
+};
+
+}  // namespace mtmc::store

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/store/sql_statements.h"
+
+#include <soci/soci.h>
+
+#include <limits>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/error.h"
+#include "server/store/page_token.h"
+#include "server/store/sql_schema.h"
+
+namespace mtmc::store::sql {
+namespace {
+
+using soci::into;
+using soci::use;
+
+template <class Message>
+std::string Encode(const Message& message) {
+  return absl::Base64Escape(message.SerializeAsString());
+}
+
+template <class Message>
+absl::StatusOr<Message> Decode(const std::string& body) {
+  std::string bytes;
+  Message message;
+  if (absl::Base64Unescape(body, &bytes) && message.ParseFromString(bytes)) return message;
+  return rpc::MakeError(absl::StatusCode::kDataLoss, "STORE_CORRUPT",
+                        absl::StrCat("a stored ", Message::descriptor()->name(),
+                                     " cannot be read; restore the data directory"));
+}
+
+absl::Status NotFound(const std::string& kind, const std::string& name) {
+  return rpc::MakeError(absl::StatusCode::kNotFound, absl::StrCat(kind, "_NOT_FOUND"),
+                        absl::StrCat("\"", name, "\" does not exist"), {{"name", name}});
+}
+
+// `projects/p/jobs/j` to `projects/p`.
+std::string ProjectOf(const std::string& job_name) {
+  return job_name.substr(0, job_name.rfind("/jobs/"));
+}
+
+std::string EncodeJob(v1::Job job) {
+  job.clear_inspection();
+  return Encode(job);
+}
+
+void InsertJob(soci::session& sql, const Write& write) {
+  const v1::Job& job = *write.new_job;
+  const std::string project = ProjectOf(job.name());
+  const int state = job.state();
+  const std::string body = EncodeJob(job);
+  soci::indicator request_kind = write.request_id.empty() ? soci::i_null : soci::i_ok;
+  // PostgreSQL takes a parameter of a SELECT for text unless it is told.
+  sql << "INSERT INTO jobs (name, project, position, state, request_id, last_event,"
+         " inspection_key, body) SELECT :name, :project, COALESCE(MAX(position), 0) + 1,"
+         " CAST(:state AS BIGINT), :request, 0, '', :body FROM jobs",
+      use(job.name()), use(project), use(state), use(write.request_id, request_kind), use(body);
+}
+
+void UpdateJob(soci::session& sql, const Write& write) {
+  const int state = write.job->state();
+  const std::string body = EncodeJob(*write.job);
+  sql << "UPDATE jobs SET state = :state, body = :body WHERE name = :name", use(state), use(body),
+      use(write.job_name);
+}
+
+void WriteCandidate(soci::session& sql, const std::string& job, const v1::Candidate& candidate) {
+  const int trial = candidate.trial();
+  const std::string body = Encode(candidate);
+  sql << "INSERT INTO candidates (name, job, trial, body) VALUES (:name, :job, :trial, :body)"
+         " ON CONFLICT (name) DO UPDATE SET body = excluded.body",
+      use(candidate.name()), use(job), use(trial), use(body);
+}
+
+// `last` is the sequence of the newest event.
+void AppendEvents(soci::session& sql, const Write& write, long long last) {
+  if (write.events.empty()) return;
+  for (v1::JobEvent event : write.events) {
+    event.set_sequence(++last);
+    const std::string body = Encode(event);
+    sql << "INSERT INTO events (job, sequence, body) VALUES (:job, :sequence, :body)",
+        use(write.job_name), use(last), use(body);
+  }
+  sql << "UPDATE jobs SET last_event = :sequence WHERE name = :name", use(last),
+      use(write.job_name);
+}
+
+void DropSuperseded(soci::session& sql, const EvaluationRecord& later) {
+  std::string body;
+  sql << "SELECT body FROM evaluations WHERE fingerprint = :f", use(later.fingerprint), into(body);
+  if (!sql.got_data()) return;
+  const auto earlier = Decode<v1::Evaluation>(body);
+  if (!earlier.ok() || !later.Supersedes(*earlier)) return;
+  sql << "DELETE FROM evaluations WHERE fingerprint = :f", use(later.fingerprint);
+}
+
+void WriteResults(soci::session& sql, const Write& write) {
+  if (write.evaluation) {
+    DropSuperseded(sql, *write.evaluation);
+    const std::string body = Encode(write.evaluation->evaluation);
+    sql << "INSERT INTO evaluations (fingerprint, candidate, body) VALUES (:f, :c, :b)"
+           " ON CONFLICT (fingerprint) DO NOTHING",
+        use(write.evaluation->fingerprint), use(write.evaluation->candidate), use(body);
+  }
+  if (write.inspection) {
+    const std::string body = Encode(write.inspection->inspection);
+    sql << "INSERT INTO inspections (key, body) VALUES (:k, :b) ON CONFLICT (key) DO NOTHING",
+        use(write.inspection->key), use(body);
+  }
+}
+
+void WriteFleet(soci::session& sql, const Write& write) {
+  for (const LeaseRecord& lease : write.leases) {
+    const int is_lost = lease.is_lost ? 1 : 0;
+    const int is_ahead = lease.is_ahead ? 1 : 0;
+    sql << "INSERT INTO leases (id, work, job, candidate, worker, instance, losses, crashes,"
+           " is_lost, is_ahead) VALUES (:id, :work, :job, :candidate, :worker, :instance, :losses,"
+           " :crashes, :lost, :ahead) ON CONFLICT (id) DO UPDATE SET worker = excluded.worker,"
+           " instance = excluded.instance, losses = excluded.losses,"
+           " crashes = excluded.crashes, is_lost = excluded.is_lost,"
+           " is_ahead = excluded.is_ahead",
+        use(lease.id), use(lease.work), use(lease.job), use(lease.candidate), use(lease.worker),
+        use(lease.instance), use(lease.losses), use(lease.crashes), use(is_lost), use(is_ahead);
+  }
+  if (!write.finished_work.empty()) {
+    sql << "DELETE FROM leases WHERE work = :work", use(write.finished_work);
+  }
+  for (const WorkerRecord& worker : write.workers) {
+    const int is_draining = worker.is_draining ? 1 : 0;
+    const std::string body = Encode(worker.worker);
+    sql << "INSERT INTO workers (name, is_draining, body) VALUES (:name, :draining, :body)"
+           " ON CONFLICT (name) DO UPDATE SET is_draining = excluded.is_draining,"
+           " body = excluded.body",
+        use(worker.worker.name()), use(is_draining), use(body);
+  }
+}
+
+// The bodies of a query's rows, at most `limit`.
+std::vector<std::string> Bodies(soci::rowset<std::string>& rows, size_t limit) {
+  std::vector<std::string> bodies;
+  for (const std::string& body : rows) {
+    bodies.push_back(body);
+    if (bodies.size() == limit) break;
+  }
+  return bodies;
+}
+
+std::optional<std::string> FindBody(soci::session& sql, const std::string& query,
+                                    const std::string& key) {
+  std::string body;
+  sql << query, use(key), into(body);
+  if (!sql.got_data()) return std::nullopt;
+  return body;
+}
+
+// The part of a WHERE clause that only holds numbers of our own.
+std::string StateFilter(const std::vector<v1::Job::State>& states) {
+  if (states.empty()) return "";
+  return absl::StrCat(" AND state IN (", absl::StrJoin(states, ","), ")");
+}
+
+}  // namespace
+
+absl::Status Migrate(soci::session& session) {
+  session << "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)";
+  int version = 0;
+  session << "SELECT COALESCE(MAX(version), 0) FROM schema_version", into(version);
+  const int newest = Migrations().back().version;
+  if (version > newest) {
+    return rpc::MakeError(
+        absl::StatusCode::kFailedPrecondition, "STORE_TOO_NEW",
+        absl::StrCat("the store has schema ", version, ", this program knows up to ", newest,
+                     "; use the newer program or another data directory"));
+  }
+  for (const Migration& migration : Migrations()) {
+    if (migration.version <= version) continue;
+    for (const char* statement : migration.statements) session << statement;
+    session << "INSERT INTO schema_version (version) VALUES (:v)", use(migration.version);
+  }
+  return absl::OkStatus();
+}
+
+int64_t ReadEpoch(soci::session& session, const std::string& lock) {
+  long long epoch = 0;
+  session << absl::StrCat("SELECT epoch FROM owner WHERE id = 1", lock), into(epoch);
+  return epoch;
+}
+
+absl::StatusOr<OwnerRecord> ReadOwner(soci::session& session) {
+  OwnerRecord owner;
+  long long epoch = 0;
+  long long beat = 0;
+  session << "SELECT epoch, beat, name, address FROM owner WHERE id = 1", into(epoch), into(beat),
+      into(owner.name), into(owner.address);
+  owner.epoch = epoch;
+  owner.beat = beat;
+  return owner;
+}
+
+absl::Status ReplaceOwner(soci::session& session, const OwnerRecord& seen,
+                          const OwnerRecord& next) {
+  const auto epoch = static_cast<long long>(next.epoch);
+  const auto beat = static_cast<long long>(next.beat);
+  const auto seen_epoch = static_cast<long long>(seen.epoch);
+  const auto seen_beat = static_cast<long long>(seen.beat);
+  soci::statement update =
+      (session.prepare << "UPDATE owner SET epoch = :epoch, beat = :beat, name = :name,"
+                          " address = :address WHERE id = 1 AND epoch = :e AND beat = :b AND"
+                          " name = :n",
+       use(epoch), use(beat), use(next.name), use(next.address), use(seen_epoch), use(seen_beat),
+       use(seen.name));
+  update.execute(true);
+  if (update.get_affected_rows() == 1) return absl::OkStatus();
+  return rpc::MakeError(absl::StatusCode::kAborted, "OWNER_CHANGED", "the owner has changed");
+}
+
+absl::Status Apply(soci::session& session, const Write& write) {
+  const bool touches_job =
+      write.new_job || write.job || !write.candidates.empty() || !write.events.empty();
+  if (write.new_job) InsertJob(session, write);
+  long long last_event = 0;
+  if (touches_job) {
+    session << "SELECT last_event FROM jobs WHERE name = :name", use(write.job_name),
+        into(last_event);
+    if (!session.got_data()) return NotFound("JOB", write.job_name);
+  }
+  if (write.job) UpdateJob(session, write);
+  if (!write.inspection_key.empty()) {
+    session << "UPDATE jobs SET inspection_key = :key WHERE name = :name",
+        use(write.inspection_key), use(write.job_name);
+  }
+  for (const v1::Candidate& candidate : write.candidates) {
+    WriteCandidate(session, write.job_name, candidate);
+  }
+  AppendEvents(session, write, last_event);
+  WriteResults(session, write);
+  WriteFleet(session, write);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::Job> LookupJob(soci::session& sql, const std::string& name) {
+  std::string body, key;
+  sql << "SELECT body, inspection_key FROM jobs WHERE name = :name", use(name), into(body),
+      into(key);
+  if (!sql.got_data()) return NotFound("JOB", name);
+  MTMC_ASSIGN_OR_RETURN(v1::Job job, Decode<v1::Job>(body));
+  const auto inspection = FindBody(sql, "SELECT body FROM inspections WHERE key = :key", key);
+  if (inspection) {
+    MTMC_ASSIGN_OR_RETURN(*job.mutable_inspection(), Decode<v1::Inspection>(*inspection));
+  }
+  return job;
+}
+
+absl::StatusOr<JobPage> ListJobs(soci::session& sql, const JobQuery& query) {
+  const std::string filter = StateFilter(query.states);
+  const std::string listing = absl::StrCat("jobs ", query.project, filter);
+  MTMC_ASSIGN_OR_RETURN(const int page_size, EffectivePageSize(query.page_size));
+  MTMC_ASSIGN_OR_RETURN(const int64_t before, ParsePageToken(listing, query.page_token,
+                                                             std::numeric_limits<int64_t>::max()));
+  const auto before_position = static_cast<long long>(before);
+  const int limit = page_size + 1;
+  soci::rowset<soci::row> rows =
+      (sql.prepare << absl::StrCat("SELECT position, body FROM jobs WHERE position < :before",
+                                   filter,
+                                   " AND (:p = '' OR project = :q) AND (:r = '' OR request_id = :s)"
+                                   " ORDER BY position DESC LIMIT :limit"),
+       use(before_position), use(query.project), use(query.project), use(query.request_id),
+       use(query.request_id), use(limit));
+  JobPage page;
+  long long last = 0;
+  for (const soci::row& row : rows) {
+    if (page.jobs.size() == static_cast<size_t>(page_size)) {
+      page.next_page_token = MakePageToken(listing, last);
+      break;
+    }
+    last = row.get<long long>(0);
+    MTMC_ASSIGN_OR_RETURN(page.jobs.emplace_back(), Decode<v1::Job>(row.get<std::string>(1)));
+  }
+  return page;
+}
+
+absl::StatusOr<v1::Candidate> LookupCandidate(soci::session& sql, const std::string& name) {
+  const auto body = FindBody(sql, "SELECT body FROM candidates WHERE name = :name", name);
+  if (!body) return NotFound("CANDIDATE", name);
+  return Decode<v1::Candidate>(*body);
+}
+
+absl::StatusOr<CandidatePage> ListCandidates(soci::session& sql, const CandidateQuery& query) {
+  const std::string listing = absl::StrCat("candidates ", query.job);
+  MTMC_ASSIGN_OR_RETURN(const int page_size, EffectivePageSize(query.page_size));
+  MTMC_ASSIGN_OR_RETURN(const int64_t after, ParsePageToken(listing, query.page_token, -1));
+  const auto after_trial = static_cast<long long>(after);
+  const int limit = page_size + 1;
+  soci::rowset<std::string> rows =
+      (sql.prepare << "SELECT body FROM candidates WHERE job = :job AND trial > :after"
+                      " ORDER BY trial LIMIT :limit",
+       use(query.job), use(after_trial), use(limit));
+  CandidatePage page;
+  for (const std::string& body : Bodies(rows, static_cast<size_t>(limit))) {
+    if (page.candidates.size() == static_cast<size_t>(page_size)) {
+      page.next_page_token = MakePageToken(listing, page.candidates.back().trial());
+      break;
+    }
+    MTMC_ASSIGN_OR_RETURN(page.candidates.emplace_back(), Decode<v1::Candidate>(body));
+  }
+  return page;
+}
+
+absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(soci::session& sql, const std::string& job,
+                                                     int64_t after, int limit) {
+  const auto after_sequence = static_cast<long long>(after);
+  soci::rowset<std::string> rows =
+      (sql.prepare << "SELECT body FROM events WHERE job = :job AND sequence > :after"
+                      " ORDER BY sequence LIMIT :limit",
+       use(job), use(after_sequence), use(limit));
+  std::vector<v1::JobEvent> events;
+  for (const std::string& body : Bodies(rows, static_cast<size_t>(limit))) {
+    MTMC_ASSIGN_OR_RETURN(events.emplace_back(), Decode<v1::JobEvent>(body));
+  }
+  return events;
+}
+
+absl::StatusOr<std::optional<EvaluationRecord>> FindEvaluation(soci::session& sql,
+                                                               const std::string& fingerprint) {
+  EvaluationRecord record{.fingerprint = fingerprint};
+  std::string body;
+  sql << "SELECT candidate, body FROM evaluations WHERE fingerprint = :f", use(fingerprint),
+      into(record.candidate), into(body);
+  if (!sql.got_data()) return std::nullopt;
+  MTMC_ASSIGN_OR_RETURN(record.evaluation, Decode<v1::Evaluation>(body));
+  return record;
+}
+
+absl::StatusOr<std::optional<v1::Inspection>> FindInspection(soci::session& sql,
+                                                             const std::string& key) {
+  const auto body = FindBody(sql, "SELECT body FROM inspections WHERE key = :key", key);
+  if (!body) return std::nullopt;
+  return Decode<v1::Inspection>(*body);
+}
+
+absl::StatusOr<Fleet> ReadFleet(soci::session& sql) {
+  Fleet fleet;
+  soci::rowset<soci::row> workers =
+      (sql.prepare << "SELECT is_draining, body FROM workers ORDER BY name");
+  for (const soci::row& row : workers) {
+    WorkerRecord& worker = fleet.workers.emplace_back();
+    worker.is_draining = row.get<long long>(0) != 0;
+    MTMC_ASSIGN_OR_RETURN(worker.worker, Decode<v1::Worker>(row.get<std::string>(1)));
+  }
+  soci::rowset<soci::row> leases =
+      (sql.prepare << "SELECT id, work, job, candidate, worker, instance, losses, crashes,"
+                      " is_lost, is_ahead FROM leases ORDER BY id");
+  for (const soci::row& row : leases) {
+    fleet.leases.push_back({.id = row.get<std::string>(0),
+                            .work = row.get<std::string>(1),
+                            .job = row.get<std::string>(2),
+                            .candidate = row.get<std::string>(3),
+                            .worker = row.get<std::string>(4),
+                            .instance = row.get<std::string>(5),
+                            .losses = static_cast<int>(row.get<long long>(6)),
+                            .crashes = static_cast<int>(row.get<long long>(7)),
+                            .is_lost = row.get<long long>(8) != 0,
+                            .is_ahead = row.get<long long>(9) != 0});
+  }
+  return fleet;
+}
+
+}  // namespace mtmc::store::sql

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/store/job_store.h"
+#include "server/store/owner_store.h"
+
+namespace soci {
+class session;
+}
+
+// The statements of a SqlJobStore, in the SQL that SQLite and PostgreSQL share. Each
+// runs on an open session and may throw what SOCI throws. Private to this folder.
+namespace mtmc::store::sql {
+
+// Brings the schema up to date. FAILED_PRECONDITION with reason STORE_TOO_NEW.
+absl::Status Migrate(soci::session& session);
+
+// The epoch of the owner, which stays until the transaction ends: `lock` is what the
+// database wants at the end of such a query.
+int64_t ReadEpoch(soci::session& session, const std::string& lock);
+
+absl::StatusOr<OwnerRecord> ReadOwner(soci::session& session);
+
+// ABORTED with reason OWNER_CHANGED unless `seen` is recorded.
+absl::Status ReplaceOwner(soci::session& session, const OwnerRecord& seen, const OwnerRecord& next);
+
+// All of a Write, but for its epoch, within a transaction of the caller's.
+absl::Status Apply(soci::session& session, const Write& write);
+
+// The reads of JobStore, which has their contracts.
+absl::StatusOr<v1::Job> LookupJob(soci::session& session, const std::string& name);
+absl::StatusOr<JobPage> ListJobs(soci::session& session, const JobQuery& query);
+absl::StatusOr<v1::Candidate> LookupCandidate(soci::session& session, const std::string& name);
+absl::StatusOr<CandidatePage> ListCandidates(soci::session& session, const CandidateQuery& query);
+absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(soci::session& session, const std::string& job,
+                                                     int64_t after, int limit);
+absl::StatusOr<std::optional<EvaluationRecord>> FindEvaluation(soci::session& session,
+                                                               const std::string& fingerprint);
+absl::StatusOr<std::optional<v1::Inspection>> FindInspection(soci::session& session,
+                                                             const std::string& key);
+absl::StatusOr<Fleet> ReadFleet(soci::session& session);
+
+}  // namespace mtmc::store::sql
