@@ -67,18 +67,16 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(const Options& 
 }
 
 Coordinator::Coordinator(const Options& options, const Parts& parts)
-    : options_(options), parts_(parts), feed_(parts.store, parts.executor) {}
+    : options_(options), parts_(parts) {}
 
 Coordinator::~Coordinator() { Stop(); }
 
 void Coordinator::ReleaseCalls() {
-  feed_.Close();
   loop_.Post([this] { leases_->ReleaseHeld(); });
 }
 
 void Coordinator::Stop() {
   is_stopped_ = true;
-  feed_.Close();
   loop_.Stop();
 }
 
@@ -183,10 +181,6 @@ absl::StatusOr<v1::Job> Coordinator::CancelJob(const std::string& name) {
   });
 }
 
-void Coordinator::WatchJob(const std::string& name, int64_t cursor, JobFeed::Sink sink) {
-  feed_.Watch(name, cursor, std::move(sink));
-}
-
 void Coordinator::Synchronize(const v1::SynchronizeRequest& request, LeaseManager::Reply reply) {
   loop_.Post([this, request, reply = std::move(reply)] { leases_->Synchronize(request, reply); });
 }
@@ -220,14 +214,23 @@ void Coordinator::StartSearch(const std::string& job) {
                                                                      .clock = parts_.clock,
                                                                      .observer = *this});
   searches_[job] = search;
-  search->Start([this, job](const absl::Status& status) {
-    if (!status.ok()) {
-      Log(LogLevel::kError,
-          "search stopped, it resumes when the job is cancelled or the coordinator starts again",
-          {{"job", job}, {"error", status}});
-    }
-    // From now on it can do nothing. It is dropped, but not from within its own call.
-    loop_.Post([ended = std::move(searches_.extract(job).mapped())] {});
+  search->Start([this, job](const absl::Status& status) { OnSearchEnd(job, status); });
+}
+
+void Coordinator::OnSearchEnd(const std::string& job, const absl::Status& status) {
+  // From now on it can do nothing. It is dropped, but not from within its own call.
+  loop_.Post([ended = std::move(searches_.extract(job).mapped())] {});
+  if (status.ok()) return;
+  if (!search::IsPassing(status)) {
+    Log(LogLevel::kError,
+        "search stopped, it resumes when the job is cancelled or the coordinator starts again",
+        {{"job", job}, {"error", status}});
+    return;
+  }
+  // The store was away while it read; another search goes on from what is recorded.
+  Log(LogLevel::kWarning, "search waits for the store", {{"job", job}, {"error", status}});
+  loop_.PostAfter(options_.search.max_backoff, [this, job] {
+    if (!searches_.contains(job)) StartSearch(job);
   });
 }
 
@@ -237,7 +240,7 @@ void Coordinator::Tick() {
   loop_.PostAfter(options_.tick, [this] { Tick(); });
 }
 
-void Coordinator::OnEvents(const std::string& job) { feed_.Notify(job); }
+void Coordinator::OnEvents(const std::string& job) { parts_.feed.Notify(job); }
 
 void Coordinator::OnDecision(const v1::Decision& decision, v1::Action::Type type) {
   parts_.metrics.CountDecision(decision.policy(), type);

@@ -31,6 +31,9 @@ namespace mtmc::coordinator {
 //   Synchronize                     -- post --> LeaseManager
 //   Get, List, Watch                -- read --> store (any thread)
 //
+// Where several coordinators share a store, one of them has such an object at a time
+// (tenure.h), and its store is fenced by its epoch.
+//
 // A service: thread-safe, immovable. Calls that change something block for the
 // turn of the loop and a commit; call them from an executor.
 class Coordinator final : private search::SearchObserver {
@@ -49,8 +52,9 @@ class Coordinator final : private search::SearchObserver {
     search::MicroCoder& coder;
     search::MacroPolicy& policy;
     const base::Clock& clock;
-    base::Executor& executor;
     CoordinatorMetrics& metrics;
+    // Told of new events.
+    JobFeed& feed;
   };
 
   // Takes up every job that has not ended, and starts.
@@ -67,8 +71,6 @@ class Coordinator final : private search::SearchObserver {
   absl::StatusOr<v1::CreateJobResponse> CreateJob(const v1::CreateJobRequest& request);
   absl::StatusOr<v1::Job> CancelJob(const std::string& name);
 
-  void WatchJob(const std::string& name, int64_t cursor, JobFeed::Sink sink);
-
   // Never blocks; `reply` is called on the loop.
   void Synchronize(const v1::SynchronizeRequest& request, LeaseManager::Reply reply);
   void Disconnect(const std::string& worker, const std::string& instance);
@@ -77,10 +79,7 @@ class Coordinator final : private search::SearchObserver {
   absl::StatusOr<v1::Worker> LookupWorker(const std::string& name);
   absl::StatusOr<v1::Worker> SetDraining(const std::string& name, bool is_draining);
 
-  store::JobStore& store() { return parts_.store; }
-
-  // Ends every watch and every held call with UNAVAILABLE, so that a server
-  // need not wait for them.
+  // Ends every held call with UNAVAILABLE, so that a server need not wait for them.
   void ReleaseCalls();
 
   // Ends the loop; later calls are UNAVAILABLE.
@@ -97,6 +96,7 @@ class Coordinator final : private search::SearchObserver {
 
   absl::StatusOr<v1::Job> Insert(v1::Job job, const std::string& request_id);
   void StartSearch(const std::string& job);
+  void OnSearchEnd(const std::string& job, const absl::Status& status);
   void Tick();
   absl::StatusOr<std::vector<v1::Job>> FindByRequest(const v1::CreateJobRequest& request);
   // ARTIFACT_NOT_FOUND names `what` if the blob is not in the store.
@@ -110,7 +110,6 @@ class Coordinator final : private search::SearchObserver {
 
   const Options options_;
   const Parts parts_;
-  JobFeed feed_;
   std::atomic<bool> is_stopped_ = false;
   search::EventLoop loop_;
   // On the loop only.

@@ -28,8 +28,8 @@ void World::Start() {
                            .coder = coder,
                            .policy = policy,
                            .clock = clock,
-                           .executor = executor,
-                           .metrics = metrics});
+                           .metrics = metrics,
+                           .feed = feed});
   REQUIRE_THAT(created.status(), IsOk());
   coordinator = *std::move(created);
 }
@@ -42,6 +42,7 @@ void World::StartWithWorker() {
 void World::Stop() {
   if (coordinator == nullptr) return;
   coordinator->Stop();
+  feed.Close();
   // Readers of the feed end before it does.
   absl::Notification is_idle;
   REQUIRE_THAT(executor.Submit([&] { is_idle.Notify(); }), IsOk());

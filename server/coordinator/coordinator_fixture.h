@@ -38,6 +38,7 @@ struct World {
   metrics::Registry registry{"test"};
   CoordinatorMetrics metrics{registry};
   base::Executor executor{{.name = "test"}};
+  JobFeed feed{store, executor};
   std::unique_ptr<Coordinator> coordinator;
   absl::Duration patience = LeaseManager::Options().patience;
 

@@ -4,13 +4,18 @@
 #include <grpcpp/impl/service_type.h>
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
 #include "common/base/executor.h"
+#include "common/base/id.h"
 #include "common/base/log.h"
 #include "common/base/shutdown_signal.h"
 #include "common/base/status_macros.h"
@@ -18,12 +23,17 @@
 #include "common/daemon/exit_code.h"
 #include "common/daemon/flags.h"
 #include "common/metrics/metrics.h"
+#include "common/rpc/error.h"
 #include "server/coordinator/clients.h"
 #include "server/coordinator/coordinator.h"
+#include "server/coordinator/job_feed.h"
+#include "server/coordinator/relay.h"
+#include "server/coordinator/seat.h"
 #include "server/coordinator/services.h"
-#include "server/store/data_directory.h"
-#include "server/store/file_artifact_store.h"
-#include "server/store/sqlite_job_store.h"
+#include "server/coordinator/stores.h"
+#include "server/coordinator/tenure.h"
+#include "server/store/fenced_job_store.h"
+#include "server/store/postgres_listener.h"
 
 namespace mtmc::coordinator {
 namespace {
@@ -37,25 +47,42 @@ constexpr absl::Duration kShutdownGrace = absl::Milliseconds(500);
 
 struct Flags {
   daemon::Flags daemon{.listen = "127.0.0.1:50151", .http = "127.0.0.1:9151"};
-  std::string data_dir;
+  StoreFlags stores;
+  std::string advertise;
+  int takeover_after_ms =
+      static_cast<int>(absl::ToInt64Milliseconds(Succession::Options().patience));
   std::string policy = "127.0.0.1:50152";
   std::string gateway = "127.0.0.1:50153";
-  int64_t max_artifact_bytes = 0;
-  int64_t max_database_bytes = 0;
   int lease_grace_ms = static_cast<int>(absl::ToInt64Milliseconds(LeaseManager::Options().grace));
 };
 
 void Declare(CLI::App& app, Flags& flags) {
   daemon::Declare(app, flags.daemon);
-  app.add_option("--data-dir", flags.data_dir, "folder of the store; made if it is missing")
-      ->required();
+  app.add_option("--data-dir", flags.stores.data_dir,
+                 "folder of the store of one coordinator, with SQLite; made if it is missing");
+  app.add_option("--store", flags.stores.store,
+                 "instead: PostgreSQL database that several coordinators may share, "
+                 "postgresql://USER@HOST/DATABASE")
+      ->envname("MTMC_STORE")
+      ->excludes("--data-dir");
+  app.add_option("--artifacts", flags.stores.artifacts,
+                 "folder of the artifacts, which all coordinators of a --store see; default: in "
+                 "--data-dir");
+  app.add_option("--advertise", flags.advertise,
+                 "HOST:PORT at which the other coordinators of a --store reach this one; default: "
+                 "where it listens");
+  app.add_option("--takeover-after-ms", flags.takeover_after_ms,
+                 "milliseconds of silence after which a coordinator of a --store takes over from "
+                 "another")
+      ->check(CLI::Range(500, 600'000))
+      ->capture_default_str();
   app.add_option("--policy", flags.policy, "endpoint of mtmc-policyd")->capture_default_str();
   app.add_option("--gateway", flags.gateway, "endpoint of mtmc-gateway")->capture_default_str();
-  app.add_option("--max-artifact-bytes", flags.max_artifact_bytes,
+  app.add_option("--max-artifact-bytes", flags.stores.max_artifact_bytes,
                  "most bytes of all artifacts; 0 is what the disk has")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  app.add_option("--max-database-bytes", flags.max_database_bytes,
+  app.add_option("--max-database-bytes", flags.stores.max_database_bytes,
                  "most bytes of the database; 0 is what the disk has")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
@@ -65,59 +92,114 @@ void Declare(CLI::App& app, Flags& flags) {
       ->capture_default_str();
 }
 
-// The three parts of a data directory, opened together.
-struct Stores {
-  std::unique_ptr<store::DataDirectory> directory;
-  std::unique_ptr<store::SqliteJobStore> jobs;
-  std::unique_ptr<store::FileArtifactStore> artifacts;
+// What a Coordinator needs besides its store, for as long as the process lives.
+struct Backends {
+  explicit Backends(const Flags& flags)
+      : registry("mtmc-coordinator"),
+        metrics(registry),
+        gateway(ConnectToGateway(flags.gateway)),
+        policy(ConnectToPolicy(flags.policy, metrics)) {}
+
+  base::RealClock clock;
+  metrics::Registry registry;
+  CoordinatorMetrics metrics;
+  std::unique_ptr<search::MicroCoder> gateway;
+  std::unique_ptr<search::MacroPolicy> policy;
 };
 
-absl::StatusOr<Stores> OpenStores(const Flags& flags) {
-  Stores stores;
-  MTMC_ASSIGN_OR_RETURN(stores.directory, store::DataDirectory::Open(flags.data_dir));
-  MTMC_ASSIGN_OR_RETURN(stores.jobs,
-                        store::SqliteJobStore::Open(stores.directory->database_path(),
-                                                    {.max_bytes = flags.max_database_bytes}));
-  MTMC_ASSIGN_OR_RETURN(stores.artifacts,
-                        store::FileArtifactStore::Open(stores.directory->artifacts_path(),
-                                                       {.max_bytes = flags.max_artifact_bytes}));
-  return stores;
+// A Coordinator of one epoch. A store that is shared is its own that long.
+struct Reign {
+  std::unique_ptr<store::FencedJobStore> store;
+  std::unique_ptr<Coordinator> coordinator;
+};
+
+absl::StatusOr<std::shared_ptr<Coordinator>> BeginReign(const Flags& flags, Stores& stores,
+                                                        JobFeed& feed, Backends& backends,
+                                                        int64_t epoch) {
+  auto reign = std::make_shared<Reign>();
+  if (stores.is_shared) {
+    reign->store = std::make_unique<store::FencedJobStore>(*stores.jobs, epoch);
+  }
+  MTMC_ASSIGN_OR_RETURN(
+      reign->coordinator,
+      Coordinator::Create(
+          {.leases = {.grace = absl::Milliseconds(flags.lease_grace_ms)}},
+          {.store = stores.is_shared ? static_cast<store::JobStore&>(*reign->store) : *stores.jobs,
+           .artifacts = *stores.artifacts,
+           .coder = *backends.gateway,
+           .policy = *backends.policy,
+           .clock = backends.clock,
+           .metrics = backends.metrics,
+           .feed = feed}));
+  return std::shared_ptr<Coordinator>(reign, reign->coordinator.get());
+}
+
+// Whoever listens everywhere cannot know by which name others reach it.
+absl::StatusOr<std::string> AdvertisedAddress(const Flags& flags, const std::string& bound) {
+  if (!flags.advertise.empty()) return flags.advertise;
+  const std::string& listen = flags.daemon.listen;
+  if (!absl::StartsWith(listen, "0.0.0.0:") && !absl::StartsWith(listen, "[::]:")) return bound;
+  return rpc::MakeError(absl::StatusCode::kInvalidArgument, "ADDRESS_INVALID",
+                        absl::StrCat("this coordinator listens at ", listen,
+                                     "; say with --advertise HOST:PORT where others reach it"));
 }
 
 int Serve(const Flags& flags, Stores& stores, base::ShutdownSignal& shutdown) {
-  const base::RealClock clock;
-  metrics::Registry registry("mtmc-coordinator");
-  CoordinatorMetrics metrics(registry);
-  const auto gateway = ConnectToGateway(flags.gateway);
-  const auto policy = ConnectToPolicy(flags.policy, metrics);
+  Backends backends(flags);
   base::Executor executor({.name = "mtmc-calls", .num_threads = 8});
-  auto coordinator =
-      Coordinator::Create({.leases = {.grace = absl::Milliseconds(flags.lease_grace_ms)}},
-                          {.store = *stores.jobs,
-                           .artifacts = *stores.artifacts,
-                           .coder = *gateway,
-                           .policy = *policy,
-                           .clock = clock,
-                           .executor = executor,
-                           .metrics = metrics});
-  if (!coordinator.ok()) return daemon::Fail("cannot start", coordinator.status());
+  JobFeed feed(*stores.jobs, executor);
+  Seat seat;
+  Relay relay(seat);
+  const Tenure::Begin begin = [&](int64_t epoch) {
+    return BeginReign(flags, stores, feed, backends, epoch);
+  };
+  if (!stores.is_shared) {
+    auto coordinator = begin(0);
+    if (!coordinator.ok()) return daemon::Fail("cannot start", coordinator.status());
+    seat.SetLocal(*std::move(coordinator));
+  }
   std::vector<std::unique_ptr<grpc::Service>> services;
-  services.push_back(MakeJobService(**coordinator, executor));
+  services.push_back(MakeJobService(relay, *stores.jobs, feed, executor));
   services.push_back(MakeCandidateService(*stores.jobs, executor));
   services.push_back(MakeArtifactService(*stores.artifacts, executor));
-  services.push_back(MakeWorkerService(**coordinator, executor));
-  services.push_back(MakeLeaseService(**coordinator));
+  services.push_back(MakeWorkerService(relay, executor));
+  services.push_back(MakeLeaseService(seat, relay));
   daemon::Endpoints::Options served;
   for (const auto& service : services) served.services.push_back(service.get());
-  const auto endpoints = daemon::Endpoints::Open(flags.daemon, registry, served);
+  const auto endpoints = daemon::Endpoints::Open(flags.daemon, backends.registry, served);
   if (!endpoints.ok()) return daemon::Fail("cannot serve", endpoints.status());
-  Log(LogLevel::kInfo, "serving",
-      {{"grpc", (*endpoints)->grpc_address()}, {"data", flags.data_dir}});
+  std::unique_ptr<store::PostgresListener> listener;
+  std::optional<Tenure> tenure;
+  if (stores.is_shared) {
+    const auto address = AdvertisedAddress(flags, (*endpoints)->grpc_address());
+    if (!address.ok()) return daemon::Fail("cannot serve", address.status());
+    auto opened =
+        store::PostgresListener::Open(flags.stores.store, {.on_events =
+                                                               [&](const std::string& job) {
+                                                                 // The owner has told its watchers
+                                                                 // by itself.
+                                                                 if (seat.local() == nullptr)
+                                                                   feed.Notify(job);
+                                                               },
+                                                           .on_gap = [&] { feed.NotifyAll(); }});
+    if (!opened.ok()) return daemon::Fail("cannot listen for events", opened.status());
+    listener = *std::move(opened);
+    tenure.emplace(
+        Tenure::Options{.succession = {.name = base::MakeUuid4(),
+                                       .address = *address,
+                                       .patience = absl::Milliseconds(flags.takeover_after_ms)},
+                        .beat = absl::Milliseconds(flags.takeover_after_ms) / 5},
+        *stores.jobs, seat, begin);
+  }
+  Log(LogLevel::kInfo, "serving", {{"grpc", (*endpoints)->grpc_address()}, {"data", stores.shown}});
   shutdown.Wait();
   // Order: no new calls, no turn of a search, no task that reads for a call.
-  (*coordinator)->ReleaseCalls();
+  feed.Close();
+  if (const auto coordinator = seat.local()) coordinator->ReleaseCalls();
   (*endpoints)->Shutdown(absl::Now() + kShutdownGrace);
-  (*coordinator)->Stop();
+  if (tenure) tenure->End();
+  if (const auto coordinator = seat.local()) coordinator->Stop();
+  listener.reset();
   executor.Drain(absl::Now() + kShutdownGrace);
   return 0;
 }
@@ -128,8 +210,8 @@ int Main(int argc, char** argv) {
   Declare(app, flags);
   if (const auto code = daemon::ParseAndInitLogging(app, argc, argv, flags.daemon)) return *code;
   base::ShutdownSignal shutdown;
-  absl::StatusOr<Stores> stores = OpenStores(flags);
-  if (!stores.ok()) return daemon::Fail("cannot open the data directory", stores.status());
+  absl::StatusOr<Stores> stores = OpenStores(flags.stores);
+  if (!stores.ok()) return daemon::Fail("cannot open the store", stores.status());
   return Serve(flags, *stores, shutdown);
 }
 

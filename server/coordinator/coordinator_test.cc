@@ -139,13 +139,13 @@ TEST_CASE("Coordinator streams every event once from a cursor", "[coordinator]")
   std::vector<int64_t> sequences;
   absl::Notification is_closed;
 
-  world.coordinator->WatchJob(kJob, 5,
-                              {.write =
-                                   [&](const v1::JobEvent& event) {
-                                     sequences.push_back(event.sequence());
-                                     return absl::OkStatus();
-                                   },
-                               .close = [&](const absl::Status&) { is_closed.Notify(); }});
+  world.feed.Watch(kJob, 5,
+                   {.write =
+                        [&](const v1::JobEvent& event) {
+                          sequences.push_back(event.sequence());
+                          return absl::OkStatus();
+                        },
+                    .close = [&](const absl::Status&) { is_closed.Notify(); }});
   is_closed.WaitForNotification();
 
   std::vector<int64_t> expected;

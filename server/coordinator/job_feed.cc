@@ -56,6 +56,15 @@ void JobFeed::Notify(const std::string& job) {
   for (const auto& watcher : watchers) Schedule(watcher);
 }
 
+void JobFeed::NotifyAll() {
+  std::multimap<std::string, std::shared_ptr<Watcher>> watchers;
+  {
+    absl::MutexLock lock(&mu_);
+    watchers = watchers_;
+  }
+  for (const auto& [job, watcher] : watchers) Schedule(watcher);
+}
+
 void JobFeed::Close() {
   std::multimap<std::string, std::shared_ptr<Watcher>> watchers;
   {

@@ -45,6 +45,9 @@ class JobFeed {
   // New events of `job` are in the store. Never blocks.
   void Notify(const std::string& job);
 
+  // New events of any job may be.
+  void NotifyAll();
+
   // Ends every watch with UNAVAILABLE: the client resumes elsewhere or later.
   void Close();
 

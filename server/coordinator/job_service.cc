@@ -8,6 +8,8 @@
 #include "common/rpc/unary.h"
 #include "mtmc/v1/job.grpc.pb.h"
 #include "server/coordinator/coordinator.h"
+#include "server/coordinator/job_feed.h"
+#include "server/coordinator/relay.h"
 #include "server/coordinator/resource_name.h"
 #include "server/coordinator/services.h"
 #include "server/store/job_store.h"
@@ -20,16 +22,17 @@ constexpr absl::Duration kMaxWriteWait = absl::Seconds(5);
 
 class JobService final : public v1::JobService::CallbackService {
  public:
-  JobService(Coordinator& coordinator, base::Executor& executor)
-      : coordinator_(coordinator), executor_(executor) {}
+  JobService(Relay& relay, store::JobStore& store, JobFeed& feed, base::Executor& executor)
+      : relay_(relay), store_(store), feed_(feed), executor_(executor) {}
 
   grpc::ServerUnaryReactor* CreateJob(grpc::CallbackServerContext* context,
                                       const v1::CreateJobRequest* request,
                                       v1::CreateJobResponse* response) override {
-    return rpc::ServeUnary(context, *request, *response, executor_,
-                           [this](const v1::CreateJobRequest& create, const rpc::Call&) {
-                             return coordinator_.CreateJob(create);
-                           });
+    return relay_.Serve<v1::JobService>(
+        context, *request, *response, executor_, &v1::JobService::Stub::CreateJob,
+        [](Coordinator& coordinator, const v1::CreateJobRequest& create) {
+          return coordinator.CreateJob(create);
+        });
   }
 
   grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* context,
@@ -41,7 +44,7 @@ class JobService final : public v1::JobService::CallbackService {
                              MTMC_RETURN_IF_ERROR(CheckJobName(get.name()));
                              v1::GetJobResponse found;
                              MTMC_ASSIGN_OR_RETURN(*found.mutable_job(),
-                                                   coordinator_.store().LookupJob(get.name()));
+                                                   store_.LookupJob(get.name()));
                              return found;
                            });
   }
@@ -57,16 +60,16 @@ class JobService final : public v1::JobService::CallbackService {
   grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* context,
                                       const v1::CancelJobRequest* request,
                                       v1::CancelJobResponse* response) override {
-    return rpc::ServeUnary(context, *request, *response, executor_,
-                           [this](const v1::CancelJobRequest& cancel,
-                                  const rpc::Call&) -> absl::StatusOr<v1::CancelJobResponse> {
-                             // Cancelling twice is cancelling once, with or without a request id.
-                             MTMC_RETURN_IF_ERROR(CheckRequestId(cancel.request_id()));
-                             v1::CancelJobResponse cancelled;
-                             MTMC_ASSIGN_OR_RETURN(*cancelled.mutable_job(),
-                                                   coordinator_.CancelJob(cancel.name()));
-                             return cancelled;
-                           });
+    return relay_.Serve<v1::JobService>(
+        context, *request, *response, executor_, &v1::JobService::Stub::CancelJob,
+        [](Coordinator& coordinator,
+           const v1::CancelJobRequest& cancel) -> absl::StatusOr<v1::CancelJobResponse> {
+          // Cancelling twice is cancelling once, with or without a request id.
+          MTMC_RETURN_IF_ERROR(CheckRequestId(cancel.request_id()));
+          v1::CancelJobResponse cancelled;
+          MTMC_ASSIGN_OR_RETURN(*cancelled.mutable_job(), coordinator.CancelJob(cancel.name()));
+          return cancelled;
+        });
   }
 
   grpc::ServerWriteReactor<v1::WatchJobResponse>* WatchJob(
@@ -75,15 +78,14 @@ class JobService final : public v1::JobService::CallbackService {
     const absl::Status status = executor_.Submit([this, stream, watch = *request] {
       const absl::Status checked = CheckWatch(watch);
       if (!checked.ok()) return stream->Close(checked);
-      coordinator_.WatchJob(watch.name(), watch.cursor(),
-                            {.write =
-                                 [stream](const v1::JobEvent& event) {
-                                   v1::WatchJobResponse response;
-                                   *response.mutable_event() = event;
-                                   return stream->Write(std::move(response),
-                                                        absl::Now() + kMaxWriteWait);
-                                 },
-                             .close = [stream](const absl::Status& end) { stream->Close(end); }});
+      feed_.Watch(watch.name(), watch.cursor(),
+                  {.write =
+                       [stream](const v1::JobEvent& event) {
+                         v1::WatchJobResponse response;
+                         *response.mutable_event() = event;
+                         return stream->Write(std::move(response), absl::Now() + kMaxWriteWait);
+                       },
+                   .close = [stream](const absl::Status& end) { stream->Close(end); }});
     });
     if (!status.ok()) stream->Close(status);
     return stream->reactor();
@@ -102,7 +104,7 @@ class JobService final : public v1::JobService::CallbackService {
       }
       query.states.push_back(static_cast<v1::Job::State>(state));
     }
-    MTMC_ASSIGN_OR_RETURN(store::JobPage page, coordinator_.store().ListJobs(query));
+    MTMC_ASSIGN_OR_RETURN(store::JobPage page, store_.ListJobs(query));
     v1::ListJobsResponse response;
     for (v1::Job& job : page.jobs) *response.add_jobs() = std::move(job);
     response.set_next_page_token(page.next_page_token);
@@ -115,17 +117,20 @@ class JobService final : public v1::JobService::CallbackService {
       return rpc::MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CURSOR",
                             "cursor must be at least 0");
     }
-    return coordinator_.store().LookupJob(request.name()).status();
+    return store_.LookupJob(request.name()).status();
   }
 
-  Coordinator& coordinator_;
+  Relay& relay_;
+  store::JobStore& store_;
+  JobFeed& feed_;
   base::Executor& executor_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeJobService(Coordinator& coordinator, base::Executor& executor) {
-  return std::make_unique<JobService>(coordinator, executor);
+std::unique_ptr<grpc::Service> MakeJobService(Relay& relay, store::JobStore& store, JobFeed& feed,
+                                              base::Executor& executor) {
+  return std::make_unique<JobService>(relay, store, feed, executor);
 }
 
 }  // namespace mtmc::coordinator

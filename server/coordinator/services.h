@@ -18,17 +18,20 @@ class JobStore;
 
 namespace mtmc::coordinator {
 
-class Coordinator;
+class JobFeed;
+class Relay;
+class Seat;
 
 // The wire adapters, one per service of the contract. What they are given
-// outlives them. Work that may block runs on `executor`.
-std::unique_ptr<grpc::Service> MakeJobService(Coordinator& coordinator, base::Executor& executor);
+// outlives them. Work that may block runs on `executor`. Reads and watches are served
+// from the store by every coordinator; the rest goes to the owner of the jobs.
+std::unique_ptr<grpc::Service> MakeJobService(Relay& relay, store::JobStore& store, JobFeed& feed,
+                                              base::Executor& executor);
 std::unique_ptr<grpc::Service> MakeCandidateService(store::JobStore& store,
                                                     base::Executor& executor);
 std::unique_ptr<grpc::Service> MakeArtifactService(store::ArtifactStore& artifacts,
                                                    base::Executor& executor);
-std::unique_ptr<grpc::Service> MakeWorkerService(Coordinator& coordinator,
-                                                 base::Executor& executor);
-std::unique_ptr<grpc::Service> MakeLeaseService(Coordinator& coordinator);
+std::unique_ptr<grpc::Service> MakeWorkerService(Relay& relay, base::Executor& executor);
+std::unique_ptr<grpc::Service> MakeLeaseService(Seat& seat, Relay& relay);
 
 }  // namespace mtmc::coordinator

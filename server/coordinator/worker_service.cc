@@ -7,6 +7,7 @@
 #include "common/rpc/unary.h"
 #include "mtmc/v1/worker.grpc.pb.h"
 #include "server/coordinator/coordinator.h"
+#include "server/coordinator/relay.h"
 #include "server/coordinator/resource_name.h"
 #include "server/coordinator/services.h"
 #include "server/store/page_token.h"
@@ -16,55 +17,56 @@ namespace {
 
 class WorkerService final : public v1::WorkerService::CallbackService {
  public:
-  WorkerService(Coordinator& coordinator, base::Executor& executor)
-      : coordinator_(coordinator), executor_(executor) {}
+  WorkerService(Relay& relay, base::Executor& executor) : relay_(relay), executor_(executor) {}
 
   grpc::ServerUnaryReactor* GetWorker(grpc::CallbackServerContext* context,
                                       const v1::GetWorkerRequest* request,
                                       v1::GetWorkerResponse* response) override {
-    return rpc::ServeUnary(context, *request, *response, executor_,
-                           [this](const v1::GetWorkerRequest& get,
-                                  const rpc::Call&) -> absl::StatusOr<v1::GetWorkerResponse> {
-                             MTMC_RETURN_IF_ERROR(CheckWorkerName(get.name()));
-                             v1::GetWorkerResponse found;
-                             MTMC_ASSIGN_OR_RETURN(*found.mutable_worker(),
-                                                   coordinator_.LookupWorker(get.name()));
-                             return found;
-                           });
+    return relay_.Serve<v1::WorkerService>(
+        context, *request, *response, executor_, &v1::WorkerService::Stub::GetWorker,
+        [](Coordinator& coordinator,
+           const v1::GetWorkerRequest& get) -> absl::StatusOr<v1::GetWorkerResponse> {
+          MTMC_RETURN_IF_ERROR(CheckWorkerName(get.name()));
+          v1::GetWorkerResponse found;
+          MTMC_ASSIGN_OR_RETURN(*found.mutable_worker(), coordinator.LookupWorker(get.name()));
+          return found;
+        });
   }
 
   grpc::ServerUnaryReactor* ListWorkers(grpc::CallbackServerContext* context,
                                         const v1::ListWorkersRequest* request,
                                         v1::ListWorkersResponse* response) override {
-    return rpc::ServeUnary(
-        context, *request, *response, executor_,
-        [this](const v1::ListWorkersRequest& list, const rpc::Call&) { return List(list); });
+    return relay_.Serve<v1::WorkerService>(context, *request, *response, executor_,
+                                           &v1::WorkerService::Stub::ListWorkers, List);
   }
 
   grpc::ServerUnaryReactor* DrainWorker(grpc::CallbackServerContext* context,
                                         const v1::DrainWorkerRequest* request,
                                         v1::DrainWorkerResponse* response) override {
-    return rpc::ServeUnary(context, *request, *response, executor_,
-                           [this](const v1::DrainWorkerRequest& drain, const rpc::Call&) {
-                             return SetDraining<v1::DrainWorkerResponse>(drain, true);
-                           });
+    return relay_.Serve<v1::WorkerService>(
+        context, *request, *response, executor_, &v1::WorkerService::Stub::DrainWorker,
+        [](Coordinator& coordinator, const v1::DrainWorkerRequest& drain) {
+          return SetDraining<v1::DrainWorkerResponse>(coordinator, drain, true);
+        });
   }
 
   grpc::ServerUnaryReactor* UndrainWorker(grpc::CallbackServerContext* context,
                                           const v1::UndrainWorkerRequest* request,
                                           v1::UndrainWorkerResponse* response) override {
-    return rpc::ServeUnary(context, *request, *response, executor_,
-                           [this](const v1::UndrainWorkerRequest& undrain, const rpc::Call&) {
-                             return SetDraining<v1::UndrainWorkerResponse>(undrain, false);
-                           });
+    return relay_.Serve<v1::WorkerService>(
+        context, *request, *response, executor_, &v1::WorkerService::Stub::UndrainWorker,
+        [](Coordinator& coordinator, const v1::UndrainWorkerRequest& undrain) {
+          return SetDraining<v1::UndrainWorkerResponse>(coordinator, undrain, false);
+        });
   }
 
  private:
-  absl::StatusOr<v1::ListWorkersResponse> List(const v1::ListWorkersRequest& request) {
+  static absl::StatusOr<v1::ListWorkersResponse> List(Coordinator& coordinator,
+                                                      const v1::ListWorkersRequest& request) {
     MTMC_ASSIGN_OR_RETURN(const int page_size, store::EffectivePageSize(request.page_size()));
     MTMC_ASSIGN_OR_RETURN(const int64_t begin,
                           store::ParsePageToken("workers", request.page_token(), 0));
-    MTMC_ASSIGN_OR_RETURN(const std::vector<v1::Worker> workers, coordinator_.ListWorkers());
+    MTMC_ASSIGN_OR_RETURN(const std::vector<v1::Worker> workers, coordinator.ListWorkers());
     const auto count = static_cast<int64_t>(workers.size());
     const int64_t end = std::min(count, begin + page_size);
     v1::ListWorkersResponse response;
@@ -77,24 +79,24 @@ class WorkerService final : public v1::WorkerService::CallbackService {
 
   // Doing it twice is doing it once, with or without a request id.
   template <class Response, class Request>
-  absl::StatusOr<Response> SetDraining(const Request& request, bool is_draining) {
+  static absl::StatusOr<Response> SetDraining(Coordinator& coordinator, const Request& request,
+                                              bool is_draining) {
     MTMC_RETURN_IF_ERROR(CheckWorkerName(request.name()));
     MTMC_RETURN_IF_ERROR(CheckRequestId(request.request_id()));
     Response response;
     MTMC_ASSIGN_OR_RETURN(*response.mutable_worker(),
-                          coordinator_.SetDraining(request.name(), is_draining));
+                          coordinator.SetDraining(request.name(), is_draining));
     return response;
   }
 
-  Coordinator& coordinator_;
+  Relay& relay_;
   base::Executor& executor_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeWorkerService(Coordinator& coordinator,
-                                                 base::Executor& executor) {
-  return std::make_unique<WorkerService>(coordinator, executor);
+std::unique_ptr<grpc::Service> MakeWorkerService(Relay& relay, base::Executor& executor) {
+  return std::make_unique<WorkerService>(relay, executor);
 }
 
 }  // namespace mtmc::coordinator

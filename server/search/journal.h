@@ -20,9 +20,6 @@ struct Write;
 
 namespace mtmc::search {
 
-// Whether the peer that said this is down or full, and may be well in a moment.
-bool IsPassing(const absl::Status& status);
-
 // Whether nothing is left to do for the candidate.
 bool IsFinished(const v1::Candidate& candidate);
 

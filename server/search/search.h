@@ -30,6 +30,9 @@ class MicroCoder;
 // Whether the job is in a state that it never leaves.
 bool HasEnded(const v1::Job& job);
 
+// Whether the peer that said this is down or full, and may be well in a moment.
+bool IsPassing(const absl::Status& status);
+
 // Hears what happens in searches; on the event loop.
 class SearchObserver {
  public:

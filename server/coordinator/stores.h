@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "server/store/artifact_store.h"
+#include "server/store/data_directory.h"
+#include "server/store/sql_job_store.h"
+
+namespace mtmc::coordinator {
+
+// Where a coordinator keeps what must survive it. Private to mtmc-coordinator.
+struct StoreFlags {
+  // Of a coordinator with SQLite: its own folder.
+  std::string data_dir;
+  // Address of a PostgreSQL database that several share; empty is SQLite.
+  std::string store;
+  // Folder of the artifacts; empty is one in `data_dir`.
+  std::string artifacts;
+  int64_t max_artifact_bytes = 0;
+  int64_t max_database_bytes = 0;
+};
+
+struct Stores {
+  std::unique_ptr<store::DataDirectory> directory;
+  std::unique_ptr<store::SqlJobStore> jobs;
+  std::unique_ptr<store::ArtifactStore> artifacts;
+  // For people, without a password.
+  std::string shown;
+  // Other coordinators may use it at the same time.
+  bool is_shared = false;
+};
+
+// INVALID_ARGUMENT with reason INVALID_STORE for flags that do not go together; else
+// the errors of the stores.
+absl::StatusOr<Stores> OpenStores(const StoreFlags& flags);
+
+}  // namespace mtmc::coordinator
