@@ -14,6 +14,8 @@ class _MtmcProgram:
     _MAX_GRAPHS = 4
     # Addresses that never return would otherwise be captured for nothing, again and again.
     _MAX_CAPTURES = 64
+    # Bytes of the widest load.
+    _ALIGNMENT = 16
 
     def __init__(self, source, macros, shapes, replays):
         self._source = source
@@ -33,6 +35,10 @@ class _MtmcProgram:
         """The results of `plan(device, *inputs, *targets)`, which nobody else holds. `targets`
         are the tensors that the plan changes."""
         inputs = [tensor.contiguous() for tensor in inputs]
+        if any(tensor.data_ptr() % self._ALIGNMENT for tensor in inputs):
+            # Part of a larger tensor: kernels load several elements at once.
+            inputs = [tensor.clone() if tensor.data_ptr() % self._ALIGNMENT else tensor
+                      for tensor in inputs]
         _mtmc_check(inputs, self._shapes, self._types)
         device = (inputs or targets)[0].device
         if device.type != "cuda":

@@ -26,7 +26,7 @@ class Machine:
         self.launches = 0
         self.replays = 0
         self.fails_in_capture = False
-        self.addresses = iter(range(1000, 100000))
+        self.addresses = iter(range(1024, 1 << 20, 16))
 
     def launch(self, function, gx, gy, gz, bx, by, bz, shared, stream, arguments, extra):
         assert (gx, gy, gz, bx, by, bz, shared, extra) == (2, 1, 1, 4, 1, 1, 0, 0)
@@ -266,3 +266,12 @@ def test_a_tensor_of_another_device_is_refused(machine):
     x.device = torch.device("cpu")
     with pytest.raises(ValueError, match="not on cpu"):
         model(x)
+
+
+def test_a_part_of_a_tensor_lies_where_wide_loads_can_read_it(machine):
+    model, x = Model(machine), machine.tensor(1, address=(1 << 21) + 4)
+    read, add = [], machine.add
+    machine.add = lambda *step: read.append(step[0]) or add(*step)
+
+    assert model(x).value == 106
+    assert all(address % 16 == 0 for address in read)
