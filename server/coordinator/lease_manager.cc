@@ -32,6 +32,13 @@ absl::Status Replaced(const std::string& name) {
       {{"worker", name}});
 }
 
+absl::Status NotYours(const std::string& name, const store::LeaseRecord& record) {
+  return rpc::MakeError(absl::StatusCode::kPermissionDenied, "LEASE_NOT_YOURS",
+                        absl::StrCat("lease ", record.id, " is of ", record.worker, ", and ", name,
+                                     " may not report for it"),
+                        {{"worker", name}});
+}
+
 void LogQuarantine(const FleetMember& before, const v1::Worker& now) {
   if (before.worker.quarantine_reason().empty() == now.quarantine_reason().empty()) return;
   if (now.quarantine_reason().empty()) {
@@ -187,6 +194,7 @@ absl::Status LeaseManager::TakeResult(FleetMember& state,
   const auto found = leases_.find(completed.lease_id());
   if (found != leases_.end()) {
     store::LeaseRecord& record = found->second;
+    if (record.worker != state.worker.name()) return NotYours(state.worker.name(), record);
     Task* task = queue_.Find(record.work);
     v1::LeaseResult result = completed.result();
     const bool is_failed =

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/rpc/error.h"
 #include "common/testing/status_matchers.h"
 #include "server/coordinator/lease_farm.h"
 
@@ -61,6 +62,21 @@ TEST_CASE("LeaseManager takes a repeated result once", "[coordinator]") {
   const auto again = farm.Completed("w", lease);
 
   CHECK(again->value().has_idle());
+  CHECK(farm.results["f"].size() == 1);
+}
+
+TEST_CASE("LeaseManager takes no result of another worker's lease", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  const std::string lease = farm.Idle("w")->lease();
+
+  const auto forged = farm.Completed("thief", lease);
+  CHECK_THAT(forged->response->status(),
+             StatusIs(absl::StatusCode::kPermissionDenied, "workers/w"));
+  CHECK(rpc::ErrorReason(forged->response->status()) == "LEASE_NOT_YOURS");
+  CHECK(farm.results["f"].empty());
+  farm.Completed("w", lease);
+
   CHECK(farm.results["f"].size() == 1);
 }
 
