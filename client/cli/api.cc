@@ -9,12 +9,12 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
-#include "client/cli/patient_call.h"
 #include "common/base/clock.h"
 #include "common/base/digest.h"
 #include "common/base/id.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/patient_call.h"
 #include "common/rpc/status.h"
 #include "mtmc/v1/artifact.grpc.pb.h"
 #include "mtmc/v1/candidate.grpc.pb.h"
@@ -40,7 +40,7 @@ void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
 template <typename Call>
 absl::Status Try(const Call& call) {
   base::RealClock clock;
-  return PatientCall(clock, PatientCall::Options())([&] {
+  return rpc::PatientCall(clock, rpc::PatientCall::Options())([&] {
     grpc::ClientContext context;
     SetDeadline(context, kCallTimeout);
     return rpc::FromGrpc(call(context));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/cli/patient_call.h"
+#include "common/rpc/patient_call.h"
 
 #include <algorithm>
 #include <random>
@@ -8,7 +8,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/rpc/error.h"
 
-namespace mtmc::client {
+namespace mtmc::rpc {
 
 absl::Status PatientCall::operator()(const std::function<absl::Status()>& call) const {
   const absl::Time give_up = clock_.Now() + options_.patience;
@@ -16,11 +16,11 @@ absl::Status PatientCall::operator()(const std::function<absl::Status()>& call) 
   absl::Duration wait = options_.first_wait;
   while (true) {
     const absl::Status status = call();
-    const std::string reason = rpc::ErrorReason(status);
+    const std::string reason = ErrorReason(status);
     if (reason != "OVERLOADED" && reason != "SHUTTING_DOWN") return status;
     // Between half and all of it, so that clients that were refused together part.
     const absl::Duration own = wait * std::uniform_real_distribution<double>(0.5, 1.0)(random);
-    const absl::Time next = clock_.Now() + std::max(own, rpc::RetryDelay(status));
+    const absl::Time next = clock_.Now() + std::max(own, RetryDelay(status));
     if (next > give_up) return status;
     WaitUntil(next);
     wait = std::min(2 * wait, options_.max_wait);
@@ -35,4 +35,4 @@ void PatientCall::WaitUntil(absl::Time time) const {
   while (clock_.Now() < time) clock_.Wait(never, mu, time);
 }
 
-}  // namespace mtmc::client
+}  // namespace mtmc::rpc

@@ -7,7 +7,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 
-namespace mtmc::client {
+namespace mtmc::rpc {
 
 // Calls a service again while it is full (OVERLOADED) or stops (SHUTTING_DOWN): it has
 // not begun the call then, so that any call may be made again. Waits as long as the
@@ -34,4 +34,4 @@ class PatientCall {
   Options options_;
 };
 
-}  // namespace mtmc::client
+}  // namespace mtmc::rpc

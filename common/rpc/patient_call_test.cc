@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/cli/patient_call.h"
+#include "common/rpc/patient_call.h"
 
 #include <catch2/catch.hpp>
 
 #include "common/rpc/error.h"
 #include "common/testing/status_matchers.h"
 
-namespace mtmc::client {
+namespace mtmc::rpc {
 namespace {
 
 using testing::IsOk;
@@ -23,12 +23,12 @@ class LeapingClock final : public base::Clock {
 };
 
 absl::Status Full() {
-  return rpc::MakeError(absl::StatusCode::kResourceExhausted, "OVERLOADED", "full");
+  return MakeError(absl::StatusCode::kResourceExhausted, "OVERLOADED", "full");
 }
 
-TEST_CASE("PatientCall calls again while the service is full or stops", "[cli]") {
+TEST_CASE("PatientCall calls again while the service is full or stops", "[rpc]") {
   const absl::Status refusal =
-      GENERATE(Full(), rpc::MakeError(absl::StatusCode::kUnavailable, "SHUTTING_DOWN", "stops"));
+      GENERATE(Full(), MakeError(absl::StatusCode::kUnavailable, "SHUTTING_DOWN", "stops"));
   LeapingClock clock;
   int calls = 0;
 
@@ -39,35 +39,34 @@ TEST_CASE("PatientCall calls again while the service is full or stops", "[cli]")
   CHECK(calls == 4);
 }
 
-TEST_CASE("PatientCall waits as long as the service asks", "[cli]") {
+TEST_CASE("PatientCall waits as long as the service asks", "[rpc]") {
   LeapingClock clock;
   const absl::Time start = clock.Now();
   int calls = 0;
 
-  const absl::Status status = PatientCall(clock, {})([&] {
-    return ++calls == 1 ? rpc::WithRetryDelay(Full(), absl::Seconds(7)) : absl::OkStatus();
-  });
+  const absl::Status status = PatientCall(clock, {})(
+      [&] { return ++calls == 1 ? WithRetryDelay(Full(), absl::Seconds(7)) : absl::OkStatus(); });
 
   CHECK_THAT(status, IsOk());
   CHECK(clock.Now() - start == absl::Seconds(7));
 }
 
-TEST_CASE("PatientCall gives the last answer when its patience is over", "[cli]") {
+TEST_CASE("PatientCall gives the last answer when its patience is over", "[rpc]") {
   LeapingClock clock;
   const absl::Time start = clock.Now();
 
   const absl::Status status =
       PatientCall(clock, {.patience = absl::Seconds(30)})([] { return Full(); });
 
-  CHECK(rpc::ErrorReason(status) == "OVERLOADED");
+  CHECK(ErrorReason(status) == "OVERLOADED");
   CHECK(clock.Now() - start <= absl::Seconds(30));
   CHECK(clock.Now() - start > absl::Seconds(20));
 }
 
-TEST_CASE("PatientCall does not repeat what was refused for another reason", "[cli]") {
-  const absl::Status refusal = GENERATE(
-      absl::UnavailableError("no connection"), absl::ResourceExhaustedError("too large"),
-      rpc::MakeError(absl::StatusCode::kNotFound, "JOB_NOT_FOUND", "no"), absl::OkStatus());
+TEST_CASE("PatientCall does not repeat what was refused for another reason", "[rpc]") {
+  const absl::Status refusal =
+      GENERATE(absl::UnavailableError("no connection"), absl::ResourceExhaustedError("too large"),
+               MakeError(absl::StatusCode::kNotFound, "JOB_NOT_FOUND", "no"), absl::OkStatus());
   LeapingClock clock;
   int calls = 0;
 
@@ -81,4 +80,4 @@ TEST_CASE("PatientCall does not repeat what was refused for another reason", "[c
 }
 
 }  // namespace
-}  // namespace mtmc::client
+}  // namespace mtmc::rpc
