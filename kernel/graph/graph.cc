@@ -2,6 +2,7 @@
 #include "kernel/graph/graph.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace mtmc::kernel {
 
@@ -30,6 +31,19 @@ const GraphInput* Graph::FindInput(std::string_view name) const {
   const auto it = std::find_if(inputs.begin(), inputs.end(),
                                [&](const GraphInput& input) { return input.name == name; });
   return it == inputs.end() ? nullptr : &*it;
+}
+
+Structure Graph::ResultOrDefault() const {
+  if (result) return *result;
+  Structure::Container all;
+  for (const GraphOutput& output : outputs) {
+    if (output.kind == GraphOutput::Kind::kUserOutput) {
+      all.items.push_back({Structure::OutputName{output.name}});
+    }
+  }
+  if (all.items.empty()) return {Structure::None()};
+  if (all.items.size() == 1) return std::move(all.items.front());
+  return {std::move(all)};
 }
 
 }  // namespace mtmc::kernel

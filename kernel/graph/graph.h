@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "kernel/graph/structure.h"
 #include "kernel/graph/tensor_type.h"
 
 namespace mtmc::kernel {
@@ -17,7 +19,9 @@ namespace mtmc::kernel {
 // `graph_proto.h`, which also checks it, so that a Graph in hand is valid:
 //   1. every value name is a C identifier and defined once, before its uses;
 //   2. results and result types are parallel; outputs name existing values;
-//   3. shapes have no negative extents.
+//   3. shapes have no negative extents;
+//   4. what is returned names every user output, and only these and inputs;
+//   5. arguments name every tensor argument once, where there are any.
 struct GraphInput {
   enum class Kind { kUserInput, kParameter, kBuffer, kConstant };
   std::string name;
@@ -78,6 +82,10 @@ struct Graph {
   std::vector<GraphInput> inputs;
   std::vector<GraphNode> nodes;
   std::vector<GraphOutput> outputs;
+  // What `forward` returns; without it, the one user output or a tuple of all.
+  std::optional<Structure> result;
+  // What it takes, by position; empty where that is not known, and then flat.
+  std::vector<Structure> arguments;
   // The user's file.
   std::string source;
   std::string digest;
@@ -87,6 +95,8 @@ struct Graph {
   // Node that defines `value`; null for an input or unknown name.
   const GraphNode* FindProducer(std::string_view value) const;
   const GraphInput* FindInput(std::string_view name) const;
+  // `result`, or what stands for it.
+  Structure ResultOrDefault() const;
 };
 
 }  // namespace mtmc::kernel

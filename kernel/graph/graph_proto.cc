@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "common/base/string_view.h"
 #include "kernel/graph/identifier.h"
+#include "kernel/graph/structure_proto.h"
 #include "kernel/graph/text.h"
 #include "mtmc/v1/graph.pb.h"
 #include "mtmc/v1/tensor.pb.h"
@@ -338,6 +339,16 @@ absl::StatusOr<Graph> FromProto(const v1::Graph& proto) {
     }
     graph.outputs.push_back(*std::move(converted));
   }
+  if (proto.has_result()) {
+    absl::StatusOr<Structure> result = ResultFromProto(proto.result(), graph);
+    if (!result.ok()) return result.status();
+    graph.result = *std::move(result);
+  }
+  if (proto.arguments_size() > 0) {
+    auto arguments = ArgumentsFromProto(proto.arguments(), graph);
+    if (!arguments.ok()) return arguments.status();
+    graph.arguments = *std::move(arguments);
+  }
   return graph;
 }
 
@@ -367,6 +378,10 @@ v1::Graph ToProto(const Graph& graph) {
     converted.set_value(output.value);
     *converted.mutable_type() = ToProto(output.type);
     converted.set_target(output.target);
+  }
+  if (graph.result) StructureToProto(*graph.result, *proto.mutable_result());
+  for (const Structure& argument : graph.arguments) {
+    StructureToProto(argument, *proto.add_arguments());
   }
   proto.set_source(graph.source);
   proto.set_digest(graph.digest);

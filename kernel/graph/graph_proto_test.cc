@@ -78,6 +78,15 @@ v1::Graph MakeProto() {
             shape: [ 4, 1 ]
           }
         }
+        result {
+          container {
+            kind: KIND_LIST
+            items { output: "out_0" }
+            items { input: "x" }
+          }
+        }
+        arguments { input: "x" }
+        arguments { float_value: 0.5 }
         source: "a\nb\n  x = self.fc(x)\n"
         digest: "d"
       )pb",
@@ -135,6 +144,11 @@ TEST_CASE("FromProto refuses a graph that breaks a rule", "[graph]") {
              ->mutable_elements(0)
              ->mutable_list();
        }},
+      {"unknown output",
+       [](v1::Graph& g) {
+         g.mutable_result()->mutable_container()->mutable_items(0)->set_output("y");
+       }},
+      {"argument out", [](v1::Graph& g) { g.mutable_arguments(0)->set_int_value(1); }},
       {"name of an input", [](v1::Graph& g) { g.mutable_outputs(0)->set_name("x"); }},
       {"unknown value", [](v1::Graph& g) { g.mutable_outputs(0)->set_value("z"); }},
       {"but its value is", [](v1::Graph& g) { g.mutable_outputs(0)->set_value("linear"); }},

@@ -15,10 +15,9 @@ nothing and every tracer and compiler reads it as what it is.
 import inspect
 
 from .failure import ProblemFailure
+from .returned import MAX_DEPTH, plain
 from .values import Names
 
-# Deeper structures are more likely to contain themselves.
-_MAX_DEPTH = 32
 
 
 class Structure:
@@ -31,11 +30,13 @@ class Structure:
         self._types = {}
         self.leaf_names = []
         self.is_flat = True
-        expressions = [
-            self._expression(value, names[index] if index < len(names) else f"x{index}", 0)
+        made = [
+            self._made(value, names[index] if index < len(names) else f"x{index}", 0)
             for index, value in enumerate(arguments)
         ]
-        self._text = ", ".join(expressions)
+        self._text = ", ".join(expression for expression, _ in made)
+        # The arguments as mtmc.v1.Structure, with `leaf` and a position in place of names.
+        self.described = [description for _, description in made]
 
     def __eq__(self, other):
         return (self._text, self._types) == (other._text, other._types)
@@ -49,9 +50,10 @@ class Structure:
         exec(compile(source, "<arguments>", "exec"), scope)
         model.__class__ = type(base.__name__, (base,), {"forward": scope["forward"]})
 
-    def _expression(self, value, wish, depth):
-        """Text that makes the value of its leaves, whose names begin with `wish`."""
-        if depth > _MAX_DEPTH:
+    def _made(self, value, wish, depth):
+        """Text that makes the value of its leaves, whose names begin with `wish`, and its
+        description."""
+        if depth >= MAX_DEPTH and _is_container(value):
             raise ProblemFailure(
                 "INPUTS_WRONG_TYPE", f"input {wish} is nested too deeply; return flatter arguments"
             )
@@ -60,35 +62,37 @@ class Structure:
         self.is_flat = False
         if type(value) is dict:
             return self._dictionary(value, wish, depth)
-        items = [
-            self._expression(item, f"{wish}_{index}", depth + 1)
-            for index, item in enumerate(value)
-        ]
-        body = "".join(f"{item}, " for item in items)
+        made = [self._made(item, f"{wish}_{i}", depth + 1) for i, item in enumerate(value)]
+        body = "".join(f"{item}, " for item, _ in made)
+        items = [description for _, description in made]
         if type(value) is list:
-            return f"[{body}]"
+            return f"[{body}]", _container("KIND_LIST", items)
         if type(value) is tuple:
-            return f"({body})"
+            return f"({body})", _container("KIND_TUPLE", items)
         name = f"_type_{type(value).__name__}_{len(self._types)}"
         self._types[name] = type(value)
-        return f"{name}({body})"
+        return f"{name}({body})", _container("KIND_TUPLE", items)
 
     def _dictionary(self, value, wish, depth):
         for key in value:
-            if not isinstance(key, (str, int)):
+            if not isinstance(key, (str, int)) or plain(key) is None:
                 raise ProblemFailure(
                     "INPUTS_WRONG_TYPE",
                     f"input {wish} has the key {key!r}; use keys that are strings or whole numbers",
                 )
-        items = [
-            f"{key!r}: {self._expression(item, f'{wish}_{key}', depth + 1)}"
-            for key, item in value.items()
-        ]
-        return "{" + ", ".join(items) + "}"
+        made = [self._made(item, f"{wish}_{key}", depth + 1) for key, item in value.items()]
+        text = ", ".join(f"{key!r}: {item}" for key, (item, _) in zip(value, made))
+        description = _container("KIND_DICTIONARY", [each for _, each in made])
+        description["container"]["keys"] = [plain(key) for key in value]
+        return "{" + text + "}", description
 
     def _leaf(self, wish):
         self.leaf_names.append(self._names.take(wish))
-        return self.leaf_names[-1]
+        return self.leaf_names[-1], {"leaf": len(self.leaf_names) - 1}
+
+
+def _container(kind, items):
+    return {"container": {"kind": kind, "items": items}}
 
 
 def leaves(arguments):

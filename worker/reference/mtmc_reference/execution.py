@@ -5,11 +5,12 @@ import contextlib
 import copy
 
 import torch
-import torch.utils._pytree as pytree
 
 from . import attributes
+from .failure import ProblemFailure
 from .precision import Arithmetic, arithmetic
 from .problem import map_tensors
+from .returned import Returned, is_formed_as, positions
 
 
 class Execution:
@@ -30,6 +31,14 @@ class Execution:
             if entry["kind"] == "KIND_USER_INPUT"
         }
         self.user_outputs = len(graph["outputs"]) - len(self._mutations)
+        # Where each user output is among the tensors that the model returns.
+        self._result = graph["result"]
+        first = positions(self._result)
+        self._returned_at = [
+            first[output["name"]]
+            for output in graph["outputs"]
+            if output["kind"] == "KIND_USER_OUTPUT"
+        ]
 
     def run(self, inputs, kind, observer=None, seed=None, state=None):
         """Outputs of one forward pass in the arithmetic `kind`, none aliasing an input.
@@ -59,9 +68,18 @@ class Execution:
                 answer = self._problem.call(model, *inputs)
             states = [*model.parameters(), *model.buffers(), *attributes.tensors(model)]
             kept = _storages([*inputs, *states])
-            tensors = [v for v in pytree.tree_leaves(answer) if isinstance(v, torch.Tensor)]
-            users = [_dense(value, kept) for value in tensors]
+            returned = Returned(answer, self._problem.module.__name__)
+            self._require_form(returned.structure)
+            users = [_dense(returned.tensors[at], kept) for at in self._returned_at]
             return users + [self._mutated(model, output, inputs) for output in self._mutations]
+
+    def _require_form(self, structure):
+        if not is_formed_as(structure, self._result):
+            raise ProblemFailure(
+                "UNTRACEABLE",
+                "the model returns another structure or other plain values than when it was "
+                "traced; make what it returns independent of tensor values",
+            )
 
     @contextlib.contextmanager
     def preserved_state(self, model=None):

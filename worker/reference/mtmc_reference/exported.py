@@ -14,6 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from . import attributes
 from .failure import ProblemFailure, is_out_of_memory, summary, user_line
 from .mended import mended_recurrence
+from .returned import flattened
 
 # Operators that only check, and are not part of the computation.
 CHECKS = frozenset({"aten::_assert_tensor_metadata", "aten::sym_constrain_range_for_size"})
@@ -42,8 +43,9 @@ _USUAL_ADVICE = "make control flow and state independent of tensor values"
 
 
 def export(problem, model, inputs):
-    """The exported program, the paths of buffers that are plain attributes of the model, and
-    the lines of dead operations; raises ProblemFailure.
+    """The exported program, which returns a tuple of tensors; the lines of dead operations; the
+    structure of what the model itself returns; and the paths of buffers that are plain
+    attributes of the model. Raises ProblemFailure.
 
     Plain attributes are traced as buffers, because `forward` may change them; where that
     fails, since it looks at their values, they are constants.
@@ -64,10 +66,10 @@ def export(problem, model, inputs):
 
 
 def _export(problem, model, inputs):
-    with torch.no_grad(), mended_recurrence():
+    with torch.no_grad(), mended_recurrence(), flattened(model, problem.module.__name__) as structures:
         exported = torch.export.export(model, tuple(inputs), strict=False)
         dead = _dead_lines(exported.graph, problem.path)
-        return exported.run_decompositions({}), dead
+        return exported.run_decompositions({}), dead, structures[-1]
 
 
 def _failure(problem, model, inputs, error):

@@ -10,8 +10,8 @@ import contextlib
 import secrets
 
 import torch
-from torch.utils import _pytree
 
+from .returned import tensors_of
 from .workload import total_bytes
 
 # Data that is larger takes longer than its place matters.
@@ -48,7 +48,7 @@ class Places:
 
     def note_outputs(self, outputs):
         """Takes down what `moved_outputs` has to move."""
-        tensors = [leaf for leaf in _pytree.tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
+        tensors = tensors_of(outputs)
         num_bytes = total_bytes(tensors)
         is_small = num_bytes <= self._most
         self._output_sizes = [y.nbytes for y in tensors] if is_small else []

@@ -13,6 +13,7 @@ import torch
 
 from .arguments import Structure, leaves, parameter_names
 from .failure import ProblemFailure, is_out_of_memory, summary, user_line
+from .returned import named
 
 _numbers = itertools.count()
 
@@ -92,6 +93,17 @@ class ProblemFile:
                 "INPUTS_WRONG_TYPE",
                 "get_inputs nests its values otherwise than before; give them one structure",
             )
+
+    @property
+    def module(self):
+        """What the file became."""
+        return self._module
+
+    def describe_arguments(self, values):
+        """The arguments as mtmc.v1.Structure; `values` has what stands for each leaf."""
+        if self._structure is None:
+            return list(values)
+        return [named(each, values) for each in self._structure.described]
 
     def call(self, function, *arguments):
         """Runs the user's code; whatever it raises becomes a ProblemFailure."""

@@ -14,13 +14,14 @@ import math
 import operator
 
 import torch
-from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
 from . import tensor_type
 from .arguments import parameter_names
 from .exported import CHECKS, export, line, needed, untraceable
 from .failure import ProblemFailure
 from .random_operators import SEED, draws_random
+from .returned import named, plain
 from .tensor_numbers import put_back
 from .values import Names, operator_stem
 
@@ -58,13 +59,24 @@ def trace(problem, model, inputs, seed=0):
     ProblemFailure UNTRACEABLE or OUTPUT_UNSUPPORTED. Takes seconds and, because
     it runs on fake tensors, no memory of the inputs' size.
     """
-    program, dead, plain = export(problem, model, inputs)
+    program, dead, structure, plain = export(problem, model, inputs)
     put_back(program.graph, problem.path)
-    graph = _Writer(problem.path, program, parameter_names(model), plain, seed).graph()
+    writer = _Writer(problem.path, program, parameter_names(model), plain, seed)
+    graph = writer.graph(structure)
+    graph["arguments"] = _arguments(problem, graph, inputs)
     text = json.dumps(graph, sort_keys=True, separators=(",", ":"))
     graph["digest"] = hashlib.sha256(text.encode()).hexdigest()
     graph["source"] = problem.source
     return graph, dict(program.constants), dead
+
+
+def _arguments(problem, graph, inputs):
+    """What `forward` takes, as mtmc.v1.Structure; nothing where it has no such form."""
+    forms = [plain(value) for value in inputs]
+    for entry in graph["inputs"]:
+        if entry["kind"] == "KIND_USER_INPUT":
+            forms[entry["argumentIndex"]] = {"input": entry["name"]}
+    return [] if None in forms else problem.describe_arguments(forms)
 
 
 def _constant_data(tensor):
@@ -93,10 +105,12 @@ class _Writer:
         # fx node to value name, or to a list of them for several results.
         self._values = {}
 
-    def graph(self):
+    def graph(self, structure):
+        """`structure` is what the model returns, of tensors by position."""
         nodes = {node.name: node for node in self._program.graph.nodes}
         inputs = self._inputs(nodes)
-        outputs = self._output_specs(nodes)
+        returned = self._returned(nodes)
+        outputs = self._output_specs(returned, nodes)
         live = needed(nodes[spec.arg.name] for spec in outputs)
         # Outputs are named before the operators: they are what people read.
         names = self._output_names(outputs)
@@ -110,6 +124,7 @@ class _Writer:
             "outputs": [
                 self._output(spec, name, nodes) for spec, name in zip(outputs, names)
             ],
+            "result": named(structure, self._leaves(returned, outputs, names)),
         }
 
     def _inputs(self, nodes):
@@ -147,24 +162,55 @@ class _Writer:
         spoken = self._argument_names[argument_index : argument_index + 1]
         return spoken[0] if spoken and spoken[0].lower() == node.name else node.name
 
-    def _output_specs(self, nodes):
-        """User outputs first, in the order of the returned structure, then mutations."""
+    def _returned(self, nodes):
+        """Specifications of the tensors that are returned, in the order of the structure."""
         specs = self._program.graph_signature.output_specs
         users = [spec for spec in specs if spec.kind == OutputKind.USER_OUTPUT]
-        # None and numbers are the same for all inputs: nothing computes them.
-        users = [spec for spec in users if not isinstance(spec.arg, ConstantArgument)]
-        for index, spec in enumerate(users):
-            if not isinstance(spec.arg, TensorArgument):
-                raise ProblemFailure(
-                    "OUTPUT_UNSUPPORTED",
-                    f"output {index} of forward is a number that depends on tensor values; "
-                    "return it as a tensor",
-                )
-            node = nodes[spec.arg.name]
-            _require_supported(node, "OUTPUT_UNSUPPORTED", line(node, self._path))
         if not users:
             raise ProblemFailure("OUTPUT_UNSUPPORTED", "forward returns no tensor; return one")
-        return users + [spec for spec in specs if spec.kind in _MUTATION_KINDS]
+        for spec in users:
+            node = nodes[spec.arg.name]
+            _require_supported(node, "OUTPUT_UNSUPPORTED", line(node, self._path))
+        return users
+
+    def _output_specs(self, returned, nodes):
+        """What a program computes: each returned tensor once, then mutations.
+
+        An input that is returned as it is needs no program, unless it is all there is.
+        """
+        specs = self._program.graph_signature.output_specs
+        mutations = [spec for spec in specs if spec.kind in _MUTATION_KINDS]
+        unique = list({spec.arg.name: spec for spec in returned}.values())
+        changed = {spec.target for spec in mutations}
+        computed = [s for s in unique if not self._is_handed_back(nodes[s.arg.name], changed)]
+        return (computed or unique) + mutations
+
+    def _is_handed_back(self, node, changed):
+        """Whether `node` is an input or a state of the model that keeps its value; `changed` are
+        names of inputs and attribute paths."""
+        if node.op != "placeholder":
+            return False
+        specs = self._program.graph_signature.input_specs
+        spec = next(spec for spec in specs if spec.arg.name == node.name)
+        if spec.kind == InputKind.USER_INPUT:
+            return node.name not in changed
+        is_state = spec.kind in (InputKind.PARAMETER, InputKind.BUFFER)
+        return is_state and spec.target not in changed | self._constants
+
+    def _leaves(self, returned, outputs, names):
+        """Which output or input each returned tensor is."""
+        output_names = {
+            spec.arg.name: name
+            for spec, name in zip(outputs, names)
+            if spec.kind == OutputKind.USER_OUTPUT
+        }
+        inputs = {node.name: value for node, value in self._values.items()}
+        return [
+            {"output": output_names[spec.arg.name]}
+            if spec.arg.name in output_names
+            else {"input": inputs[spec.arg.name]}
+            for spec in returned
+        ]
 
     def _output_names(self, specs):
         users = sum(spec.kind == OutputKind.USER_OUTPUT for spec in specs)

@@ -178,6 +178,13 @@ def test_nested_arguments_are_inputs_of_their_own(write_problem):
     names = [entry["name"] for entry in graph["inputs"]]
     assert names == ["points_0", "points_1_0", "options_deep_bias", "pair_0", "pair_1"]
     assert [entry["argumentIndex"] for entry in graph["inputs"]] == [0, 1, 3, 4, 5]
+    bias = {"kind": "KIND_DICTIONARY", "keys": [{"stringValue": "bias"}]}
+    assert graph["arguments"][1]["container"]["items"] == [
+        {"floatValue": 2.0},
+        {"container": {**bias, "items": [{"input": "options_deep_bias"}]}},
+    ]
+    assert graph["arguments"][2]["container"]["items"] == [{"input": "pair_0"}, {"input": "pair_1"}]
+    assert graph["arguments"][3] == {"none": {}}
     # None and 3 are computed by nobody.
     assert len(graph["outputs"]) == len(first) == 3
     assert all(torch.equal(a, b) for a, b in zip(first, second))
