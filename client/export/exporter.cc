@@ -41,12 +41,14 @@ kernel::Bindings BindingsOf(const kernel::Program& program,
 }
 
 // The Python that every exported file carries, as much of it as the program needs.
-absl::StatusOr<std::string> RuntimeText(const kernel::Program& program) {
+absl::StatusOr<std::string> RuntimeText(const kernel::Program& program,
+                                        const std::string& forward) {
   const bool is_cuda = program.dialect == kernel::Dialect::kCuda;
   const bool has_calls = std::any_of(
       program.steps.begin(), program.steps.end(),
       [](const auto& step) { return std::holds_alternative<kernel::LibraryCall>(step); });
   std::vector<absl::string_view> parts = {"tensors"};
+  if (forward.find("_mtmc_class") != std::string::npos) parts.push_back("classes");
   if (has_calls) parts.push_back("library_calls");
   parts.push_back(is_cuda ? "cuda_runtime" : "opencl_runtime");
   if (is_cuda) parts.push_back("cuda_compiler");
@@ -91,7 +93,7 @@ absl::StatusOr<std::string> ExportPython(const ExportInput& input) {
   MTMC_ASSIGN_OR_RETURN(const kernel::Graph graph, kernel::FromProto(*input.graph));
   const kernel::Bindings bindings = BindingsOf(program, input.tuned);
   MTMC_ASSIGN_OR_RETURN(const std::string forward, WriteForward(program, graph, bindings));
-  MTMC_ASSIGN_OR_RETURN(const std::string runtime, RuntimeText(program));
+  MTMC_ASSIGN_OR_RETURN(const std::string runtime, RuntimeText(program, forward));
 
   return absl::StrCat(
       "# Made by mtmc ", std::string(config::Version()), ": ", input.provenance, "\n",

@@ -12,7 +12,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/export/argument_writer.h"
 #include "client/export/python_text.h"
+#include "client/export/structure_writer.h"
 #include "common/base/status_macros.h"
 #include "kernel/program/signature.h"
 
@@ -20,6 +22,11 @@ namespace mtmc::client {
 namespace {
 
 using kernel::Tensor;
+
+// `((2, 3), _mtmc_torch.float32)`.
+std::string TypeText(const kernel::TensorType& type) {
+  return absl::StrCat("(", Tuple(type.shape), ", ", TorchType(type.data_type), ")");
+}
 
 bool IsMade(const Tensor& tensor) {
   return tensor.role == Tensor::Role::kBuffer || tensor.role == Tensor::Role::kOutput;
@@ -57,7 +64,7 @@ class ForwardWriter {
  public:
   ForwardWriter(const kernel::Program& program, const kernel::Graph& graph,
                 const kernel::Bindings& bindings)
-      : program_(program), graph_(graph), bindings_(bindings) {
+      : program_(program), graph_(graph), bindings_(bindings), arguments_(graph) {
     for (auto& kernel : kernel::FindKernels(program.text, program.dialect).kernels) {
       kernels_.emplace(kernel.name, std::move(kernel));
     }
@@ -85,12 +92,12 @@ class ForwardWriter {
         "\n\nclass ModelNew(Model):\n"
         "    \"\"\"Model with its forward replaced by the program above. torch.compile leaves it\n"
         "    as it is and compiles what lies around it; there is no backward.\"\"\"\n\n"
-        "    def forward(self, *arguments):\n"
+        "    def forward(self, *arguments, **keywords):\n"
         "        if _mtmc_torch.compiler.is_compiling():\n"
-        "            return _mtmc_torch.compiler.disable(ModelNew._mtmc_forward)(self, "
-        "*arguments)\n"
-        "        return self._mtmc_forward(*arguments)\n\n"
-        "    def _mtmc_forward(self, *arguments):\n",
+        "            return _mtmc_torch.compiler.disable(ModelNew._mtmc_forward)(\n"
+        "                self, *arguments, **keywords)\n"
+        "        return self._mtmc_forward(*arguments, **keywords)\n\n"
+        "    def _mtmc_forward(self, *arguments, **keywords):\n",
         forward_);
   }
 
@@ -115,7 +122,7 @@ class ForwardWriter {
 
   absl::Status WriteInputs() {
     parameters_ = {"mtmc_device"};
-    Forward("arguments = _mtmc_leaves(arguments)");
+    for (const std::string& line : arguments_.Preparation()) Forward(line);
     Forward("inputs = [");
     for (const Tensor& tensor : program_.tensors) {
       if (IsMade(tensor)) continue;
@@ -130,21 +137,20 @@ class ForwardWriter {
       }
       Forward("    ", Source(*input), ",  # ", tensor.name);
       parameters_.push_back(Variable(tensor.name));
-      types_.push_back(
-          absl::StrCat("(", Tuple(tensor.type.shape), ", ", TorchType(tensor.type.data_type), ")"));
+      types_.push_back(TypeText(tensor.type));
     }
     Forward("]");
     return absl::OkStatus();
   }
 
-  static std::string Source(const kernel::GraphInput& input) {
+  std::string Source(const kernel::GraphInput& input) const {
     switch (input.kind) {
       case kernel::GraphInput::Kind::kParameter:
         return ParameterText(input.target);
       case kernel::GraphInput::Kind::kUserInput:
-        return absl::StrCat("arguments[", input.argument_index, "]");
+        return arguments_.Tensor(input.name);
       default:
-        return BufferText(input.target, "arguments");
+        return BufferText(input.target, arguments_.First());
     }
   }
 
@@ -253,12 +259,14 @@ class ForwardWriter {
   absl::Status WriteResults() {
     std::vector<std::string> returned;
     std::vector<std::string> targets;
+    std::map<std::string, std::string> leaves;
     for (const kernel::GraphOutput& output : graph_.outputs) {
       if (program_.FindTensor(output.name) == nullptr) {
         return absl::InvalidArgumentError(
             absl::StrCat("the program has no output '", output.name, "'"));
       }
       if (output.kind == kernel::GraphOutput::Kind::kUserOutput) {
+        leaves[output.name] = absl::StrCat("results[", returned.size(), "]");
         returned.push_back(Variable(output.name));
         continue;
       }
@@ -270,15 +278,18 @@ class ForwardWriter {
     Plan("return [", absl::StrJoin(returned, ", "), "]");
     Forward("targets = [", absl::StrJoin(targets, ", "), "]");
     Forward("results = _mtmc_program.run(_mtmc_plan, inputs, targets)");
-    Forward("return ", returned.empty()       ? "None"
-                       : returned.size() == 1 ? "results[0]"
-                                              : "tuple(results)");
+    for (const kernel::GraphInput& input : graph_.inputs) {
+      if (input.kind != kernel::GraphInput::Kind::kConstant) leaves[input.name] = Source(input);
+    }
+    StructureWriter structure(leaves);
+    Forward("return ", structure.Write(graph_.ResultOrDefault()));
+    absl::StrAppend(&prepared_, structure.prepared());
     return absl::OkStatus();
   }
 
   absl::StatusOr<std::string> Target(const kernel::GraphOutput& output) {
     if (output.kind == kernel::GraphOutput::Kind::kBufferMutation) {
-      return BufferText(output.target, "arguments");
+      return BufferText(output.target, arguments_.First());
     }
     const kernel::GraphInput* input = graph_.FindInput(output.target);
     if (input == nullptr) {
@@ -291,6 +302,7 @@ class ForwardWriter {
   const kernel::Program& program_;
   const kernel::Graph& graph_;
   const kernel::Bindings& bindings_;
+  const ArgumentWriter arguments_;
   std::map<std::string, kernel::KernelSignature> kernels_;
   std::map<std::string, size_t> last_use_;
   // Made tensors that the plan has by now.

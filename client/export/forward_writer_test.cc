@@ -2,6 +2,8 @@
 #include "client/export/forward_writer.h"
 
 #include <catch2/catch.hpp>
+#include <cstdint>
+#include <string>
 
 #include "kernel/program/parser.h"
 
@@ -135,9 +137,68 @@ TEST_CASE("A plan with library calls is replayed only where it was captured befo
 TEST_CASE("WriteForward stores a changed buffer and returns the output", "[export]") {
   const std::string forward = Forward(kProgram, {{"B", 8}});
 
-  CHECK(Has(forward, R"(targets = [_mtmc_buffer(self._modules["bn"], "mean", arguments)])"));
+  CHECK(Has(forward, R"(targets = [_mtmc_buffer(self._modules["bn"], "mean", arguments[0])])"));
   CHECK(Has(forward, "mtmc_target_0.copy_(m)"));
   CHECK(Has(forward, "return [y]\n"));
+}
+
+TEST_CASE("WriteForward finds nested arguments and refuses other plain ones", "[export]") {
+  using Kind = kernel::Structure::Container::Kind;
+  using kernel::Structure;
+  const kernel::ParseResult parsed = kernel::ParseProgram(kProgram);
+  REQUIRE(parsed.program);
+  Graph graph = MakeGraph();
+  const Structure list{Structure::Container{
+      .kind = Kind::kList, .items = {{Structure::InputName{"x"}}, {Structure::None()}}}};
+  graph.arguments = {
+      {int64_t{3}},
+      {Structure::Container{
+          .kind = Kind::kDictionary, .keys = {{std::string("deep")}}, .items = {list}}}};
+
+  const auto forward = WriteForward(*parsed.program, graph, {{"B", 8}});
+
+  REQUIRE(forward.ok());
+  CHECK(Has(*forward, "if keywords or len(arguments) != 2:\n"));
+  CHECK(Has(*forward, R"(if not (arguments[0] == 3 and len(arguments[1]) == 1 and )"
+                      R"(len(arguments[1]["deep"]) == 2 and arguments[1]["deep"][1] is None):)"));
+  CHECK(Has(*forward, "    arguments[1][\"deep\"][0],  # x\n"));
+  CHECK(Has(*forward, R"(_mtmc_buffer(self._modules["bn"], "mean", arguments[1]["deep"][0]))"));
+}
+
+TEST_CASE("WriteForward returns what the model returns", "[export]") {
+  using Kind = kernel::Structure::Container::Kind;
+  using kernel::Structure;
+  const kernel::ParseResult parsed = kernel::ParseProgram(kProgram);
+  REQUIRE(parsed.program);
+  Graph graph = MakeGraph();
+  const Structure y{Structure::OutputName{"y"}};
+  const Structure pair{Structure::Container{.kind = Kind::kNamedTuple,
+                                            .module = "torch.return_types",
+                                            .class_name = "max",
+                                            .keys = {},
+                                            .items = {y, {Structure::InputName{"w"}}}}};
+  const Structure own{Structure::Container{.kind = Kind::kDataclass,
+                                           .module = "",
+                                           .class_name = "Model.Output",
+                                           .keys = {{std::string("f")}},
+                                           .items = {{2.0}}}};
+  graph.result = Structure{Structure::Container{
+      .kind = Kind::kDictionary,
+      .module = "",
+      .class_name = "",
+      .keys = {{std::string("a\"\u00e9")}, {int64_t{2}}, {true}, {Structure::None()}},
+      .items = {pair, own, y, {Structure::Container{.items = {y}}}}}};
+
+  const auto forward = WriteForward(*parsed.program, graph, {{"B", 8}});
+
+  REQUIRE(forward.ok());
+  CHECK(Has(*forward, "_mtmc_class_0 = _mtmc_class(\"torch.return_types\", \"max\")\n"));
+  CHECK(Has(*forward, "_mtmc_class_1 = Model.Output\n"));
+  CHECK(Has(*forward,
+            "return {\"a\\\"\u00e9\": _mtmc_class_0._make((results[0], "
+            R"(self._modules["fc"]._parameters["w"])), )"
+            R"(2: _mtmc_dataclass(_mtmc_class_1, {"f": 2.0}), )"
+            "True: results[0], None: (results[0],)}\n"));
 }
 
 TEST_CASE("WriteForward refuses a program without an output of the problem", "[export]") {

@@ -43,15 +43,6 @@ absl::string_view TypeName(DataType type) {
   return "";
 }
 
-// Infinities and NaN have no literal.
-std::string Real(double value) {
-  const std::string text = absl::StrFormat("%.17g", value);
-  return text.find_first_of("in") == std::string::npos ? text
-                                                       : absl::StrCat("float(\"", text, "\")");
-}
-
-std::string Quoted(absl::string_view text) { return absl::StrCat("\"", absl::CEscape(text), "\""); }
-
 // An unsigned parameter takes a negative number modulo its range, as in C.
 std::string ScalarTypeName(const kernel::ScalarType& type, bool is_negative) {
   const int bits = 8 * type.bytes;
@@ -99,6 +90,20 @@ struct ValueWriter {
 };
 
 }  // namespace
+
+std::string Quoted(std::string_view text) {
+  return absl::StrCat("\"", absl::Utf8SafeCEscape(absl::string_view(text.data(), text.size())),
+                      "\"");
+}
+
+std::string Real(double value) {
+  const std::string text = absl::StrFormat("%.17g", value);
+  if (text.find_first_of("in") != std::string::npos) {
+    return absl::StrCat("float(\"", text, "\")");
+  }
+  // Without a point it would be a whole number.
+  return text.find_first_of(".e") != std::string::npos ? text : text + ".0";
+}
 
 std::string TorchType(DataType type) { return absl::StrCat("_mtmc_torch.", TypeName(type)); }
 
@@ -149,10 +154,10 @@ std::string ParameterText(std::string_view path) {
   return absl::StrCat(owner, "._parameters[", name, "]");
 }
 
-std::string BufferText(std::string_view path, std::string_view arguments) {
+std::string BufferText(std::string_view path, std::string_view beside) {
   const auto [owner, name] = OwnerAndName(path);
   return absl::StrCat("_mtmc_buffer(", owner, ", ", name, ", ",
-                      absl::string_view(arguments.data(), arguments.size()), ")");
+                      absl::string_view(beside.data(), beside.size()), ")");
 }
 
 }  // namespace mtmc::client

@@ -22,6 +22,12 @@ std::string Tuple(const std::vector<int64_t>& values);
 // A tensor's name as a variable: a program may call one `in` or `lambda`.
 std::string Variable(std::string_view name);
 
+// A text as a literal.
+std::string Quoted(std::string_view text);
+
+// A number as a literal; infinities and NaN have none and become `float("inf")`.
+std::string Real(double value);
+
 // An argument of a library call, with its keyword.
 std::string ArgumentText(const kernel::CallArgument& argument);
 
@@ -33,7 +39,7 @@ std::string ScalarText(double value, const kernel::ScalarType& type);
 // fc.weight. An attribute costs ten times as much.
 std::string ParameterText(std::string_view path);
 
-// The buffer `path`, or the plain attribute; `arguments` names those of the call.
-std::string BufferText(std::string_view path, std::string_view arguments);
+// The buffer `path`, or the plain attribute, which goes where the tensor `beside` is.
+std::string BufferText(std::string_view path, std::string_view beside);
 
 }  // namespace mtmc::client

@@ -30,6 +30,7 @@ import argparse
 import contextlib
 import copy
 import ctypes
+import dataclasses
 import importlib.util
 import json
 import os
@@ -65,16 +66,24 @@ def map_tensors(value, function):
     if isinstance(value, torch.Tensor):
         return function(value)
     if isinstance(value, (list, tuple)):
-        return type(value)(map_tensors(item, function) for item in value)
+        items = [map_tensors(item, function) for item in value]
+        return type(value)(*items) if hasattr(value, '_fields') else type(value)(items)
     if isinstance(value, dict):
         return {key: map_tensors(item, function) for key, item in value.items()}
     return value
 
 
 def tensors_of(value):
-    found = []
-    map_tensors(value, found.append)
-    return found
+    """Those in what a model returns, in their order."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if dataclasses.is_dataclass(value):
+        value = [getattr(value, field.name) for field in dataclasses.fields(value)]
+    elif isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return []
+    return [tensor for item in value for tensor in tensors_of(item)]
 
 
 def to_double(value):

@@ -5,6 +5,7 @@ Compares an exported file's ModelNew with the problem's Model in a plain PyTorch
 process, with the seeds of KernelBench, on inputs that the search has not seen.
 Fails if mtmc has anything to do with it."""
 
+import dataclasses
 import importlib.util
 import sys
 
@@ -25,8 +26,23 @@ def build(module, class_name):
     return getattr(module, class_name)(*arguments)
 
 
-def tensors(value):
-    return [value] if isinstance(value, torch.Tensor) else list(value)
+def compare(got, expected, tolerance):
+    """The same tensors and plain values in the same containers; a class of the problem's file is
+    another one in the exported file."""
+    assert type(got).__qualname__ == type(expected).__qualname__, (type(got), type(expected))
+    if isinstance(expected, torch.Tensor):
+        torch.testing.assert_close(got, expected, rtol=tolerance, atol=tolerance)
+    elif isinstance(expected, (tuple, list)):
+        assert len(got) == len(expected)
+        for own, other in zip(got, expected, strict=True):
+            compare(own, other, tolerance)
+    elif isinstance(expected, dict):
+        assert list(got) == list(expected)
+        compare(list(got.values()), list(expected.values()), tolerance)
+    elif dataclasses.is_dataclass(expected):
+        compare(vars(got), vars(expected), tolerance)
+    else:
+        assert got == expected
 
 
 def main(problem_path, exported_path, tolerance):
@@ -39,10 +55,8 @@ def main(problem_path, exported_path, tolerance):
         torch.manual_seed(seed)
         inputs = problem.get_inputs()
         with torch.no_grad():
-            expected, got = tensors(model(*inputs)), tensors(winner(*inputs))
-        assert len(expected) == len(got)
-        for a, b in zip(expected, got, strict=True):
-            torch.testing.assert_close(b, a, rtol=tolerance, atol=tolerance)
+            expected, got = model(*inputs), winner(*inputs)
+        compare(got, expected, tolerance)
     foreign = sorted(name for name in sys.modules if name.split(".")[0].startswith("mtmc"))
     assert not foreign, foreign
     print("same")

@@ -10,32 +10,35 @@ def _mtmc_check(tensors, shapes, types):
                 f"made for {types[index]} {tuple(shapes[index])}")
 
 
-def _mtmc_leaves(arguments):
-    """Tensors and numbers in tuples, lists and dictionaries, in the order in which they stand."""
-    found = []
-    for value in arguments:
-        if isinstance(value, (tuple, list)):
-            found += _mtmc_leaves(value)
-        elif isinstance(value, dict):
-            found += _mtmc_leaves(value.values())
-        else:
-            found.append(value)
-    return found
+def _mtmc_positional(forward, module, arguments, keywords, count):
+    """The first `count` arguments by position, as `forward` itself would take them; all others
+    must have their defaults, with which the program was made."""
+    import inspect
+
+    bound = inspect.signature(forward).bind(module, *arguments, **keywords)
+    bound.apply_defaults()
+    values = bound.args[1:]
+    parameters = list(bound.signature.parameters.values())[1:]
+    others = [p for p in parameters[count:] if bound.arguments[p.name] is not p.default]
+    others = [p.name for p in others if bound.arguments[p.name] not in ((), {})]
+    has_any_number = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    if others or len(values) < count or (has_any_number and len(values) > count):
+        raise TypeError(f"the program was made for the first {count} arguments of forward"
+                        + "".join(f" and the default of {name}" for name in others))
+    return values[:count]
 
 
-def _mtmc_buffer(module, name, arguments):
+def _mtmc_buffer(module, name, beside):
     """A buffer, or a tensor in a plain attribute, which `Module.to` leaves where it was and
-    which therefore goes where the arguments are."""
+    which therefore goes where the tensor `beside` is, if there is one."""
     buffers = module._buffers
     if name in buffers:
         return buffers[name]
     tensor = getattr(module, name)
-    for argument in arguments:
-        if isinstance(argument, _mtmc_torch.Tensor):
-            if tensor.device != argument.device:
-                setattr(module, name, tensor.to(argument.device))
-            break
-    return getattr(module, name)
+    if beside is not None and tensor.device != beside.device:
+        tensor = tensor.to(beside.device)
+        setattr(module, name, tensor)
+    return tensor
 
 
 def _mtmc_scalar(value, data_type):

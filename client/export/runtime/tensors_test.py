@@ -11,20 +11,57 @@ def file():
     return exported.module("tensors")
 
 
-def test_nested_arguments_become_leaves_in_their_order(file):
-    a, b, c, d = (torch.zeros(n) for n in range(1, 5))
+class Models:
+    def plain(self, x, y, scale=2.0, *, mode="a"):
+        pass
 
-    found = file._mtmc_leaves(((a, [b, 3]), {"x": c, "more": (d,)}))
+    def any_number(self, x, *others):
+        pass
 
-    assert len(found) == 5 and found[2] == 3
-    assert [found[i] is t for i, t in ((0, a), (1, b), (3, c), (4, d))] == [True] * 4
+
+@pytest.mark.parametrize(
+    "name, count, arguments, keywords, expected",
+    [
+        ("plain", 2, (1, 2), {}, (1, 2)),
+        ("plain", 2, (), {"y": 2, "x": 1}, (1, 2)),
+        ("plain", 3, (1,), {"y": 2}, (1, 2, 2.0)),
+        ("plain", 3, (1, 2), {"scale": 5.0}, (1, 2, 5.0)),
+        ("plain", 2, (1, 2, 2.0), {"mode": "a"}, (1, 2)),
+        ("any_number", 3, (1, 2, 3), {}, (1, 2, 3)),
+        ("any_number", 1, (1,), {}, (1,)),
+    ],
+)
+def test_arguments_are_taken_as_the_model_takes_them(
+    file, name, count, arguments, keywords, expected
+):
+    forward = getattr(Models, name)
+
+    assert file._mtmc_positional(forward, None, arguments, keywords, count) == expected
+
+
+@pytest.mark.parametrize(
+    "name, count, arguments, keywords, part",
+    [
+        ("plain", 2, (1,), {}, "missing"),
+        ("plain", 2, (1, 2, 3.0), {}, "default of scale"),
+        ("plain", 2, (1, 2), {"mode": "b"}, "default of mode"),
+        ("plain", 2, (1, 2), {"other": 1}, "unexpected keyword"),
+        ("any_number", 2, (1, 2, 3), {}, "first 2 arguments"),
+        ("any_number", 3, (1, 2), {}, "first 3 arguments"),
+    ],
+)
+def test_arguments_that_the_program_was_not_made_for_are_refused(
+    file, name, count, arguments, keywords, part
+):
+    with pytest.raises(TypeError, match=part):
+        file._mtmc_positional(getattr(Models, name), None, arguments, keywords, count)
 
 
 def test_a_buffer_is_the_one_that_the_module_has_now(file):
     module = torch.nn.BatchNorm1d(3)
     module.running_mean = torch.full((3,), 2.0)
 
-    assert file._mtmc_buffer(module, "running_mean", ()) is module.running_mean
+    assert file._mtmc_buffer(module, "running_mean", None) is module.running_mean
 
 
 def test_a_plain_attribute_goes_where_the_arguments_are(file):
@@ -32,8 +69,9 @@ def test_a_plain_attribute_goes_where_the_arguments_are(file):
     module.seen = torch.ones(3)
     there = torch.zeros(3, device="meta")
 
-    assert file._mtmc_buffer(module, "seen", [5, torch.zeros(3)]) is module.seen
-    moved = file._mtmc_buffer(module, "seen", [5, there])
+    assert file._mtmc_buffer(module, "seen", torch.zeros(3)) is module.seen
+    assert file._mtmc_buffer(module, "seen", None) is module.seen
+    moved = file._mtmc_buffer(module, "seen", there)
     assert moved.device.type == "meta" and moved is module.seen
 
 
