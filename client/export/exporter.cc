@@ -47,7 +47,7 @@ absl::StatusOr<std::string> RuntimeText(const kernel::Program& program,
   const bool has_calls = std::any_of(
       program.steps.begin(), program.steps.end(),
       [](const auto& step) { return std::holds_alternative<kernel::LibraryCall>(step); });
-  std::vector<absl::string_view> parts = {"tensors"};
+  std::vector<absl::string_view> parts = {"tensors", "operator"};
   if (forward.find("_mtmc_class") != std::string::npos) parts.push_back("classes");
   if (has_calls) parts.push_back("library_calls");
   parts.push_back(is_cuda ? "cuda_runtime" : "opencl_runtime");

@@ -15,6 +15,7 @@
 #include "client/export/argument_writer.h"
 #include "client/export/python_text.h"
 #include "client/export/structure_writer.h"
+#include "common/base/digest.h"
 #include "common/base/status_macros.h"
 #include "kernel/program/signature.h"
 
@@ -22,6 +23,9 @@ namespace mtmc::client {
 namespace {
 
 using kernel::Tensor;
+
+// Of a program's name among PyTorch's operators.
+constexpr size_t kDigestLetters = 16;
 
 // `((2, 3), _mtmc_torch.float32)`.
 std::string TypeText(const kernel::TensorType& type) {
@@ -84,20 +88,21 @@ class ForwardWriter {
       WriteEnds(i);
     }
     MTMC_RETURN_IF_ERROR(WriteResults());
+    const std::string plan =
+        absl::StrCat("_mtmc_program = _MtmcProgram(\n    _MTMC_SOURCE, ", Macros(), ",\n    [",
+                     absl::StrJoin(types_, ",\n     "),
+                     "],\n    replays=", ReplayPays(program_) ? "True" : "False", ")\n", prepared_,
+                     "\n\ndef _mtmc_plan(", absl::StrJoin(parameters_, ", "), "):\n", plan_);
+    const std::string digest =
+        base::Sha256(program_.text + plan).sha256_hex.substr(0, kDigestLetters);
     return absl::StrCat(
-        "_mtmc_program = _MtmcProgram(\n    _MTMC_SOURCE, ", Macros(), ",\n    [",
-        absl::StrJoin(types_, ",\n     "),
-        "],\n    replays=", ReplayPays(program_) ? "True" : "False", ")\n", prepared_,
-        "\n\ndef _mtmc_plan(", absl::StrJoin(parameters_, ", "), "):\n", plan_,
+        plan, "\n\n_mtmc_operator = _MtmcOperator(\n    \"", digest,
+        "\", _mtmc_program, _mtmc_plan,\n    [", absl::StrJoin(result_types_, ",\n     "), "])\n",
         "\n\nclass ModelNew(Model):\n"
-        "    \"\"\"Model with its forward replaced by the program above. torch.compile leaves it\n"
-        "    as it is and compiles what lies around it; there is no backward.\"\"\"\n\n"
-        "    def forward(self, *arguments, **keywords):\n"
-        "        if _mtmc_torch.compiler.is_compiling():\n"
-        "            return _mtmc_torch.compiler.disable(ModelNew._mtmc_forward)(\n"
-        "                self, *arguments, **keywords)\n"
-        "        return self._mtmc_forward(*arguments, **keywords)\n\n"
-        "    def _mtmc_forward(self, *arguments, **keywords):\n",
+        "    \"\"\"Model with its forward replaced by the program above, which torch.compile and\n"
+        "    torch.export take for one operator. There is no backward: whoever asks for gradients\n"
+        "    gets an error, and a call under torch.no_grad() takes less time.\"\"\"\n\n"
+        "    def forward(self, *arguments, **keywords):\n",
         forward_);
   }
 
@@ -268,6 +273,7 @@ class ForwardWriter {
       if (output.kind == kernel::GraphOutput::Kind::kUserOutput) {
         leaves[output.name] = absl::StrCat("results[", returned.size(), "]");
         returned.push_back(Variable(output.name));
+        result_types_.push_back(TypeText(output.type));
         continue;
       }
       parameters_.push_back(absl::StrCat("mtmc_target_", targets.size()));
@@ -277,7 +283,10 @@ class ForwardWriter {
     }
     Plan("return [", absl::StrJoin(returned, ", "), "]");
     Forward("targets = [", absl::StrJoin(targets, ", "), "]");
-    Forward("results = _mtmc_program.run(_mtmc_plan, inputs, targets)");
+    Forward("if _mtmc_torch.compiler.is_compiling() or _mtmc_wants_gradients(inputs):");
+    Forward("    results = _mtmc_operator(inputs, targets)");
+    Forward("else:");
+    Forward("    results = _mtmc_program.run(_mtmc_plan, inputs, targets)");
     for (const kernel::GraphInput& input : graph_.inputs) {
       if (input.kind != kernel::GraphInput::Kind::kConstant) leaves[input.name] = Source(input);
     }
@@ -309,6 +318,7 @@ class ForwardWriter {
   std::set<std::string> existing_;
   std::vector<std::string> parameters_;
   std::vector<std::string> types_;
+  std::vector<std::string> result_types_;
   std::string prepared_;
   std::string plan_;
   std::string forward_;

@@ -85,6 +85,23 @@ def test_an_export_returns_what_the_model_returns(tmp_path, draw):
         assert nested.difference(list(winner.buffers()), list(model.buffers()), TOLERANCE) is None
 
 
+@pytest.mark.parametrize("draw", range(max(DRAWS // 2, 1)))
+def test_a_compiled_caller_takes_an_export_as_a_whole(tmp_path, draw):
+    source = drawn.Drawn(f"{SEED}:compiled:{draw}").source
+    print(f"MTMC_SEED={SEED}\n{source}")
+    module = export(tmp_path, source)
+    model, winner = built(module, "Model"), built(module, "ModelNew")
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda *inputs: [winner(*inputs), 1], fullgraph=True, backend="aot_eager")
+    for seed in (1, 2):
+        inputs = drawn_inputs(module, seed)
+        with torch.no_grad():
+            expected, got = [model(*inputs), 1], compiled(*inputs)
+
+        assert nested.difference(got, expected, TOLERANCE) is None
+        assert nested.difference(list(winner.buffers()), list(model.buffers()), TOLERANCE) is None
+
+
 _PLAIN = """
 import torch
 import torch.nn as nn
@@ -134,3 +151,21 @@ def test_other_plain_arguments_are_refused(plain):
         winner(x, {**options, "bias": [x, x]})
     with pytest.raises(TypeError, match="missing"):
         winner(x)
+
+
+def test_gradients_are_refused_and_results_are_right(plain):
+    model, winner, inputs = plain
+
+    got = winner(*inputs)
+
+    assert torch.allclose(got, model(*inputs))
+    with pytest.raises(RuntimeError, match="no backward pass"):
+        got.sum().backward()
+    assert winner.weight.grad is None
+
+
+def test_an_export_is_exported_again(plain):
+    model, winner, inputs = plain
+    with torch.no_grad():
+        program = torch.export.export(winner, tuple(inputs), strict=False)
+        assert torch.allclose(program.module()(*inputs), model(*inputs))
