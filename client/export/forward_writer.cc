@@ -182,15 +182,32 @@ class ForwardWriter {
     }
   }
 
-  // Scratch goes back as soon as nothing needs it.
+  // Scratch goes back as soon as nothing needs it: on a CPU, once it has been waited for.
   void WriteEnds(size_t step) {
-    std::vector<std::string> ended;
+    // Kernels that fill as much take far longer than a wait.
+    constexpr int64_t kKept = int64_t{64} << 20;
     for (const auto& [name, last] : last_use_) {
       const Tensor* tensor = program_.FindTensor(name);
       const bool is_output = tensor != nullptr && tensor->role != Tensor::Role::kBuffer;
-      if (last == step && !is_output) ended.push_back(Variable(name));
+      if (last != step || is_output) continue;
+      ended_.push_back(Variable(name));
+      if (tensor != nullptr) ended_bytes_ += tensor->type.bytes();
     }
-    if (!ended.empty()) Plan("del ", absl::StrJoin(ended, ", "));
+    if (ended_bytes_ > kKept) WriteWait();
+    if (!is_pending_) WriteDeletions();
+  }
+
+  void WriteDeletions() {
+    if (!ended_.empty()) Plan("del ", absl::StrJoin(ended_, ", "));
+    ended_.clear();
+    ended_bytes_ = 0;
+  }
+
+  // On a GPU, PyTorch's streams keep the order.
+  void WriteWait() {
+    if (!is_pending_) return;
+    Plan("_mtmc_program.wait()");
+    is_pending_ = false;
   }
 
   absl::StatusOr<std::string> Extents(const std::array<kernel::IntegerExpression, 3>& extents) {
@@ -229,6 +246,7 @@ class ForwardWriter {
                     launch.kernel, "\", ", grid, ", ", block, ", ", shared, ", [",
                     absl::StrJoin(scalars, ", "), "])\n");
     Plan("_mtmc_step_", step, "(", absl::StrJoin(tensors, ", "), ")");
+    is_pending_ = program_.dialect == kernel::Dialect::kOpenCl;
     return absl::OkStatus();
   }
 
@@ -256,12 +274,15 @@ class ForwardWriter {
     std::vector<std::string> results;
     for (const std::string& result : call.results) results.push_back(Variable(result));
     existing_.insert(call.results.begin(), call.results.end());
+    WriteWait();
+    WriteDeletions();
     // A plan may leave the last results of an operator out.
     Plan("[", absl::StrJoin(results, ", "), ", *_] = _mtmc_step_", step, "(",
          absl::StrJoin(arguments, ", "), ")");
   }
 
   absl::Status WriteResults() {
+    WriteWait();
     std::vector<std::string> returned;
     std::vector<std::string> targets;
     std::map<std::string, std::string> leaves;
@@ -314,6 +335,11 @@ class ForwardWriter {
   const ArgumentWriter arguments_;
   std::map<std::string, kernel::KernelSignature> kernels_;
   std::map<std::string, size_t> last_use_;
+  // Whether a kernel may be running that the plan has not waited for.
+  bool is_pending_ = false;
+  // Variables that nothing needs once nothing runs, and their bytes.
+  std::vector<std::string> ended_;
+  int64_t ended_bytes_ = 0;
   // Made tensors that the plan has by now.
   std::set<std::string> existing_;
   std::vector<std::string> parameters_;

@@ -93,6 +93,36 @@ TEST_CASE("WriteForward gives scratch back after its last use", "[export]") {
   CHECK_FALSE(Has(forward, "del y"));
 }
 
+std::string Chain(int64_t bytes) {
+  const std::string type = "f32[" + std::to_string(bytes / 4) + "]\n";
+  return "//@ mtmc 1 opencl\n//@ input x f32[8]\n//@ weight w f32[8]\n//@ buffer h " + type +
+         "//@ buffer g " + type + R"(//@ buffer k f32[8]
+//@ output y f32[8]
+//@ output m f32[8]
+//@ launch f grid=8 block=1 args=(x, h)
+//@ launch f grid=8 block=1 args=(h, g)
+//@ launch f grid=8 block=1 args=(g, k)
+//@ call aten::mul(w, k) -> y
+//@ launch f grid=8 block=1 args=(y, m)
+__kernel void f(__global const float* x, __global float* y) {
+  y[get_global_id(0)] = x[get_global_id(0)];
+}
+)";
+}
+
+TEST_CASE("A plan waits for kernels on a CPU once before others read what they wrote", "[export]") {
+  const std::string forward = Forward(Chain(64), {});
+
+  CHECK(Has(forward, "_mtmc_step_2(g, k)\n    _mtmc_program.wait()\n    del h, g\n    [y, *_] = "));
+  CHECK(Has(forward, "_mtmc_step_4(y, m)\n    _mtmc_program.wait()\n    mtmc_target_0.copy_(m)"));
+}
+
+TEST_CASE("A plan gives large scratch back before its end", "[export]") {
+  const std::string forward = Forward(Chain(int64_t{100} << 20), {});
+
+  CHECK(Has(forward, "_mtmc_step_1(h, g)\n    _mtmc_program.wait()\n    del h\n"));
+}
+
 TEST_CASE("WriteForward renames what Python would not take as a variable", "[export]") {
   const std::string forward = Forward(
       "//@ mtmc 1 cuda\n//@ input x f32[8]\n//@ weight w f32[8]\n//@ buffer lambda f32[8]\n"

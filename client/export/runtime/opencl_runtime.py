@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 class _MtmcProgram:
     """Runs the program's plan on a CPU's OpenCL device, on the memory of PyTorch's own tensors.
-    Safe to call from several threads: one at a time runs."""
+
+    Kernels are enqueued and waited for once: before a library call, a change of a target, or
+    the return. The plan keeps what they use until then. Safe to call from several threads: one
+    at a time runs."""
 
     def __init__(self, source, macros, shapes, replays):
         del replays  # There are no graphs on a CPU.
@@ -10,7 +13,13 @@ class _MtmcProgram:
         self._shapes = [shape for shape, _ in shapes]
         self._types = [data_type for _, data_type in shapes]
         self._lock = _mtmc_threading.Lock()
-        self.context = self.queue = self._program = None
+        self._device = _mtmc_torch.device("cpu")
+        self._is_waited_for = True
+        self._program = self._queue = self.context = self.queue = None
+        # Whether kernels may be given addresses of the host.
+        self.takes_addresses = False
+        # The functions of the OpenCL library that is called for each launch.
+        self.library = None
 
     def run(self, plan, inputs, targets):
         """The results of `plan(device, *inputs, *targets)`. `targets` are the tensors that the
@@ -18,18 +27,40 @@ class _MtmcProgram:
         inputs = [tensor.contiguous() for tensor in inputs]
         _mtmc_check(inputs, self._shapes, self._types)
         with self._lock, _mtmc_torch.no_grad(), _mtmc_settings:
-            return plan(_mtmc_torch.device("cpu"), *inputs, *targets)
+            try:
+                return plan(self._device, *inputs, *targets)
+            finally:
+                # After an error: the traceback still holds the tensors.
+                self.wait()
+
+    def wait(self):
+        """Returns when every kernel that was enqueued has ended."""
+        if not self._is_waited_for:
+            self._is_waited_for = True
+            _mtmc_succeed("wait for the program", self.library.clFinish(self._queue))
+
+    def enqueue(self, kernel, size, block):
+        """Starts a kernel, whose arguments are set; the kernel and extents are addresses."""
+        self._is_waited_for = False
+        return self.library.clEnqueueNDRangeKernel(
+            self._queue, kernel, 3, None, size, block, 0, None, None)
 
     def function(self, kernel):
         import pyopencl as cl
 
         if self._program is None:
-            devices = [d for p in cl.get_platforms() for d in p.get_devices()
+            devices = [(p, d) for p in cl.get_platforms() for d in p.get_devices()
                        if d.type & cl.device_type.CPU]
             if not devices:
                 raise RuntimeError("no OpenCL device for the CPU; install pocl-opencl-icd")
-            self.context = cl.Context(devices[:1])
+            platform, device = devices[0]
+            self.context = cl.Context([device])
             self.queue = cl.CommandQueue(self.context)
+            self._queue = self.queue.int_ptr
+            self.library = _mtmc_opencl_library(cl)
+            # PoCL's kernels run in this process, whatever an old version says of itself.
+            self.takes_addresses = "Portable Computing Language" in platform.name or bool(
+                device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_SYSTEM)
             options = [f"-D{name}={value}" for name, value in self._macros.items()]
             self._program = cl.Program(self.context, self._source).build(options)
         return cl.Kernel(self._program, kernel)
@@ -44,39 +75,71 @@ class _MtmcKernel:
         del shared_bytes  # Only CUDA has it.
         self._program = program
         self._kernel = kernel
-        self._size = tuple(blocks * threads for blocks, threads in zip(grid, block))
-        self._block = tuple(block)
+        self._size = (_mtmc_ctypes.c_size_t * 3)(*[g * b for g, b in zip(grid, block)])
+        self._block = (_mtmc_ctypes.c_size_t * 3)(*block)
+        self._extents = _mtmc_ctypes.addressof(self._size), _mtmc_ctypes.addressof(self._block)
         self._arguments = arguments
         self._places = [at for at, value in enumerate(arguments) if value is None]
-        self._function = None
+        self._function = self._handle = self._set_address = None
 
     def __call__(self, *tensors):
-        """Runs to the end."""
+        """Enqueues the launch; the tensors must live until the program has been waited for."""
+        if self._function is None:
+            self._load()
+        program, handle = self._program, self._handle
+        if not program.takes_addresses:
+            return self._run_on_buffers(tensors)
+        set_address = self._set_address
+        for at, tensor in zip(self._places, tensors):
+            if set_address(handle, at, tensor.data_ptr()):
+                raise RuntimeError(f"argument {at} of {self._kernel} cannot be set")
+        _mtmc_succeed(self._kernel, program.enqueue(handle, *self._extents))
+
+    def _load(self):
+        function = self._program.function(self._kernel)
+        for at, value in enumerate(self._arguments):
+            if value is not None:
+                function.set_arg(at, value)
+        self._set_address = self._program.library.clSetKernelArgSVMPointer
+        self._handle = function.int_ptr
+        self._function = function
+
+    def _run_on_buffers(self, tensors):
+        """Runs to the end on a device that wants buffers."""
         import pyopencl as cl
 
-        if self._function is None:
-            self._function = self._program.function(self._kernel)
-            for at, value in enumerate(self._arguments):
-                if value is not None:
-                    self._function.set_arg(at, value)
         buffers = [self._share(cl, tensor) for tensor in tensors]
         for at, buffer in zip(self._places, buffers):
             self._function.set_arg(at, buffer)
-        queue = self._program.queue
-        cl.enqueue_nd_range_kernel(queue, self._function, self._size, self._block)
+        _mtmc_succeed(self._kernel, self._program.enqueue(self._handle, *self._extents))
         for tensor, buffer in zip(tensors, buffers):
             if tensor.numel() > 0:
                 # Mapping is how OpenCL hands memory that it was lent back to the host.
-                view, _ = cl.enqueue_map_buffer(queue, buffer, cl.map_flags.READ, 0,
-                                                (tensor.numel() * tensor.element_size(),), "u1")
-                view.base.release(queue)
-        queue.finish()
+                view, _ = cl.enqueue_map_buffer(
+                    self._program.queue, buffer, cl.map_flags.READ, 0, (tensor.nbytes,), "u1")
+                view.base.release(self._program.queue)
+        self._program.wait()
 
     def _share(self, cl, tensor):
         context = self._program.context
         if tensor.numel() == 0:
             return cl.Buffer(context, cl.mem_flags.READ_WRITE, 1)
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
-        size = tensor.numel() * tensor.element_size()
-        memory = (_mtmc_ctypes.c_byte * size).from_address(tensor.data_ptr())
+        memory = (_mtmc_ctypes.c_byte * tensor.nbytes).from_address(tensor.data_ptr())
         return cl.Buffer(context, flags, hostbuf=memory)
+
+
+def _mtmc_opencl_library(cl):
+    """What pyopencl calls itself, without its layers: they take longer than small kernels."""
+    c_uint, c_void_p = _mtmc_ctypes.c_uint, _mtmc_ctypes.c_void_p
+    library = _mtmc_ctypes.CDLL(cl._cl.__file__)
+    library.clFinish.argtypes = [c_void_p]
+    library.clSetKernelArgSVMPointer.argtypes = [c_void_p, c_uint, c_void_p]
+    library.clEnqueueNDRangeKernel.argtypes = [
+        c_void_p, c_void_p, c_uint, c_void_p, c_void_p, c_void_p, c_uint, c_void_p, c_void_p]
+    return library
+
+
+def _mtmc_succeed(what, status):
+    if status:
+        raise RuntimeError(f"{what} failed: OpenCL status {status}")
