@@ -6,6 +6,7 @@ then only makes the graph functional, so that each value is defined once and eac
 mutation is an output.
 """
 
+import contextlib
 import re
 
 import torch
@@ -13,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from . import attributes
 from .failure import ProblemFailure, is_out_of_memory, summary, user_line
-from .mended import mended_recurrence
+from .mended import mended_numbers, mended_recurrence
 from .returned import flattened
 
 # Operators that only check, and are not part of the computation.
@@ -39,6 +40,8 @@ _ADVICE = (
         "return tensors in tuples, lists or dictionaries",
     ),
 )
+# Where a file may take a number out of a tensor.
+_NUMBER = re.compile(r"\b(float|int)\(")
 _USUAL_ADVICE = "make control flow and state independent of tensor values"
 
 
@@ -62,6 +65,9 @@ def export(problem, model, inputs):
     except (KeyboardInterrupt, ProblemFailure):
         raise
     except BaseException as error:
+        if _NUMBER.search(problem.source):
+            with contextlib.suppress(Exception), mended_numbers(problem.module):
+                return *_export(problem, model, inputs), set()
         raise _failure(problem, model, inputs, error) from error
 
 

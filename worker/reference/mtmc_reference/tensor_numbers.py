@@ -22,6 +22,8 @@ _BINARY = {
     operator.sub: (_aten.sub.Tensor, _aten.sub.Scalar),
     operator.mul: (_aten.mul.Tensor, _aten.mul.Scalar),
     operator.truediv: (_aten.div.Tensor, _aten.div.Scalar),
+    operator.floordiv: (_aten.floor_divide.default, _aten.floor_divide.Scalar),
+    operator.mod: (_aten.remainder.Tensor, _aten.remainder.Scalar),
     torch.sym_max: (_aten.maximum.default, _aten.clamp_min.default),
     torch.sym_min: (_aten.minimum.default, _aten.clamp_max.default),
 }
@@ -32,6 +34,13 @@ _REVERSED = {
     operator.sub: _aten.rsub.Scalar,
     torch.sym_max: _aten.clamp_min.default,
     torch.sym_min: _aten.clamp_max.default,
+}
+# Make tensors of one number, which is the argument at this position.
+_FILLS = {
+    _aten.full.default: 1,
+    _aten.full_like.default: 1,
+    _aten.new_full.default: 2,
+    _aten.scalar_tensor.default: 0,
 }
 _UNARY = {operator.neg: _aten.neg.default, operator.abs: _aten.abs.default}
 _ADVICE = "keep it as a tensor: leave out .item(), or use torch.where"
@@ -71,8 +80,11 @@ class _Rewriter:
             return None
         args = torch.fx.node.map_arg(node.args, self._tensor_of)
         kwargs = torch.fx.node.map_arg(node.kwargs, self._tensor_of)
-        if node.target is _aten.full.default and isinstance(args[1], torch.fx.Node):
-            forms, args, kwargs = [_aten.expand.default], (args[1], args[0]), {}
+        filled = args[_FILLS[node.target]] if node.target in _FILLS else None
+        if isinstance(filled, torch.fx.Node):
+            with graph.inserting_before(node):
+                filling = self._widened(graph, node, filled, value.dtype)
+            forms, args, kwargs = [_aten.expand.default], (filling, list(value.shape)), {}
         else:
             forms = self._forms(node.target)
         for form in forms:

@@ -2,6 +2,7 @@
 """Claims about the traced graph."""
 
 import re
+import types
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from mtmc_reference.execution import Execution
 from mtmc_reference.failure import ProblemFailure
 from mtmc_reference.graph_facts import draws_random
 from mtmc_reference.graph_of import graph_of
+from mtmc_reference.mended import mended_numbers
 from mtmc_reference.precision import Arithmetic
 from mtmc_reference.problem import ProblemFile
 from mtmc_reference.trace import trace
@@ -254,6 +256,14 @@ def test_each_run_starts_from_the_attributes_of_the_constructor(write_problem, i
         ("return torch.full((4,), x.max().item())", ["max.default", "expand.default"]),
         ("return x / (2 * x.max().item() + 1)", ["max.default", "_to_copy.default"]),
         ("n = (x > 0).sum().item()\nreturn x / max(n, 1)", ["gt.Scalar", "sum.default"]),
+        ("return torch.full_like(x, x.max().item())", ["max.default", "expand.default"]),
+        ("return x.new_full((3,), x.max().item())", ["max.default", "expand.default"]),
+        ("return torch.tensor(x.max().item()) * x", ["max.default", "expand.default"]),
+        ("y = x * 1\ny[0] = x.max().item()\nreturn y", ["mul.Tensor", "max.default"]),
+        ("n = (x > 0).sum().item()\nreturn x * (n // 2)", ["gt.Scalar", "sum.default"]),
+        ("n = (x > 0).sum().item()\nreturn x * (n % 3)", ["gt.Scalar", "sum.default"]),
+        ("return x / (float(x.norm()) + 1)", ["linalg_vector_norm.default"]),
+        ("return x * int((x > 0).sum()) + float('2')", ["gt.Scalar", "sum.default", "mul.Tensor"]),
     ],
 )
 def test_number_taken_from_a_tensor_stays_a_tensor(write_problem, forward, expected):
@@ -270,7 +280,7 @@ def test_number_taken_from_a_tensor_stays_a_tensor(write_problem, forward, expec
         ("y = x * 2\nreturn y[y > 0]", "OUTPUT_UNSUPPORTED", "fixed size"),
         ("y = x * 2\nreturn torch.fft.rfft(y).abs()", "UNTRACEABLE", "real tensors"),
         ("y = x * 2\nreturn y.add(y, alpha=y.max().item())", "UNTRACEABLE", ".item()"),
-        ("y = x * 2\nreturn x.new_zeros(int(y.abs().sum().long()))", "UNTRACEABLE", "sizes"),
+        ("y = x\nreturn x.new_zeros(int(y.abs().sum().long()))", "OUTPUT_UNSUPPORTED", "size"),
         ("n = x.abs().sum().long().item()\nreturn torch.zeros(n)", "OUTPUT_UNSUPPORTED", "size"),
     ],
 )
@@ -280,6 +290,16 @@ def test_refusal_names_the_line_and_what_to_do(write_problem, forward, reason, p
     assert failure.reason == reason
     assert f"line {failure.line}" in failure.message and part in failure.message
     assert failure.line == 12
+
+
+def test_classes_of_numbers_stay_what_they_are():
+    module = types.SimpleNamespace()
+    with mended_numbers(module):
+        assert isinstance(1.0, module.float) and isinstance(True, module.int)
+        assert not isinstance(1, module.float) and issubclass(bool, module.int)
+        assert module.float("inf") == float("inf") and module.int("ff", base=16) == 255
+        assert module.float(torch.tensor(2.5)) == 2.5 and module.int(torch.tensor(3)) == 3
+    assert not vars(module)
 
 
 def test_number_as_output_is_refused(write_problem):
