@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/winner.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -53,6 +54,12 @@ absl::StatusOr<std::string> ExportText(Api& api, const v1::Candidate& candidate)
     absl::StrAppend(&input.provenance, ", ",
                     FormatSpeedup(candidate.evaluation().comparisons(0).speedup()),
                     " over the baseline there");
+  }
+  const auto& flaws = job.inspection().flaws();
+  if (std::find(flaws.begin(), flaws.end(), "python_state") != flaws.end()) {
+    input.remarks.emplace_back(
+        "Model.forward changes attributes that are no tensors of its own, such as counters and "
+        "lists;\n# ModelNew leaves them as the constructor made them, in each call.");
   }
   return ExportPython(input);
 }

@@ -46,6 +46,7 @@ void CheckExported(const std::string& problem, const std::string& program, const
                                   .program = program,
                                   .tuned = {},
                                   .graph = &proto,
+                                  .remarks = {},
                                   .provenance = {}});
   REQUIRE_THAT(text.status(), IsOk());
   REQUIRE_THAT(base::WriteFileAtomically(path, *text), IsOk());

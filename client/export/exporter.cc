@@ -40,6 +40,12 @@ kernel::Bindings BindingsOf(const kernel::Program& program,
   return bindings;
 }
 
+std::string Remarks(const std::vector<std::string>& sentences) {
+  std::string text;
+  for (const std::string& sentence : sentences) absl::StrAppend(&text, "#\n# ", sentence, "\n");
+  return text;
+}
+
 // The Python that every exported file carries, as much of it as the program needs.
 absl::StatusOr<std::string> RuntimeText(const kernel::Program& program,
                                         const std::string& forward) {
@@ -101,7 +107,7 @@ absl::StatusOr<std::string> ExportPython(const ExportInput& input) {
       "and\n# ",
       program.dialect == kernel::Dialect::kCuda ? "cuda.bindings, which PyTorch brings"
                                                 : "pyopencl",
-      "; no mtmc process.\n\n", input.problem_source, "\n\n",
+      "; no mtmc process.\n", Remarks(input.remarks), "\n", input.problem_source, "\n\n",
       "# ---- the optimized program ----\n\nimport contextlib as _mtmc_contextlib\n"
       "import ctypes as _mtmc_ctypes\nimport threading as _mtmc_threading\n\nimport torch as "
       "_mtmc_torch\n\n_MTMC_SOURCE = r",

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -23,6 +24,8 @@ struct ExportInput {
   std::map<std::string, int64_t> tuned;
   // Which attribute of the model each `weight` is, and each output's kind.
   const v1::Graph* graph = nullptr;
+  // Sentences for the head of the file: how it differs from the model.
+  std::vector<std::string> remarks;
   // One line for the head of the file: job, candidate, device, speedup.
   std::string provenance;
 };

@@ -17,12 +17,22 @@ _OF_EVERY_MODULE = frozenset(vars(torch.nn.Module()))
 def kept(model):
     """After the block the modules have the attributes that they had before.
 
-    Lists, dictionaries and sets get their items back. The elements of tensors do not.
+    Lists, dictionaries and sets get their items back. The elements of tensors do not. Gives a
+    function that tells the paths of attributes that are other ones by then.
     """
     before = [(module, _own(module)) for module in model.modules()]
     copies = [{name: _copied(value) for name, value in own.items()} for _, own in before]
+    paths = {module: path for path, module in model.named_modules()}
+
+    def changed():
+        return {
+            f"{paths[module]}.{name}".lstrip(".")
+            for (module, own), copied in zip(before, copies)
+            for name in _changed(own, copied, _own(module))
+        }
+
     try:
-        yield
+        yield changed
     finally:
         for (module, own), copied in zip(before, copies):
             for name in _own(module).keys() - own.keys():
@@ -67,6 +77,20 @@ def tensors(model):
 
 def _own(module):
     return {name: value for name, value in vars(module).items() if name not in _OF_EVERY_MODULE}
+
+
+def _changed(before, copied, now):
+    """Names of attributes that came, or hold another object or other items."""
+    for name, value in now.items():
+        if name not in before or before[name] is not value:
+            yield name
+        elif isinstance(value, (list, dict, set)):
+            # Tensors have no truth to compare by.
+            own, other = list(value), list(copied[name])
+            if isinstance(value, dict):
+                own, other = own + list(value.values()), other + list(copied[name].values())
+            if list(map(id, own)) != list(map(id, other)):
+                yield name
 
 
 def _copied(value):

@@ -22,6 +22,8 @@ class Execution:
         self._problem = problem
         self._seed = seed
         self._device = device
+        # Paths of attributes that the last run changed, and that are no output of the graph.
+        self.forgotten_state = set()
         self._mutations = [
             output for output in graph["outputs"] if output["kind"] != "KIND_USER_OUTPUT"
         ]
@@ -62,12 +64,14 @@ class Execution:
             inputs = [_widened(value) for value in inputs]
         if any(output["kind"] == "KIND_INPUT_MUTATION" for output in self._mutations):
             inputs = [_copied(value) for value in inputs]
-        with self.preserved_state(model), arithmetic(kind, self._device), torch.no_grad():
+        preserved = self.preserved_state(model)
+        with preserved as changed, arithmetic(kind, self._device), torch.no_grad():
             torch.manual_seed(self._seed if seed is None else seed)
             with observer or contextlib.nullcontext():
                 answer = self._problem.call(model, *inputs)
             states = [*model.parameters(), *model.buffers(), *attributes.tensors(model)]
             kept = _storages([*inputs, *states])
+            self.forgotten_state = changed() - {output["target"] for output in self._mutations}
             returned = Returned(answer, self._problem.module.__name__)
             self._require_form(returned.structure)
             users = [_dense(returned.tensors[at], kept) for at in self._returned_at]
@@ -83,15 +87,16 @@ class Execution:
 
     @contextlib.contextmanager
     def preserved_state(self, model=None):
-        """Context that gives mutated buffers and attributes their initial values back."""
+        """Context that gives mutated buffers and attributes their initial values back, and a
+        function that tells the paths of changed attributes."""
         model = model or self.model
         targets = [
             output["target"]
             for output in self._mutations
             if output["kind"] == "KIND_BUFFER_MUTATION"
         ]
-        with attributes.kept(model), _PreservedState(model, targets):
-            yield
+        with attributes.kept(model) as changed, _PreservedState(model, targets):
+            yield changed
 
     def _mutated(self, model, output, inputs):
         if output["kind"] == "KIND_INPUT_MUTATION":

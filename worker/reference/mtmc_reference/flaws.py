@@ -13,6 +13,8 @@
     integer_input         KernelBench casts inputs to floats; the model then fails
     huge_output           outputs beyond 1e8: an absolute tolerance means nothing
     dead_operation        an operator computes what nobody uses
+    python_state          forward changes attributes that a trace does not see, such as counters
+                          and lists: each run starts from what the constructor left in them
     unused_parameter      a parameter that no output depends on
     identity_operation    an operator hands its operand on, on every workload
     identity_parameter    so does one with a parameter, such as a scale of 1

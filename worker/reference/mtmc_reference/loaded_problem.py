@@ -153,6 +153,7 @@ class LoadedProblem:
             passing = self._passing_probes(expectation, inputs, replayed)
             finder = FlawFinder(self._judge, self._graph, inputs, strict)
             flaws = ["dead_operation"] * bool(self._dead_lines)
+            flaws += ["python_state"] * bool(self._execution.forgotten_state)
             flaws += finder.find(replayed, dropped)
             idle = self._idle_inputs(inputs, strict)
         del inputs

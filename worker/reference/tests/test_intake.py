@@ -33,6 +33,24 @@ _LINEAR = "self.fc = nn.Linear(64, 64)"
         ),
         ("return torch.softmax(x, 1)", "pass", "torch.rand(4, 4096)", {"half_zeros"}),
         (
+            "self.calls += 1\nreturn self.fc(x) / self.calls",
+            _LINEAR + "\nself.calls = 0",
+            "torch.rand(32, 64)",
+            {"python_state"},
+        ),
+        (
+            "self.past.append(x.mean())\nreturn self.fc(x) + len(self.past)",
+            _LINEAR + "\nself.past = []",
+            "torch.rand(32, 64)",
+            {"python_state"},
+        ),
+        (
+            "self.seen = self.seen + x.mean(0)\nreturn self.fc(x) + self.seen",
+            _LINEAR + "\nself.seen = torch.zeros(64)",
+            "torch.rand(32, 64)",
+            set(),
+        ),
+        (
             "return self.w * (1 + 0 * x.sum())",
             "self.w = nn.Parameter(torch.rand(9))",
             "torch.rand(8)",
