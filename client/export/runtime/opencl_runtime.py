@@ -15,6 +15,8 @@ class _MtmcProgram:
         self._lock = _mtmc_threading.Lock()
         self._device = _mtmc_torch.device("cpu")
         self._is_waited_for = True
+        # Whether plans have launches only, which neither settings nor gradients concern.
+        self._is_alone = isinstance(_mtmc_settings, _mtmc_contextlib.nullcontext)
         self._program = self._queue = self.context = self.queue = None
         # Whether kernels may be given addresses of the host.
         self.takes_addresses = False
@@ -26,18 +28,24 @@ class _MtmcProgram:
         plan changes."""
         inputs = [tensor.contiguous() for tensor in inputs]
         _mtmc_check(inputs, self._shapes, self._types)
-        with self._lock, _mtmc_torch.no_grad(), _mtmc_settings:
+        with self._lock:
             try:
-                return plan(self._device, *inputs, *targets)
+                if self._is_alone and not targets:
+                    return plan(self._device, *inputs)
+                with _mtmc_torch.no_grad(), _mtmc_settings:
+                    return plan(self._device, *inputs, *targets)
             finally:
                 # After an error: the traceback still holds the tensors.
-                self.wait()
+                if not self._is_waited_for:
+                    self.wait()
 
     def wait(self):
         """Returns when every kernel that was enqueued has ended."""
         if not self._is_waited_for:
             self._is_waited_for = True
-            _mtmc_succeed("wait for the program", self.library.clFinish(self._queue))
+            status = self.library.clFinish(self._queue)
+            if status:
+                raise RuntimeError(f"the program failed: OpenCL status {status}")
 
     def enqueue(self, kernel, size, block):
         """Starts a kernel, whose arguments are set; the kernel and extents are addresses."""
@@ -81,19 +89,35 @@ class _MtmcKernel:
         self._arguments = arguments
         self._places = [at for at, value in enumerate(arguments) if value is None]
         self._function = self._handle = self._set_address = None
+        # Those that the kernel has now.
+        self._addresses = None
 
     def __call__(self, *tensors):
         """Enqueues the launch; the tensors must live until the program has been waited for."""
         if self._function is None:
             self._load()
-        program, handle = self._program, self._handle
+        program = self._program
         if not program.takes_addresses:
             return self._run_on_buffers(tensors)
-        set_address = self._set_address
-        for at, tensor in zip(self._places, tensors):
-            if set_address(handle, at, tensor.data_ptr()):
-                raise RuntimeError(f"argument {at} of {self._kernel} cannot be set")
-        _mtmc_succeed(self._kernel, program.enqueue(handle, *self._extents))
+        addresses = [tensor.data_ptr() for tensor in tensors]
+        # PyTorch gives memory that was freed last, which is often what was used before.
+        if addresses != self._addresses:
+            self._set_addresses(addresses)
+        self._enqueue()
+
+    def _enqueue(self):
+        status = self._program.enqueue(self._handle, *self._extents)
+        if status:
+            raise RuntimeError(f"launch of {self._kernel} failed: OpenCL status {status}")
+
+    def _set_addresses(self, addresses):
+        self._addresses = None
+        for at, address in zip(self._places, addresses):
+            status = self._set_address(self._handle, at, address)
+            if status:
+                raise RuntimeError(
+                    f"argument {at} of {self._kernel} cannot be set: OpenCL status {status}")
+        self._addresses = addresses
 
     def _load(self):
         function = self._program.function(self._kernel)
@@ -111,7 +135,7 @@ class _MtmcKernel:
         buffers = [self._share(cl, tensor) for tensor in tensors]
         for at, buffer in zip(self._places, buffers):
             self._function.set_arg(at, buffer)
-        _mtmc_succeed(self._kernel, self._program.enqueue(self._handle, *self._extents))
+        self._enqueue()
         for tensor, buffer in zip(tensors, buffers):
             if tensor.numel() > 0:
                 # Mapping is how OpenCL hands memory that it was lent back to the host.
@@ -138,8 +162,3 @@ def _mtmc_opencl_library(cl):
     library.clEnqueueNDRangeKernel.argtypes = [
         c_void_p, c_void_p, c_uint, c_void_p, c_void_p, c_void_p, c_uint, c_void_p, c_void_p]
     return library
-
-
-def _mtmc_succeed(what, status):
-    if status:
-        raise RuntimeError(f"{what} failed: OpenCL status {status}")
