@@ -76,7 +76,7 @@ TEST_CASE("The ready file tells the addresses and the process", "[daemon]") {
   const auto folder = base::TempDir::Create();
   REQUIRE_THAT(folder.status(), IsOk());
   const std::string ready = folder->path() / "ready.json";
-  const metrics::Registry registry("nothing");
+  metrics::Registry registry("nothing");
   grpc::Service service;
 
   const auto endpoints =
@@ -92,7 +92,7 @@ TEST_CASE("The ready file tells the addresses and the process", "[daemon]") {
 }
 
 TEST_CASE("Endpoints that are switched off have no address", "[daemon]") {
-  const metrics::Registry registry("nothing");
+  metrics::Registry registry("nothing");
 
   const auto endpoints = Endpoints::Open({}, registry, {});
 
@@ -105,7 +105,7 @@ TEST_CASE("No ready file is left where a port is taken", "[daemon]") {
   const auto folder = base::TempDir::Create();
   REQUIRE_THAT(folder.status(), IsOk());
   const std::string ready = folder->path() / "ready.json";
-  const metrics::Registry registry("nothing");
+  metrics::Registry registry("nothing");
   const auto first = Endpoints::Open({.http = "127.0.0.1:0"}, registry, {});
   REQUIRE_THAT(first.status(), IsOk());
 

@@ -3,40 +3,57 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
+#include "common/daemon/call_metrics.h"
 #include "common/metrics/http_endpoint.h"
 #include "common/rpc/server.h"
 
 namespace mtmc::daemon {
 
-Endpoints::Endpoints() = default;
+Endpoints::Endpoints(Flags flags, metrics::Registry& registry)
+    : flags_(std::move(flags)), registry_(registry) {}
 
 Endpoints::~Endpoints() = default;
 
+absl::StatusOr<std::unique_ptr<Endpoints>> Endpoints::OpenHttp(
+    const Flags& flags, metrics::Registry& registry,
+    std::vector<metrics::Dependency> dependencies) {
+  std::unique_ptr<Endpoints> endpoints(new Endpoints(flags, registry));
+  if (flags.http.empty()) return endpoints;
+  dependencies.push_back({.name = "serving", .check = [self = endpoints.get()] {
+                            return self->is_serving_ ? absl::OkStatus()
+                                                     : absl::UnavailableError("starts or stops");
+                          }});
+  MTMC_ASSIGN_OR_RETURN(endpoints->http_, metrics::HttpEndpoint::Create(
+                                              registry, {.address = flags.http,
+                                                         .dependencies = std::move(dependencies)}));
+  return endpoints;
+}
+
+absl::Status Endpoints::Serve(const std::vector<grpc::Service*>& services) {
+  if (!services.empty()) {
+    MTMC_ASSIGN_OR_RETURN(server_, rpc::RpcServer::Create({.address = flags_.listen,
+                                                           .services = services,
+                                                           .on_call = CountCalls(registry_)}));
+  }
+  is_serving_ = true;
+  if (flags_.ready_file.empty()) return absl::OkStatus();
+  const std::string ready = absl::StrCat("{\"grpc\":\"", grpc_address(), "\",\"http\":\"",
+                                         http_address(), "\",\"pid\":", ::getpid(), "}\n");
+  return base::Prefix(base::WriteFileAtomically(flags_.ready_file, ready), "--ready-file");
+}
+
 absl::StatusOr<std::unique_ptr<Endpoints>> Endpoints::Open(const Flags& flags,
-                                                           const metrics::Registry& registry,
+                                                           metrics::Registry& registry,
                                                            const Options& options) {
-  std::unique_ptr<Endpoints> endpoints(new Endpoints());
-  if (!options.services.empty()) {
-    MTMC_ASSIGN_OR_RETURN(
-        endpoints->server_,
-        rpc::RpcServer::Create({.address = flags.listen, .services = options.services}));
-  }
-  if (!flags.http.empty()) {
-    MTMC_ASSIGN_OR_RETURN(endpoints->http_,
-                          metrics::HttpEndpoint::Create(
-                              registry, {.address = flags.http, .readiness = options.readiness}));
-  }
-  if (!flags.ready_file.empty()) {
-    const std::string ready =
-        absl::StrCat("{\"grpc\":\"", endpoints->grpc_address(), "\",\"http\":\"",
-                     endpoints->http_address(), "\",\"pid\":", ::getpid(), "}\n");
-    MTMC_RETURN_IF_ERROR(
-        base::Prefix(base::WriteFileAtomically(flags.ready_file, ready), "--ready-file"));
-  }
+  MTMC_ASSIGN_OR_RETURN(std::unique_ptr<Endpoints> endpoints,
+                        OpenHttp(flags, registry, options.dependencies));
+  MTMC_RETURN_IF_ERROR(endpoints->Serve(options.services));
   return endpoints;
 }
 
@@ -47,6 +64,7 @@ std::string Endpoints::http_address() const {
 }
 
 void Endpoints::Shutdown(absl::Time deadline) {
+  is_serving_ = false;
   if (server_) server_->Shutdown(deadline);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,15 +10,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/daemon/flags.h"
+#include "common/metrics/http_endpoint.h"
 
 namespace grpc {
 class Service;
 }
-
-namespace mtmc::metrics {
-class HttpEndpoint;
-class Registry;
-}  // namespace mtmc::metrics
 
 namespace mtmc::rpc {
 class RpcServer;
@@ -31,22 +27,40 @@ namespace mtmc::daemon {
 //
 //   {"grpc":"127.0.0.1:50152","http":"127.0.0.1:9152","pid":4711}
 //
-// An address is empty if nothing is served there. A service: immovable; serves
-// from Open() to Shutdown().
+// An address is empty if nothing is served there. HTTP opens first, so that a
+// daemon that takes long to start is seen alive and not ready:
+//
+//   auto endpoints = Endpoints::OpenHttp(flags, registry, dependencies);
+//   ...                                  // load a model, open a store
+//   (*endpoints)->Serve({.services = {...}});
+//
+// A service: immovable; serves from OpenHttp() to Shutdown().
 class Endpoints {
  public:
   struct Options {
     // Borrowed; they outlive the endpoints. Empty serves no gRPC.
     std::vector<grpc::Service*> services;
-    // What /readyz answers; as HttpEndpoint::Options::readiness.
-    std::function<absl::Status()> readiness = [] { return absl::OkStatus(); };
+    // As HttpEndpoint::Options::dependencies.
+    std::vector<metrics::Dependency> dependencies = {};
   };
 
-  // Opens what `flags` name, and writes the ready file last, atomically. Errors
-  // are those of RpcServer and HttpEndpoint (PORT_TAKEN, ADDRESS_INVALID), and of
-  // writing the file. `registry` is borrowed and outlives the endpoints.
+  // Opens /healthz, /metrics and /readyz where `flags` say. The last lists
+  // `dependencies`, and `serving`, which is there from Serve() to Shutdown().
+  // `registry` is borrowed and outlives the endpoints. Errors are those of
+  // HttpEndpoint (PORT_TAKEN, ADDRESS_INVALID).
+  static absl::StatusOr<std::unique_ptr<Endpoints>> OpenHttp(
+      const Flags& flags, metrics::Registry& registry,
+      std::vector<metrics::Dependency> dependencies);
+
+  // Opens gRPC for `services`, none where there are none, counts its calls
+  // (CountCalls), and writes the ready
+  // file last, atomically. Errors are those of RpcServer and of writing the file.
+  // REQUIRES: called once.
+  absl::Status Serve(const std::vector<grpc::Service*>& services);
+
+  // Both at once.
   static absl::StatusOr<std::unique_ptr<Endpoints>> Open(const Flags& flags,
-                                                         const metrics::Registry& registry,
+                                                         metrics::Registry& registry,
                                                          const Options& options);
 
   // Shuts down without grace.
@@ -60,12 +74,16 @@ class Endpoints {
   std::string http_address() const;
 
   // Takes no new calls; those in flight are cancelled at `deadline`. Blocks until
-  // all have ended. HTTP goes on, so that the end can be watched.
+  // all have ended. HTTP goes on, not ready, so that the end can be watched.
   void Shutdown(absl::Time deadline);
 
  private:
-  Endpoints();
+  Endpoints(Flags flags, metrics::Registry& registry);
 
+  const Flags flags_;
+  metrics::Registry& registry_;
+  // Asked by the thread of HTTP.
+  std::atomic<bool> is_serving_ = false;
   std::unique_ptr<rpc::RpcServer> server_;
   std::unique_ptr<metrics::HttpEndpoint> http_;
 };

@@ -58,7 +58,7 @@ absl::StatusOr<tcp::endpoint> ParseAddress(const std::string& address) {
 
 class HttpEndpoint::Server {
  public:
-  Server(const Registry& registry, Options options)
+  Server(Registry& registry, Options options)
       : registry_(registry), options_(std::move(options)), acceptor_(context_) {}
 
   ~Server() { context_.stop(); }
@@ -126,6 +126,34 @@ class HttpEndpoint::Server {
     Accept();
   }
 
+  struct Readiness {
+    bool is_ready = true;
+    std::string text;
+  };
+
+  Readiness CheckAll() const {
+    Readiness readiness;
+    std::string lines;
+    for (const Dependency& dependency : options_.dependencies) {
+      const absl::Status status = dependency.check();
+      if (dependency.is_required && !status.ok()) readiness.is_ready = false;
+      absl::StrAppend(&lines, dependency.name, ": ", status.ok() ? "ok" : status.message(),
+                      status.ok() || dependency.is_required ? "\n" : " (can do without)\n");
+    }
+    readiness.text = absl::StrCat(readiness.is_ready ? "ready\n" : "not ready\n", lines);
+    return readiness;
+  }
+
+  void ShowDependencies() const {
+    for (const Dependency& dependency : options_.dependencies) {
+      registry_
+          .MakeGauge("mtmc_dependency_up",
+                     "Whether what the daemon works with is there, as /readyz lists it: 1, or 0.",
+                     {{"dependency", dependency.name}})
+          .Set(dependency.check().ok() ? 1 : 0);
+    }
+  }
+
   Response Answer(const Request& request) const {
     Response response(http::status::ok, request.version());
     response.set(http::field::content_type, "text/plain; charset=utf-8");
@@ -135,13 +163,14 @@ class HttpEndpoint::Server {
       response.result(http::status::method_not_allowed);
     } else if (path == "/metrics") {
       response.set(http::field::content_type, "text/plain; version=0.0.4; charset=utf-8");
+      ShowDependencies();
       response.body() = registry_.Render();
     } else if (path == "/healthz") {
       response.body() = "ok\n";
     } else if (path == "/readyz") {
-      const absl::Status readiness = options_.readiness();
-      if (!readiness.ok()) response.result(http::status::service_unavailable);
-      response.body() = readiness.ok() ? "ok\n" : absl::StrCat(readiness.message(), "\n");
+      const Readiness readiness = CheckAll();
+      if (!readiness.is_ready) response.result(http::status::service_unavailable);
+      response.body() = readiness.text;
     } else {
       response.result(http::status::not_found);
       response.body() = "paths: /metrics /healthz /readyz\n";
@@ -152,7 +181,7 @@ class HttpEndpoint::Server {
     return response;
   }
 
-  const Registry& registry_;
+  Registry& registry_;
   const Options options_;
   asio::io_context context_{/*concurrency_hint=*/1};
   tcp::acceptor acceptor_;
@@ -160,7 +189,7 @@ class HttpEndpoint::Server {
   std::jthread thread_;
 };
 
-absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Create(const Registry& registry,
+absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Create(Registry& registry,
                                                                    Options options) {
   auto server = std::make_unique<Server>(registry, std::move(options));
   MTMC_RETURN_IF_ERROR(server->Listen());

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,12 +13,30 @@ namespace mtmc::metrics {
 
 class Registry;
 
+// Something that a daemon works with: its store, its device, another daemon.
+struct Dependency {
+  // A word in lower case, a label's value.
+  std::string name;
+  // Without it the daemon can serve nothing: /readyz is 503. Others are only told.
+  bool is_required = true;
+  // OK when it is there, else why not. Called on the endpoint's thread for each
+  // /readyz and /metrics; may take milliseconds, not more.
+  std::function<absl::Status()> check;
+};
+
 // The HTTP side of a daemon, for Prometheus and Kubernetes:
 //
-// | path     | answer                                                          |
-// | /metrics | the registry, text format 0.0.4                                 |
-// | /healthz | 200 "ok" as long as the process answers                         |
-// | /readyz  | 200 "ok", or 503 with the reason while it should get no traffic |
+// | path     | answer                                                            |
+// | /metrics | the registry, text format 0.0.4                                   |
+// | /healthz | 200 "ok" as long as the process answers                           |
+// | /readyz  | 200, or 503 while it should get no traffic: a line per dependency |
+//
+//   not ready
+//   store: ok
+//   gateway: no connection to 127.0.0.1:50153 (can do without)
+//   serving: starting
+//
+// `mtmc_dependency_up{dependency}` says the same to Prometheus.
 //
 // One thread of its own serves one short connection after the other, with a
 // limit of 5 s and 8 KiB of request each: a stuck client delays the next scrape
@@ -29,15 +48,13 @@ class HttpEndpoint {
   struct Options {
     // host:port; port 0 takes a free one.
     std::string address = "127.0.0.1:0";
-    // OK when ready, else why not. Called on the endpoint's thread for each
-    // /readyz; must not block.
-    std::function<absl::Status()> readiness = [] { return absl::OkStatus(); };
+    // In the order in which /readyz lists them.
+    std::vector<Dependency> dependencies;
   };
 
   // UNAVAILABLE with reason PORT_TAKEN, INVALID_ARGUMENT with reason
   // ADDRESS_INVALID. `registry` is borrowed and outlives the endpoint.
-  static absl::StatusOr<std::unique_ptr<HttpEndpoint>> Create(const Registry& registry,
-                                                              Options options);
+  static absl::StatusOr<std::unique_ptr<HttpEndpoint>> Create(Registry& registry, Options options);
 
   ~HttpEndpoint();
 

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -46,6 +47,12 @@ double OpenDescriptors() {
   return static_cast<double>(std::distance(begin(entries), end(entries)));
 }
 
+double MaxDescriptors() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return static_cast<double>(limit.rlim_cur);
+}
+
 // The library throws std::invalid_argument for a bad name; that is ours to fix.
 template <typename Builder>
 auto& MakeFamily(Builder builder, prometheus::Registry& registry, const std::string& name,
@@ -77,10 +84,25 @@ std::vector<double> SecondsBuckets() {
           1,     2.5,    5,     10,   25,    60,   120, 300,  600};
 }
 
+// Names of models, products and files are shorter, as a rule.
+constexpr size_t kMaxLabelBytes = 80;
+
+std::string BoundedLabel::Of(const std::string& value) {
+  // Not in the middle of a character: Prometheus refuses what is no UTF-8.
+  size_t size = std::min(value.size(), kMaxLabelBytes);
+  while (size < value.size() && size > 0 && (static_cast<unsigned char>(value[size]) >> 6) == 2) {
+    --size;
+  }
+  const std::string label = value.empty() ? "none" : value.substr(0, size);
+  absl::MutexLock lock(&mu_);
+  if (values_.size() < max_values_) values_.insert(label);
+  return values_.contains(label) ? label : "other";
+}
+
 struct Registry::State {
   prometheus::Registry registry;
   // Read from the system at each Render().
-  prometheus::Gauge* cpu_seconds = nullptr;
+  prometheus::Counter* cpu_seconds = nullptr;
   prometheus::Gauge* resident_bytes = nullptr;
   prometheus::Gauge* open_descriptors = nullptr;
 };
@@ -94,8 +116,11 @@ Registry::Registry(const std::string& program) : state_(std::make_unique<State>(
   const auto gauge = [this](const std::string& name, const std::string& help) {
     return static_cast<prometheus::Gauge*>(MakeGauge(name, help).gauge_);
   };
-  state_->cpu_seconds =
-      gauge("process_cpu_seconds_total", "Processor time in user and system mode, in seconds.");
+  gauge("process_max_fds", "File descriptors that may be open at most.")->Set(MaxDescriptors());
+  state_->cpu_seconds = static_cast<prometheus::Counter*>(
+      MakeCounter("process_cpu_seconds_total",
+                  "Processor time in user and system mode, in seconds.")
+          .counter_);
   state_->resident_bytes = gauge("process_resident_memory_bytes", "Resident memory in bytes.");
   state_->open_descriptors = gauge("process_open_fds", "Open file descriptors.");
 }
@@ -117,8 +142,14 @@ Histogram Registry::MakeHistogram(const std::string& name, const std::string& he
       &MakeFamily(prometheus::BuildHistogram(), state_->registry, name, help).Add(labels, buckets));
 }
 
+void Registry::RemoveGauge(const std::string& name, const std::string& help, const Labels& labels) {
+  auto& family = MakeFamily(prometheus::BuildGauge(), state_->registry, name, help);
+  family.Remove(&family.Add(labels));
+}
+
 std::string Registry::Render() const {
-  state_->cpu_seconds->Set(CpuSeconds());
+  // Two scrapes at once: an increment of nothing or less is refused by the counter.
+  state_->cpu_seconds->Increment(std::max(CpuSeconds() - state_->cpu_seconds->Value(), 0.0));
   state_->resident_bytes->Set(ResidentBytes());
   state_->open_descriptors->Set(OpenDescriptors());
   return prometheus::TextSerializer().Serialize(state_->registry.Collect());

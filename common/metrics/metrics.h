@@ -3,8 +3,12 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 
 namespace mtmc::metrics {
 
@@ -59,6 +63,22 @@ class Histogram {
 // Seconds from 1 ms to 10 min in a 1-2.5-5 ladder: covers an RPC and a job.
 std::vector<double> SecondsBuckets();
 
+// The values of one label that come from outside, such as names that clients give:
+// the first `max_values` become values of the label, all others are `other`, so
+// that nobody fills the memory of a daemon or of Prometheus. Thread-safe.
+class BoundedLabel {
+ public:
+  explicit BoundedLabel(size_t max_values) : max_values_(max_values) {}
+
+  // `value`, cut to 80 bytes, or `other`. An empty value is `none`.
+  std::string Of(const std::string& value) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  const size_t max_values_;
+  absl::Mutex mu_;
+  std::set<std::string> values_ ABSL_GUARDED_BY(mu_);
+};
+
 // The metrics of a process, in Prometheus' form. Names begin with `mtmc_`, carry
 // the unit (`_seconds`, `_bytes`), and counters end in `_total`. Asking again for
 // the same name and labels gives the same series. A name that is not valid, or
@@ -68,7 +88,7 @@ std::vector<double> SecondsBuckets();
 class Registry {
  public:
   // With `mtmc_build_info{version, program}` = 1 and the standard process_*
-  // gauges (start time, CPU seconds, resident bytes, open descriptors).
+  // metrics (start time, CPU seconds, resident bytes, descriptors open and at most).
   explicit Registry(const std::string& program);
   ~Registry();
 
@@ -79,6 +99,9 @@ class Registry {
   Gauge MakeGauge(const std::string& name, const std::string& help, const Labels& labels = {});
   Histogram MakeHistogram(const std::string& name, const std::string& help,
                           const std::vector<double>& buckets, const Labels& labels = {});
+
+  // Forgets one series of a gauge that MakeGauge made; its handles are invalid then.
+  void RemoveGauge(const std::string& name, const std::string& help, const Labels& labels);
 
   // All series as Prometheus reads them (text format 0.0.4).
   std::string Render() const;

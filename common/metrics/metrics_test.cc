@@ -19,6 +19,7 @@ namespace mtmc::metrics {
 namespace {
 
 using Catch::Matchers::Contains;
+using Catch::Matchers::EndsWith;
 using Catch::Matchers::StartsWith;
 using testing::IsOk;
 
@@ -46,7 +47,7 @@ std::string Get(int port, const std::string& path) {
   return Exchange(port, "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n");
 }
 
-std::unique_ptr<HttpEndpoint> Serve(const Registry& registry, HttpEndpoint::Options options = {}) {
+std::unique_ptr<HttpEndpoint> Serve(Registry& registry, HttpEndpoint::Options options = {}) {
   auto endpoint = HttpEndpoint::Create(registry, std::move(options));
   REQUIRE_THAT(endpoint.status(), IsOk());
   return *std::move(endpoint);
@@ -75,7 +76,7 @@ TEST_CASE("A histogram counts into its buckets", "[metrics]") {
 }
 
 TEST_CASE("The endpoint serves the metrics", "[metrics]") {
-  const Registry registry("test");
+  Registry registry("test");
   const auto endpoint = Serve(registry);
 
   const std::string reply = Get(endpoint->port(), "/metrics");
@@ -84,19 +85,63 @@ TEST_CASE("The endpoint serves the metrics", "[metrics]") {
   CHECK_THAT(reply, Contains("mtmc_build_info"));
 }
 
-TEST_CASE("Readiness answers 503 with its reason", "[metrics]") {
-  const Registry registry("test");
-  const auto endpoint =
-      Serve(registry, {.readiness = [] { return absl::UnavailableError("store is opening"); }});
+TEST_CASE("Readiness lists each dependency, and waits for those that are required", "[metrics]") {
+  Registry registry("test");
+  bool has_store = false;
+  const auto endpoint = Serve(
+      registry,
+      {.dependencies = {
+           {.name = "store",
+            .check =
+                [&] { return has_store ? absl::OkStatus() : absl::UnavailableError("it opens"); }},
+           {.name = "gateway", .is_required = false, .check = [] {
+              return absl::UnavailableError("nobody answers");
+            }}}});
 
+  const std::string before = Get(endpoint->port(), "/readyz");
+  CHECK_THAT(before, StartsWith("HTTP/1.1 503"));
+  CHECK_THAT(before, EndsWith("not ready\nstore: it opens\ngateway: nobody answers (can do "
+                              "without)\n"));
   CHECK_THAT(Get(endpoint->port(), "/healthz"), StartsWith("HTTP/1.1 200"));
-  const std::string reply = Get(endpoint->port(), "/readyz");
-  CHECK_THAT(reply, StartsWith("HTTP/1.1 503"));
-  CHECK_THAT(reply, Contains("store is opening"));
+
+  has_store = true;
+  const std::string after = Get(endpoint->port(), "/readyz");
+  CHECK_THAT(after, StartsWith("HTTP/1.1 200"));
+  CHECK_THAT(after, Contains("\r\n\r\nready\nstore: ok\n"));
+  const std::string metrics = Get(endpoint->port(), "/metrics");
+  CHECK_THAT(metrics, Contains("mtmc_dependency_up{dependency=\"store\"} 1"));
+  CHECK_THAT(metrics, Contains("mtmc_dependency_up{dependency=\"gateway\"} 0"));
+}
+
+TEST_CASE("A label takes only so many values", "[metrics]") {
+  BoundedLabel label(2);
+
+  CHECK(label.Of("a") == "a");
+  CHECK(label.Of("") == "none");
+  CHECK(label.Of("c") == "other");
+  CHECK(label.Of("a") == "a");
+}
+
+TEST_CASE("A long label is cut between characters", "[metrics]") {
+  BoundedLabel label(10);
+
+  CHECK(label.Of(std::string(79, 'x') + "\u00e9") == std::string(79, 'x'));
+  CHECK(label.Of(std::string(100, 'y')) == std::string(80, 'y'));
+}
+
+TEST_CASE("A gauge that was removed is served no more", "[metrics]") {
+  Registry registry("test");
+  registry.MakeGauge("mtmc_best", "Best.", {{"problem", "a"}}).Set(2);
+  registry.MakeGauge("mtmc_best", "Best.", {{"problem", "b"}}).Set(3);
+
+  registry.RemoveGauge("mtmc_best", "Best.", {{"problem", "a"}});
+
+  CHECK(registry.Render().find("problem=\"a\"") == std::string::npos);
+  CHECK_THAT(registry.Render(), Contains("mtmc_best{problem=\"b\"} 3"));
 }
 
 TEST_CASE("The endpoint goes on after rubbish", "[metrics]") {
-  const Registry registry("test");
+  Registry registry("test");
   const auto endpoint = Serve(registry);
 
   Exchange(endpoint->port(), "\r\n\r\nno http\r\n\r\n");
@@ -107,7 +152,7 @@ TEST_CASE("The endpoint goes on after rubbish", "[metrics]") {
 }
 
 TEST_CASE("A port in use is PORT_TAKEN", "[metrics]") {
-  const Registry registry("test");
+  Registry registry("test");
   const auto first = Serve(registry);
 
   const auto second =

@@ -7,6 +7,8 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include "absl/strings/str_cat.h"
+
 namespace mtmc::rpc {
 namespace {
 
@@ -50,6 +52,15 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& endpoint,
   // with it the backoff; tests and restarts want their own.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return grpc::CreateCustomChannel(endpoint, grpc::InsecureChannelCredentials(), arguments);
+}
+
+std::function<absl::Status()> WatchConnection(const std::string& endpoint) {
+  const std::shared_ptr<grpc::Channel> channel = MakeChannel(endpoint);
+  channel->GetState(/*try_to_connect=*/true);
+  return [channel, endpoint]() -> absl::Status {
+    if (channel->GetState(/*try_to_connect=*/true) == GRPC_CHANNEL_READY) return absl::OkStatus();
+    return absl::UnavailableError(absl::StrCat("no connection to ", endpoint));
+  };
 }
 
 }  // namespace mtmc::rpc

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+
+#include "absl/status/status.h"
 
 namespace grpc {
 class Channel;
@@ -24,5 +27,10 @@ struct ChannelOptions {
 // because every other code says that the server has looked at the request.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& endpoint,
                                            const ChannelOptions& options = {});
+
+// Tells whether a server answers at `endpoint`: OK, or UNAVAILABLE. The connection is of
+// its own, made at once and again after a loss; what is returned does not wait. For
+// metrics::Dependency. Thread-safe.
+std::function<absl::Status()> WatchConnection(const std::string& endpoint);
 
 }  // namespace mtmc::rpc

@@ -7,6 +7,7 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
+#include <grpcpp/support/server_interceptor.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -106,6 +107,11 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Create(const Options& opti
   builder.SetMaxReceiveMessageSize(options.max_message_bytes);
   builder.SetMaxSendMessageSize(options.max_message_bytes);
   builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(), &state->port);
+  if (options.on_call) {
+    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> observers;
+    observers.push_back(MakeCallObserver(options.on_call));
+    builder.experimental().SetInterceptorCreators(std::move(observers));
+  }
   for (grpc::Service* service : options.services) builder.RegisterService(service);
   state->server = builder.BuildAndStart();
   if (state->server == nullptr || state->port == 0) {

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/rpc/served_call.h"
 
 namespace grpc {
 class Service;
@@ -28,6 +29,8 @@ class RpcServer {
     // Refused beyond. 16 MiB holds the largest traced graph we know (2 MiB)
     // with room; blobs travel in chunks.
     int max_message_bytes = 16 << 20;
+    // Hears of every call of `services`; may be empty.
+    OnServedCall on_call = {};
   };
 
   // UNAVAILABLE with reason PORT_TAKEN if the address is in use,

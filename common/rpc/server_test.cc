@@ -6,8 +6,12 @@
 
 #include <catch2/catch.hpp>
 #include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "common/rpc/channel.h"
@@ -59,6 +63,96 @@ TEST_CASE("A unary method passes on the reason of an error", "[rpc]") {
 
   CHECK_THAT(status, StatusIs(absl::StatusCode::kNotFound, "nothing"));
   CHECK(ErrorReason(status) == "NOTHING_THERE");
+}
+
+// Calls that a server has told of. Thread-safe.
+class CallBook {
+ public:
+  OnServedCall Writer() {
+    return [this](const ServedCall& call) {
+      absl::MutexLock lock(&mu_);
+      calls_.push_back(call);
+    };
+  }
+
+  // Waits until there are `count`.
+  std::vector<ServedCall> Await(size_t count) {
+    absl::MutexLock lock(&mu_);
+    const auto has_them = [&] {
+      mu_.AssertReaderHeld();
+      return calls_.size() >= count;
+    };
+    REQUIRE(mu_.AwaitWithTimeout(absl::Condition(&has_them), absl::Seconds(20)));
+    return calls_;
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::vector<ServedCall> calls_ ABSL_GUARDED_BY(mu_);
+};
+
+TEST_CASE("A server tells of each call how it was answered", "[rpc]") {
+  CallBook book;
+  TestService service;
+  service.find = [](const auto&, const auto&) { return absl::NotFoundError("nothing"); };
+  service.download = [](std::shared_ptr<TestService::DownloadStream> stream) {
+    stream->Close(absl::OkStatus());
+  };
+  const auto server = RpcServer::Create({.services = {&service}, .on_call = book.Writer()});
+  REQUIRE_THAT(server.status(), IsOk());
+
+  Find(**server, Soon()).IgnoreError();
+  const ServedCall unary = book.Await(1).front();
+  auto stub = v1::ArtifactService::NewStub(MakeChannel((*server)->address()));
+  grpc::ClientContext context;
+  v1::DownloadArtifactResponse response;
+  const auto reader = stub->DownloadArtifact(&context, {});
+  while (reader->Read(&response)) continue;
+  CHECK(reader->Finish().ok());
+  const ServedCall stream = book.Await(2).back();
+
+  CHECK(unary.service == "mtmc.v1.ArtifactService");
+  CHECK(unary.method == "FindMissingArtifacts");
+  CHECK(unary.code == absl::StatusCode::kNotFound);
+  CHECK(unary.duration >= absl::ZeroDuration());
+  CHECK(stream.method == "DownloadArtifact");
+  CHECK(stream.code == absl::StatusCode::kOk);
+}
+
+TEST_CASE("A call whose client has gone is told as cancelled", "[rpc]") {
+  CallBook book;
+  TestService service;
+  absl::Notification has_started;
+  service.find = [&](const auto&, const Call& call) {
+    has_started.Notify();
+    while (!call.is_cancelled()) std::this_thread::yield();
+    return absl::CancelledError();
+  };
+  const auto server = RpcServer::Create({.services = {&service}, .on_call = book.Writer()});
+  REQUIRE_THAT(server.status(), IsOk());
+  grpc::ClientContext context;
+  std::thread caller([&] { Find(**server, Soon(), context).IgnoreError(); });
+  has_started.WaitForNotification();
+
+  context.TryCancel();
+  caller.join();
+
+  CHECK(book.Await(1).front().code == absl::StatusCode::kCancelled);
+}
+
+TEST_CASE("A connection is watched without waiting", "[rpc]") {
+  TestService service;
+  auto server = Serve(service);
+  const std::string address = server->address();
+
+  const auto is_there = WatchConnection(address);
+  const absl::Time deadline = Soon();
+  while (!is_there().ok() && absl::Now() < deadline) std::this_thread::yield();
+  CHECK_THAT(is_there(), IsOk());
+  server.reset();
+
+  while (is_there().ok() && absl::Now() < deadline) std::this_thread::yield();
+  CHECK_THAT(is_there(), StatusIs(absl::StatusCode::kUnavailable, address));
 }
 
 TEST_CASE("A unary function learns that its client has gone", "[rpc]") {

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/base/enum_word.h"
 #include "common/metrics/metrics.h"
 #include "common/rpc/deadline.h"
 #include "common/rpc/status.h"
@@ -17,9 +17,9 @@
 namespace mtmc::policy {
 namespace {
 
-// `TYPE_FIX_BUILD` to `fix_build`.
-std::string ActionLabel(const v1::Action& action) {
-  return base::EnumWord(v1::Action::Type_Name(action.type()), "TYPE_");
+// `RESOURCE_EXHAUSTED` to `resource_exhausted`.
+std::string OutcomeLabel(const absl::Status& status) {
+  return absl::AsciiStrToLower(absl::StatusCodeToString(status.code()));
 }
 
 // Gives a policy's bare status the reason that clients act on.
@@ -103,11 +103,6 @@ class PolicyServiceAdapter final : public v1::PolicyService::CallbackService {
     response = ToProto(distribution, request.seed());
     response.set_policy(policy.name());
     response.set_model_digest(policy.model_digest());
-    registry_
-        .MakeCounter("mtmc_policy_decisions_total", "Actions chosen, by type.",
-                     {{"policy", policy.name()},
-                      {"action", ActionLabel(request.actions(response.chosen()))}})
-        .Increment();
   }
 
   void Observe(const Policy& policy, absl::Duration duration) const {
@@ -118,12 +113,12 @@ class PolicyServiceAdapter final : public v1::PolicyService::CallbackService {
         .Observe(absl::ToDoubleSeconds(duration));
   }
 
-  // The status as it came, counted if it is an error.
+  // The status as it came, counted.
   absl::Status Counted(const Policy& policy, const absl::Status& status) const {
-    if (status.ok()) return status;
     registry_
-        .MakeCounter("mtmc_policy_errors_total", "Requests answered with an error, by code.",
-                     {{"policy", policy.name()}, {"code", absl::StatusCodeToString(status.code())}})
+        .MakeCounter("mtmc_policy_requests_total",
+                     "Requests that a policy has answered: ok, or the code of the error.",
+                     {{"policy", policy.name()}, {"outcome", OutcomeLabel(status)}})
         .Increment();
     return status;
   }

@@ -21,9 +21,9 @@ namespace mtmc::policy {
 //
 // `policies` are listed and asked by name; the first is the default. They and
 // the registry are borrowed and outlive the service. Counts
-// `mtmc_policy_decisions_total{policy, action}` by the type of the chosen action,
-// `mtmc_policy_errors_total{policy, code}`, and
-// `mtmc_policy_inference_seconds{policy}` from the request to its distribution.
+// `mtmc_policy_requests_total{policy, outcome}` by `ok` or the error's code, and
+// `mtmc_policy_inference_seconds{policy}` from the request to its distribution. What
+// was decided is counted by the coordinator, which records it.
 //
 // REQUIRES: policies is not empty.
 std::unique_ptr<grpc::Service> MakePolicyService(std::vector<Policy*> policies,

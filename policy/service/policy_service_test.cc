@@ -93,16 +93,19 @@ TEST_CASE("PolicyService gives a reason with each refusal", "[policy]") {
   CHECK(rpc::ErrorReason(empty) == "INVALID_SEARCH_STATE");
 }
 
-TEST_CASE("PolicyService counts decisions by policy and type", "[policy]") {
+TEST_CASE("PolicyService counts its answers by policy and outcome", "[policy]") {
   Service service;
   v1::ChooseActionRequest request = Request("rules");
   request.mutable_actions()->DeleteSubrange(0, 1);
 
   REQUIRE(service.Choose(request).ok());
+  request.clear_actions();
+  REQUIRE_FALSE(service.Choose(request).ok());
 
-  CHECK(service.registry.Render().find(
-            "mtmc_policy_decisions_total{action=\"vectorize\",policy=\"rules\"} 1") !=
-        std::string::npos);
+  const std::string text = service.registry.Render();
+  CHECK(text.find("mtmc_policy_requests_total{outcome=\"ok\",policy=\"rules\"} 1") != text.npos);
+  CHECK(text.find("mtmc_policy_requests_total{outcome=\"invalid_argument\",policy=\"rules\"} 1") !=
+        text.npos);
 }
 
 TEST_CASE("PolicyService lists its policies with their digests", "[policy]") {

@@ -2,6 +2,7 @@
 //
 // mtmc-policyd: the macro step as a service. The rules are always there; a
 // language model is loaded when --model names a Hugging Face folder.
+#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -95,17 +96,15 @@ absl::StatusOr<std::unique_ptr<Policy>> LoadModel(const Flags& flags) {
                                            .max_queued = flags.max_queued});
 }
 
-int Serve(const Flags& flags, const std::vector<Policy*>& policies,
-          base::ShutdownSignal& shutdown) {
-  metrics::Registry registry("mtmc-policyd");
+int Serve(const std::vector<Policy*>& policies, metrics::Registry& registry,
+          daemon::Endpoints& endpoints, base::ShutdownSignal& shutdown) {
   const std::unique_ptr<grpc::Service> service = MakePolicyService(policies, registry);
-  const auto endpoints =
-      daemon::Endpoints::Open(flags.daemon, registry, {.services = {service.get()}});
-  if (!endpoints.ok()) return daemon::Fail("cannot serve", endpoints.status());
+  const absl::Status serving = endpoints.Serve({service.get()});
+  if (!serving.ok()) return daemon::Fail("cannot serve", serving);
   Log(LogLevel::kInfo, "serving",
-      {{"grpc", (*endpoints)->grpc_address()}, {"default_policy", policies.front()->name()}});
+      {{"grpc", endpoints.grpc_address()}, {"default_policy", policies.front()->name()}});
   shutdown.Wait();
-  (*endpoints)->Shutdown(absl::Now() + kShutdownGrace);
+  endpoints.Shutdown(absl::Now() + kShutdownGrace);
   return 0;
 }
 
@@ -120,6 +119,15 @@ int Main(int argc, char** argv) {
   }
 
   base::ShutdownSignal shutdown;
+  metrics::Registry registry("mtmc-policyd");
+  std::atomic<bool> has_model = flags.model.empty();
+  // Ahead of the model, which may take minutes to load.
+  const auto endpoints = daemon::Endpoints::OpenHttp(
+      flags.daemon, registry, {{.name = "model", .check = [&has_model] {
+                                  return has_model ? absl::OkStatus()
+                                                   : absl::UnavailableError("it is loaded");
+                                }}});
+  if (!endpoints.ok()) return daemon::Fail("cannot serve", endpoints.status());
   RulesPolicy rules;
   std::unique_ptr<Policy> lm;
   if (!flags.model.empty()) {
@@ -128,13 +136,14 @@ int Main(int argc, char** argv) {
       return daemon::FailUsage("cannot load --model", loaded.status());
     }
     lm = *std::move(loaded);
+    has_model = true;
     Log(LogLevel::kInfo, "model loaded",
         {{"model", lm->description()}, {"digest", lm->model_digest()}});
   }
   std::vector<Policy*> policies = {&rules};
   if (lm)
     policies.insert(flags.default_policy == "lm" ? policies.begin() : policies.end(), lm.get());
-  return Serve(flags, policies, shutdown);
+  return Serve(policies, registry, **endpoints, shutdown);
 }
 
 }  // namespace

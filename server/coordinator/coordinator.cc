@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/coordinator/coordinator.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
+#include "common/base/enum_word.h"
 #include "common/base/id.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
@@ -25,6 +27,12 @@ using base::LogLevel;
 
 // Turns of the loop take milliseconds; a loop that has stopped answers nothing.
 constexpr absl::Duration kAskTimeout = absl::Seconds(20);
+
+// Above a turn under load and a stutter of the machine.
+constexpr absl::Duration kMaxLag = absl::Seconds(10);
+
+// Nanoseconds between two counts of the jobs by state.
+constexpr int64_t kShownEvery = 1'000'000'000;
 
 absl::Status Stopping() {
   return rpc::MakeError(absl::StatusCode::kUnavailable, "SHUTTING_DOWN",
@@ -234,9 +242,31 @@ void Coordinator::OnSearchEnd(const std::string& job, const absl::Status& status
   });
 }
 
+absl::Status Coordinator::CheckLoop() const {
+  const absl::Duration age = absl::Nanoseconds(absl::GetCurrentTimeNanos() - last_tick_);
+  if (age < options_.tick + kMaxLag) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(
+      "has not turned for ", absl::FormatDuration(absl::Trunc(age, absl::Seconds(1)))));
+}
+
+void Coordinator::ShowJobs() {
+  // All states from the start, so that a sum over them is never of nothing.
+  std::map<std::string, int> jobs = {{"pending", 0}, {"running", 0}, {"cancelling", 0}};
+  for (const auto& [name, search] : searches_) {
+    ++jobs[base::EnumWord(v1::Job::State_Name(search->state()), "STATE_")];
+  }
+  parts_.metrics.ShowJobs(jobs);
+}
+
 void Coordinator::Tick() {
+  const int64_t now = absl::GetCurrentTimeNanos();
+  const int64_t last = last_tick_.exchange(now);
+  parts_.metrics.ObserveLag(
+      std::max(absl::Nanoseconds(now - last) - options_.tick, absl::ZeroDuration()));
   leases_->Tick();
-  parts_.metrics.ShowJobs({{"active", static_cast<int>(searches_.size())}});
+  // Scrapes are seconds apart, and jobs may be many.
+  if (now / kShownEvery != last / kShownEvery || is_first_tick_) ShowJobs();
+  is_first_tick_ = false;
   loop_.PostAfter(options_.tick, [this] { Tick(); });
 }
 
@@ -252,8 +282,12 @@ void Coordinator::OnCacheLookup(bool is_hit) {
   parts_.metrics.CountCacheLookup("evaluation", is_hit);
 }
 
-void Coordinator::OnEnd(const v1::Job& job) {
-  parts_.metrics.CountEnd(job.state());
+void Coordinator::OnCandidate(const v1::Job& job, const v1::Candidate& candidate) {
+  parts_.metrics.CountCandidate(job, candidate);
+}
+
+void Coordinator::OnEnd(const v1::Job& job, const v1::Candidate* best) {
+  parts_.metrics.CountEnd(job, best);
   Log(LogLevel::kInfo, "job ended",
       {{"job", job.name()}, {"reason", job.end_reason()}, {"trials", job.budget_use().trials()}});
 }

@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "mtmc/v1/job.pb.h"
 #include "mtmc/v1/worker.pb.h"
@@ -79,6 +80,9 @@ class Coordinator final : private search::SearchObserver {
   absl::StatusOr<v1::Worker> LookupWorker(const std::string& name);
   absl::StatusOr<v1::Worker> SetDraining(const std::string& name, bool is_draining);
 
+  // OK while the event loop turns; else UNAVAILABLE with what it does not. For /readyz.
+  absl::Status CheckLoop() const;
+
   // Ends every held call with UNAVAILABLE, so that a server need not wait for them.
   void ReleaseCalls();
 
@@ -98,6 +102,7 @@ class Coordinator final : private search::SearchObserver {
   void StartSearch(const std::string& job);
   void OnSearchEnd(const std::string& job, const absl::Status& status);
   void Tick();
+  void ShowJobs();
   absl::StatusOr<std::vector<v1::Job>> FindByRequest(const v1::CreateJobRequest& request);
   // ARTIFACT_NOT_FOUND names `what` if the blob is not in the store.
   absl::Status CheckUploaded(const std::string& what, const v1::Digest& digest);
@@ -106,13 +111,17 @@ class Coordinator final : private search::SearchObserver {
   void OnDecision(const v1::Decision& decision, v1::Action::Type type) override;
   void OnFallback(const std::string& cause) override;
   void OnCacheLookup(bool is_hit) override;
-  void OnEnd(const v1::Job& job) override;
+  void OnCandidate(const v1::Job& job, const v1::Candidate& candidate) override;
+  void OnEnd(const v1::Job& job, const v1::Candidate* best) override;
 
   const Options options_;
   const Parts parts_;
   std::atomic<bool> is_stopped_ = false;
+  // When Tick ran last, in nanoseconds since the epoch.
+  std::atomic<int64_t> last_tick_ = absl::GetCurrentTimeNanos();
   search::EventLoop loop_;
   // On the loop only.
+  bool is_first_tick_ = true;
   std::unique_ptr<LeaseManager> leases_;
   // Those that go on. Shared with the task that drops one after its end.
   std::map<std::string, std::shared_ptr<search::Search>> searches_;

@@ -23,6 +23,7 @@
 #include "common/daemon/exit_code.h"
 #include "common/daemon/flags.h"
 #include "common/metrics/metrics.h"
+#include "common/rpc/channel.h"
 #include "common/rpc/error.h"
 #include "server/coordinator/clients.h"
 #include "server/coordinator/coordinator.h"
@@ -144,6 +145,27 @@ absl::StatusOr<std::string> AdvertisedAddress(const Flags& flags, const std::str
                                      "; say with --advertise HOST:PORT where others reach it"));
 }
 
+// A coordinator that does not own the jobs has no loop, and relays to whoever does.
+absl::Status CheckOwner(const Seat& seat) {
+  if (const auto coordinator = seat.local()) return coordinator->CheckLoop();
+  if (!seat.remote().empty()) return absl::OkStatus();
+  return absl::UnavailableError("nobody owns the jobs yet");
+}
+
+absl::Status CheckStore(store::JobStore& store) {
+  const absl::Status status = store.LookupJob("projects/none/jobs/none").status();
+  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+}
+
+// Jobs wait for a gateway that is gone, and the rules stand in for the policy service.
+std::vector<metrics::Dependency> Dependencies(const Flags& flags, const Seat& seat,
+                                              store::JobStore& store) {
+  return {{.name = "loop", .check = [&seat] { return CheckOwner(seat); }},
+          {.name = "store", .check = [&store] { return CheckStore(store); }},
+          {.name = "policy", .is_required = false, .check = rpc::WatchConnection(flags.policy)},
+          {.name = "gateway", .is_required = false, .check = rpc::WatchConnection(flags.gateway)}};
+}
+
 int Serve(const Flags& flags, Stores& stores, base::ShutdownSignal& shutdown) {
   Backends backends(flags);
   base::Executor executor({.name = "mtmc-calls", .num_threads = 8});
@@ -164,7 +186,7 @@ int Serve(const Flags& flags, Stores& stores, base::ShutdownSignal& shutdown) {
   services.push_back(MakeArtifactService(*stores.artifacts, executor));
   services.push_back(MakeWorkerService(relay, executor));
   services.push_back(MakeLeaseService(seat, relay));
-  daemon::Endpoints::Options served;
+  daemon::Endpoints::Options served{.dependencies = Dependencies(flags, seat, *stores.jobs)};
   for (const auto& service : services) served.services.push_back(service.get());
   const auto endpoints = daemon::Endpoints::Open(flags.daemon, backends.registry, served);
   if (!endpoints.ok()) return daemon::Fail("cannot serve", endpoints.status());

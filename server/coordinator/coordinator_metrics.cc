@@ -16,6 +16,31 @@ const std::vector<double>& QueueBuckets() {
   return *kBuckets;
 }
 
+constexpr char kFallback[] = "mtmc_policy_fallback_total";
+constexpr char kFallbackHelp[] =
+    "Decisions of the rules because the policy service did not decide.";
+constexpr char kLost[] = "mtmc_worker_lost_total";
+constexpr char kLostHelp[] = "Workers that were lost while they had a lease.";
+constexpr char kRetries[] = "mtmc_task_retries_total";
+constexpr char kRetriesHelp[] = "Work that was queued again.";
+constexpr char kRejected[] = "mtmc_evaluations_rejected_total";
+constexpr char kRejectedHelp[] =
+    "Evaluations whose program does not do what it should, by what is wrong with it.";
+
+// Whether the program ran, and must not be trusted.
+bool IsRejection(v1::Failure::Kind kind) {
+  switch (kind) {
+    case v1::Failure::KIND_WRONG_RESULT:
+    case v1::Failure::KIND_OUT_OF_BOUNDS:
+    case v1::Failure::KIND_INPUT_CHANGED:
+    case v1::Failure::KIND_NONDETERMINISTIC:
+    case v1::Failure::KIND_CHEAT:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 CoordinatorMetrics::CoordinatorMetrics(metrics::Registry& registry)
@@ -23,31 +48,44 @@ CoordinatorMetrics::CoordinatorMetrics(metrics::Registry& registry)
       queue_wait_(registry.MakeHistogram("mtmc_queue_wait_seconds",
                                          "Time from submission of work to its first grant.",
                                          QueueBuckets())),
-      policy_seconds_(registry.MakeHistogram("mtmc_policy_inference_seconds",
-                                             "Time of one call of the policy service.",
-                                             metrics::SecondsBuckets())),
+      policy_seconds_(
+          registry.MakeHistogram("mtmc_policy_call_seconds",
+                                 "Time of an answered call of the policy service, as its caller "
+                                 "sees it.",
+                                 metrics::SecondsBuckets())),
+      loop_lag_(registry.MakeHistogram("mtmc_event_loop_lag_seconds",
+                                       "How late the event loop comes to what is due.",
+                                       metrics::SecondsBuckets())),
       expired_leases_(registry.MakeCounter("mtmc_worker_lease_expired_total",
-                                           "Leases whose worker did not call in time.")) {
-  // These are asked for in alerts, so they exist from the start.
-  registry_.MakeCounter("mtmc_policy_fallback_total",
-                        "Decisions of the rules because the policy service did not decide.",
-                        {{"cause", "unavailable"}});
+                                           "Leases whose worker did not call in time.")),
+      speedups_(registry) {
+  // What alerts ask for exists from the start: a counter that begins with 1 has no rate.
+  for (const char* cause : {"deadline", "unavailable", "invalid", "error"}) {
+    registry_.MakeCounter(kFallback, kFallbackHelp, {{"cause", cause}});
+  }
+  for (const char* cause : {"expired", "restarted", "worker_failure"}) {
+    registry_.MakeCounter(kLost, kLostHelp, {{"cause", cause}});
+  }
+  for (const char* cause : {"worker_lost", "candidate_failed"}) {
+    registry_.MakeCounter(kRetries, kRetriesHelp, {{"cause", cause}});
+  }
+  for (const char* reason :
+       {"cheat", "wrong_result", "out_of_bounds", "input_changed", "nondeterministic"}) {
+    registry_.MakeCounter(kRejected, kRejectedHelp, {{"reason", reason}});
+  }
 }
 
 void CoordinatorMetrics::CountDecision(const std::string& policy, v1::Action::Type type) {
   registry_
-      .MakeCounter(
-          "mtmc_policy_decisions_total", "Recorded decisions.",
-          {{"policy", policy}, {"action", base::EnumWord(v1::Action::Type_Name(type), "TYPE_")}})
+      .MakeCounter("mtmc_policy_decisions_total",
+                   "Recorded decisions, by who made them and the action's type.",
+                   {{"policy", policies_.Of(policy)},
+                    {"action", base::EnumWord(v1::Action::Type_Name(type), "TYPE_")}})
       .Increment();
 }
 
 void CoordinatorMetrics::CountFallback(const std::string& cause) {
-  registry_
-      .MakeCounter("mtmc_policy_fallback_total",
-                   "Decisions of the rules because the policy service did not decide.",
-                   {{"cause", cause}})
-      .Increment();
+  registry_.MakeCounter(kFallback, kFallbackHelp, {{"cause", cause}}).Increment();
 }
 
 void CoordinatorMetrics::CountCacheLookup(const std::string& cache, bool is_hit) {
@@ -65,31 +103,31 @@ void CoordinatorMetrics::CountEvaluation(const v1::Evaluation& evaluation) {
                 : "measured";
   registry_
       .MakeCounter(
-          "mtmc_evaluations_total", "Finished evaluations.",
+          "mtmc_evaluations_total",
+          "Finished evaluations: measured, or what failed and in which stage.",
           {{"stage", base::EnumWord(v1::Stage_Name(stage), "STAGE_")}, {"outcome", outcome}})
       .Increment();
-  if (evaluation.failure().kind() == v1::Failure::KIND_CHEAT) {
-    registry_
-        .MakeCounter("mtmc_evaluations_rejected_total", "Evaluations that were refused as a cheat.",
-                     {{"reason", "cheat"}})
-        .Increment();
+  if (IsRejection(evaluation.failure().kind())) {
+    registry_.MakeCounter(kRejected, kRejectedHelp, {{"reason", outcome}}).Increment();
   }
   for (const v1::StageSpan& span : evaluation.spans()) {
     const auto nanos = google::protobuf::util::TimeUtil::DurationToNanoseconds(span.end_time() -
                                                                                span.start_time());
     registry_
-        .MakeHistogram("mtmc_evaluation_phase_seconds", "Time of one stage on the worker.",
+        .MakeHistogram("mtmc_evaluation_phase_seconds",
+                       "Time of one stage of an evaluation on its worker.",
                        metrics::SecondsBuckets(),
                        {{"phase", base::EnumWord(v1::Stage_Name(span.stage()), "STAGE_")}})
         .Observe(static_cast<double>(nanos) * 1e-9);
   }
 }
 
-void CoordinatorMetrics::CountEnd(v1::Job::State state) {
-  registry_
-      .MakeCounter("mtmc_jobs_finished_total", "Jobs that have ended.",
-                   {{"outcome", base::EnumWord(v1::Job::State_Name(state), "STATE_")}})
-      .Increment();
+void CoordinatorMetrics::CountCandidate(const v1::Job& job, const v1::Candidate& candidate) {
+  speedups_.CountCandidate(job, candidate);
+}
+
+void CoordinatorMetrics::CountEnd(const v1::Job& job, const v1::Candidate* best) {
+  speedups_.CountEnd(job, best);
 }
 
 void CoordinatorMetrics::CountGrant(absl::Duration waited) {
@@ -97,45 +135,47 @@ void CoordinatorMetrics::CountGrant(absl::Duration waited) {
 }
 
 void CoordinatorMetrics::CountLostWorker(const std::string& cause) {
-  registry_
-      .MakeCounter("mtmc_worker_lost_total", "Workers that were lost while they had a lease.",
-                   {{"cause", cause}})
-      .Increment();
+  registry_.MakeCounter(kLost, kLostHelp, {{"cause", cause}}).Increment();
 }
 
 void CoordinatorMetrics::CountExpiredLease() { expired_leases_.Increment(); }
 
 void CoordinatorMetrics::CountRetry(const std::string& cause) {
-  registry_
-      .MakeCounter("mtmc_task_retries_total", "Work that was queued again.", {{"cause", cause}})
-      .Increment();
+  registry_.MakeCounter(kRetries, kRetriesHelp, {{"cause", cause}}).Increment();
 }
 
 void CoordinatorMetrics::ObservePolicy(absl::Duration duration) {
   policy_seconds_.Observe(absl::ToDoubleSeconds(duration));
 }
 
+void CoordinatorMetrics::ObserveLag(absl::Duration lag) {
+  loop_lag_.Observe(absl::ToDoubleSeconds(lag));
+}
+
 void CoordinatorMetrics::ShowJobs(const std::map<std::string, int>& jobs_by_state) {
   for (auto& [state, count] : shown_jobs_) count = 0;
   for (const auto& [state, count] : jobs_by_state) shown_jobs_[state] = count;
   for (const auto& [state, count] : shown_jobs_) {
-    registry_.MakeGauge("mtmc_jobs", "Jobs that have not ended.", {{"state", state}}).Set(count);
+    registry_.MakeGauge("mtmc_jobs", "Jobs that have not ended, by state.", {{"state", state}})
+        .Set(count);
   }
 }
 
 void CoordinatorMetrics::ShowQueue(const Counts& counts) {
-  Show("mtmc_queue_depth", "Work that waits for a worker.", "queue", counts, shown_queue_);
+  Show("mtmc_queue_depth", "Work that waits for a worker, by the product that it asks for.",
+       "queue", counts, shown_queue_);
 }
 
 void CoordinatorMetrics::ShowWorkers(const Counts& counts) {
-  Show("mtmc_workers", "Workers by state.", "state", counts, shown_workers_);
+  Show("mtmc_workers", "Workers that the coordinator knows, by state.", "state", counts,
+       shown_workers_);
 }
 
 void CoordinatorMetrics::Show(const char* name, const char* help, const char* first_label,
                               const Counts& counts, Counts& shown) {
   // A combination that is gone shows 0: Prometheus would keep its last value.
   for (auto& [key, count] : shown) count = 0;
-  for (const auto& [key, count] : counts) shown[key] = count;
+  for (const auto& [key, count] : counts) shown[{key.first, products_.Of(key.second)}] += count;
   for (const auto& [key, count] : shown) {
     registry_.MakeGauge(name, help, {{first_label, key.first}, {"gpu_product", key.second}})
         .Set(count);

@@ -8,8 +8,10 @@
 #include "absl/time/time.h"
 #include "common/metrics/metrics.h"
 #include "mtmc/v1/action.pb.h"
+#include "mtmc/v1/candidate.pb.h"
 #include "mtmc/v1/evaluation.pb.h"
 #include "mtmc/v1/job.pb.h"
+#include "server/coordinator/speedup_metrics.h"
 
 namespace mtmc::coordinator {
 
@@ -27,7 +29,9 @@ class CoordinatorMetrics {
   void CountFallback(const std::string& cause);
   void CountCacheLookup(const std::string& cache, bool is_hit);
   void CountEvaluation(const v1::Evaluation& evaluation);
-  void CountEnd(v1::Job::State state);
+  void CountCandidate(const v1::Job& job, const v1::Candidate& candidate);
+  // `best` as of search::SearchObserver.
+  void CountEnd(const v1::Job& job, const v1::Candidate* best);
   void CountGrant(absl::Duration waited);
   // `cause`: `expired`, `restarted`, `worker_failure`.
   void CountLostWorker(const std::string& cause);
@@ -35,6 +39,8 @@ class CoordinatorMetrics {
   // `cause`: `worker_lost`, `candidate_failed`.
   void CountRetry(const std::string& cause);
   void ObservePolicy(absl::Duration duration);
+  // How late the event loop came to a task that was due.
+  void ObserveLag(absl::Duration lag);
 
   // Replace what the gauges showed before.
   void ShowJobs(const std::map<std::string, int>& jobs_by_state);
@@ -48,7 +54,12 @@ class CoordinatorMetrics {
   metrics::Registry& registry_;
   const metrics::Histogram queue_wait_;
   const metrics::Histogram policy_seconds_;
+  const metrics::Histogram loop_lag_;
   const metrics::Counter expired_leases_;
+  SpeedupMetrics speedups_;
+  // Products as selectors of jobs name them, and as workers have them.
+  metrics::BoundedLabel products_{20};
+  metrics::BoundedLabel policies_{10};
   std::map<std::string, int> shown_jobs_;
   Counts shown_queue_;
   Counts shown_workers_;

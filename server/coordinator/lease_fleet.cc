@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "common/base/enum_word.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
 #include "google/protobuf/util/time_util.h"
@@ -108,15 +109,18 @@ absl::StatusOr<v1::Worker> LeaseManager::SetDraining(const std::string& name, bo
 void LeaseManager::ShowMetrics() {
   CoordinatorMetrics::Counts workers;
   for (const auto& [name, state] : workers_) {
-    const std::string enumerator = v1::Worker::State_Name(Describe(state).state());
-    ++workers[{enumerator.substr(sizeof("STATE_") - 1), state.worker.device().product()}];
+    const std::string word =
+        base::EnumWord(v1::Worker::State_Name(Describe(state).state()), "STATE_");
+    ++workers[{word, state.worker.device().product()}];
   }
   metrics_.ShowWorkers(workers);
-  CoordinatorMetrics::Counts queue;
+  // From the start, so that an empty queue is told from one that nobody sees.
+  CoordinatorMetrics::Counts queue = {{{"evaluation", "any"}, 0}, {{"inspection", "any"}, 0}};
   for (const auto& [key, task] : queue_.tasks()) {
     if (!task.lease.empty()) continue;
+    const std::string& product = task.work.demand.selector.product();
     ++queue[{task.work.lease.has_evaluation() ? "evaluation" : "inspection",
-             task.work.demand.selector.product()}];
+             product.empty() ? "any" : product}];
   }
   metrics_.ShowQueue(queue);
 }

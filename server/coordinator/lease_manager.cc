@@ -21,6 +21,9 @@ using base::LogLevel;
 // A worker that only idles is written so often, for the time it was last heard.
 constexpr absl::Duration kRememberInterval = absl::Minutes(1);
 
+// Between two counts of workers and queue for the metrics.
+constexpr absl::Duration kShownEvery = absl::Seconds(1);
+
 google::protobuf::Timestamp ToProto(absl::Time time) {
   return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(time));
 }
@@ -331,7 +334,11 @@ void LeaseManager::Tick() {
   for (const std::string& key : hopeless) GiveUp(key).IgnoreError();
   Dispatch();
   TellStuck();
-  ShowMetrics();
+  // Scrapes are seconds apart, and a fleet may be large.
+  if (now - metrics_time_ >= kShownEvery) {
+    metrics_time_ = now;
+    ShowMetrics();
+  }
 }
 
 void LeaseManager::ReleaseHeld() {

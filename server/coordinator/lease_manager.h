@@ -185,6 +185,7 @@ class LeaseManager final : public search::Evaluator {
   std::map<std::string, store::LeaseRecord> leases_;
   std::map<std::string, FleetMember> workers_;
   LossOdds odds_;
+  absl::Time metrics_time_ = absl::InfinitePast();
   // The last write failed.
   bool waits_for_store_ = false;
 };

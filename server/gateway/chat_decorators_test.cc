@@ -229,6 +229,19 @@ TEST_CASE("MeteredChatModel counts requests and tokens by model", "[gateway]") {
   CHECK_THAT(text, Contains(R"(mtmc_llm_request_duration_seconds_count{model="m"} 2)"));
 }
 
+TEST_CASE("MeteredChatModel counts what tokens cost", "[gateway]") {
+  LeapingClock clock;
+  metrics::Registry registry("test");
+  auto* fake = new FakeChatModel;
+  MeteredChatModel metered(std::unique_ptr<ChatModel>(fake), clock, registry,
+                           {.input_usd_per_million = 2, .output_usd_per_million = 8});
+  fake->Push(ChatReply{.input_tokens = 1'000'000, .output_tokens = 500'000});
+
+  metered.Complete({.model = "m"}, absl::InfiniteFuture()).status().IgnoreError();
+
+  CHECK_THAT(registry.Render(), Contains(R"(mtmc_llm_cost_usd_total{model="m"} 6)"));
+}
+
 // A request whose volatile part is `measured`.
 ChatRequest MakeRequest(const std::string& text, const std::string& measured = "") {
   return {.model = "m", .messages = {{.text = text}, {.text = measured, .is_volatile = true}}};

@@ -55,6 +55,7 @@ struct Flags {
       static_cast<int>(absl::ToInt64Seconds(HttpLimits().first_byte_timeout));
   int total_timeout_s = static_cast<int>(absl::ToInt64Seconds(LlmCoder::Options().total_timeout));
   int llm_threads = 16;
+  MeteredChatModel::Prices prices;
 };
 
 void Declare(CLI::App& app, Flags& flags) {
@@ -87,6 +88,14 @@ void Declare(CLI::App& app, Flags& flags) {
                  "longest time of one model call, retries included, in seconds")
       ->check(CLI::Range(1, 7200))
       ->capture_default_str();
+  app.add_option("--usd-per-million-input", flags.prices.input_usd_per_million,
+                 "price of a million input tokens in US dollars, for mtmc_llm_cost_usd_total")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--usd-per-million-output", flags.prices.output_usd_per_million,
+                 "price of a million output tokens in US dollars")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--llm-threads", flags.llm_threads, "most model calls at a time")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
@@ -118,7 +127,7 @@ absl::StatusOr<std::unique_ptr<ChatModel>> MakeChatModel(const Flags& flags, bas
       MTMC_ASSIGN_OR_RETURN(model, RecordingChatModel::Create(std::move(model), flags.record));
     }
   }
-  model = std::make_unique<MeteredChatModel>(std::move(model), clock, registry);
+  model = std::make_unique<MeteredChatModel>(std::move(model), clock, registry, flags.prices);
   return model;
 }
 

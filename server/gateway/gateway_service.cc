@@ -41,7 +41,12 @@ Response ToResponse(const CodingResult& result) {
 class GatewayService final : public v1::MicroCodingService::CallbackService {
  public:
   GatewayService(std::vector<CoderSlot> coders, metrics::Registry& registry)
-      : coders_(std::move(coders)), registry_(registry) {}
+      : coders_(std::move(coders)),
+        registry_(registry),
+        budget_rejections_(registry.MakeCounter(
+            "mtmc_budget_rejections_total",
+            "Calls that were refused because a job's budget does not allow them.",
+            {{"kind", "tokens"}})) {}
 
   grpc::ServerUnaryReactor* CreateProgram(grpc::CallbackServerContext* context,
                                           const v1::CreateProgramRequest* request,
@@ -149,13 +154,18 @@ class GatewayService final : public v1::MicroCodingService::CallbackService {
       if (result.ok() && result->has_coder_failure()) outcome = result->coder_failure().reason();
     }
     registry_
-        .MakeCounter("mtmc_coder_requests_total", "Calls of coders by outcome.",
+        .MakeCounter("mtmc_coder_requests_total",
+                     "Calls of coders: ok, error, or why the coder gave no program.",
                      {{"coder", coder}, {"method", method}, {"outcome", outcome}})
         .Increment();
+    if (rpc::ErrorReason(result.status()) == "TOKEN_BUDGET_EXHAUSTED") {
+      budget_rejections_.Increment();
+    }
   }
 
   const std::vector<CoderSlot> coders_;
   metrics::Registry& registry_;
+  const metrics::Counter budget_rejections_;
 };
 
 }  // namespace

@@ -29,7 +29,8 @@ struct CoderSlot {
 
 // mtmc.v1.MicroCodingService over `coders`; requests that name none get the
 // first. Everything is borrowed and outlives the service. Counts
-// mtmc_coder_requests_total{coder, method, outcome}.
+// mtmc_coder_requests_total{coder, method, outcome} and
+// mtmc_budget_rejections_total{kind}.
 std::unique_ptr<grpc::Service> MakeGatewayService(const std::vector<CoderSlot>& coders,
                                                   metrics::Registry& registry);
 

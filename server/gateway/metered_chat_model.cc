@@ -2,14 +2,15 @@
 #include "server/gateway/metered_chat_model.h"
 
 #include <utility>
-
-#include "common/metrics/metrics.h"
+#include <vector>
 
 namespace mtmc::gateway {
 namespace {
 
-// More than any job uses; a metric's series stay in memory for ever.
-constexpr size_t kMaxModels = 20;
+// From a refusal to the longest time that a call may take.
+std::vector<double> CallBuckets() {
+  return {0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300, 600};
+}
 
 const char* OutcomeOf(const absl::Status& status) {
   switch (status.code()) {
@@ -32,20 +33,21 @@ const char* OutcomeOf(const absl::Status& status) {
 }  // namespace
 
 MeteredChatModel::MeteredChatModel(std::unique_ptr<ChatModel> inner, base::Clock& clock,
-                                   metrics::Registry& registry)
-    : inner_(std::move(inner)), clock_(clock), registry_(registry) {}
+                                   metrics::Registry& registry, Prices prices)
+    : inner_(std::move(inner)), clock_(clock), registry_(registry), prices_(prices) {}
 
 absl::StatusOr<ChatReply> MeteredChatModel::Complete(const ChatRequest& request,
                                                      absl::Time deadline) {
-  const std::string model = LabelOf(request.model);
+  const std::string model = models_.Of(request.model);
   const absl::Time start = clock_.Now();
   absl::StatusOr<ChatReply> reply = inner_->Complete(request, deadline);
   registry_
-      .MakeHistogram("mtmc_llm_request_duration_seconds", "Time of a request, retries included.",
-                     metrics::SecondsBuckets(), {{"model", model}})
+      .MakeHistogram("mtmc_llm_request_duration_seconds",
+                     "Time of a request to a language model, retries included.", CallBuckets(),
+                     {{"model", model}})
       .Observe(absl::ToDoubleSeconds(clock_.Now() - start));
   registry_
-      .MakeCounter("mtmc_llm_requests_total", "Requests to language models.",
+      .MakeCounter("mtmc_llm_requests_total", "Requests to language models, by outcome.",
                    {{"model", model}, {"outcome", OutcomeOf(reply.status())}})
       .Increment();
   const ChatTokens billed =
@@ -59,13 +61,15 @@ absl::StatusOr<ChatReply> MeteredChatModel::Complete(const ChatRequest& request,
   };
   count("input", billed.input);
   count("output", billed.output);
+  const double cost = 1e-6 * (prices_.input_usd_per_million * static_cast<double>(billed.input) +
+                              prices_.output_usd_per_million * static_cast<double>(billed.output));
+  if (prices_.input_usd_per_million > 0 || prices_.output_usd_per_million > 0) {
+    registry_
+        .MakeCounter("mtmc_llm_cost_usd_total", "Tokens as billed, times the prices of the flags.",
+                     {{"model", model}})
+        .Increment(cost);
+  }
   return reply;
-}
-
-std::string MeteredChatModel::LabelOf(const std::string& model) {
-  absl::MutexLock lock(&mu_);
-  if (models_.size() < kMaxModels) models_.insert(model);
-  return models_.count(model) > 0 ? model : "other";
 }
 
 }  // namespace mtmc::gateway

@@ -2,42 +2,47 @@
 #pragma once
 
 #include <memory>
-#include <set>
-#include <string>
+#include <utility>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
+#include "common/metrics/metrics.h"
 #include "server/gateway/chat_model.h"
-
-namespace mtmc::metrics {
-class Registry;
-}
 
 namespace mtmc::gateway {
 
 // Counts what goes through it:
-//   mtmc_llm_requests_total{model, outcome}       ok, timeout, unavailable, refused, garbled,
-//   failed mtmc_llm_request_duration_seconds{model}      retries included
-//   mtmc_llm_tokens_total{model, type}            input, output
+//
+// | metric                                    |                                          |
+// | mtmc_llm_requests_total{model, outcome}   | ok, timeout, unavailable, refused,       |
+// |                                           | garbled, failed                          |
+// | mtmc_llm_request_duration_seconds{model}  | retries included                         |
+// | mtmc_llm_tokens_total{model, type}        | input, output                            |
+// | mtmc_llm_cost_usd_total{model}            | tokens times their price, if one is set  |
 class MeteredChatModel final : public ChatModel {
  public:
+  // US dollars of a million tokens; 0 counts no cost.
+  struct Prices {
+    double input_usd_per_million = 0;
+    double output_usd_per_million = 0;
+  };
+
   // `clock` and `registry` are borrowed.
   MeteredChatModel(std::unique_ptr<ChatModel> inner, base::Clock& clock,
-                   metrics::Registry& registry);
+                   metrics::Registry& registry)
+      : MeteredChatModel(std::move(inner), clock, registry, Prices()) {}
+
+  MeteredChatModel(std::unique_ptr<ChatModel> inner, base::Clock& clock,
+                   metrics::Registry& registry, Prices prices);
 
   absl::StatusOr<ChatReply> Complete(const ChatRequest& request, absl::Time deadline) override;
 
  private:
-  // Clients name models; only the first few become label values.
-  std::string LabelOf(const std::string& model) ABSL_LOCKS_EXCLUDED(mu_);
-
+  // Of a client's name for a model. More than any job uses.
+  metrics::BoundedLabel models_{20};
   const std::unique_ptr<ChatModel> inner_;
   base::Clock& clock_;
   metrics::Registry& registry_;
-
-  absl::Mutex mu_;
-  std::set<std::string> models_ ABSL_GUARDED_BY(mu_);
+  const Prices prices_;
 };
 
 }  // namespace mtmc::gateway

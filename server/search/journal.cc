@@ -91,7 +91,10 @@ awaitable<absl::Status> Journal::RecordCandidate(v1::Candidate candidate,
   write.events.push_back(JobEvent(job_));
   for (const std::string& notice : notices) write.events.push_back(NoticeEvent(notice));
   const absl::Status status = co_await Save(write, interruption_);
-  if (status.ok()) lineage_.Put(candidate);
+  if (status.ok()) {
+    lineage_.Put(candidate);
+    if (IsFinished(candidate)) tools_.observer.OnCandidate(job_, candidate);
+  }
   co_return status;
 }
 

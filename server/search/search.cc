@@ -100,6 +100,10 @@ class Search::Impl {
     return job;
   }
 
+  v1::Job::State state() const {
+    return job_.state() == v1::Job::STATE_UNSPECIFIED ? v1::Job::STATE_PENDING : job_.state();
+  }
+
  private:
   // The story of a job.
   awaitable<absl::Status> Run() {
@@ -439,8 +443,15 @@ class Search::Impl {
                                 : v1::Job::STATE_FAILED);
     job_.set_end_reason(ending_->reason);
     const absl::Status status = co_await journal_.RecordEnd();
-    if (status.ok()) tools_.observer.OnEnd(job_);
+    if (status.ok()) tools_.observer.OnEnd(job_, BestCandidate());
     co_return status;
+  }
+
+  const v1::Candidate* BestCandidate() const {
+    const auto found = std::find_if(
+        lineage_.candidates.begin(), lineage_.candidates.end(),
+        [this](const v1::Candidate& each) { return each.name() == job_.best_candidate(); });
+    return found == lineage_.candidates.end() ? nullptr : &*found;
   }
 
   awaitable<absl::StatusOr<v1::LeaseResult>> Submit(Work work) {
@@ -537,6 +548,8 @@ Search::Search(std::string job, const Options& options, const SearchTools& tools
 Search::~Search() = default;
 
 void Search::Start(std::function<void(absl::Status)> on_end) { impl_->Start(std::move(on_end)); }
+
+v1::Job::State Search::state() const { return impl_->state(); }
 
 absl::StatusOr<v1::Job> Search::Cancel() { return impl_->Cancel(); }
 

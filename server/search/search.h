@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "mtmc/v1/action.pb.h"
+#include "mtmc/v1/candidate.pb.h"
 #include "mtmc/v1/job.pb.h"
 
 namespace mtmc::base {
@@ -46,8 +47,10 @@ class SearchObserver {
   virtual void OnFallback(const std::string& cause) = 0;
   // An evaluation was looked for in the store.
   virtual void OnCacheLookup(bool is_hit) = 0;
-  // The job has ended.
-  virtual void OnEnd(const v1::Job& job) = 0;
+  // A trial of `job` is over: evaluated, or given up by its coder. Recorded just now.
+  virtual void OnCandidate(const v1::Job& job, const v1::Candidate& candidate) = 0;
+  // The job has ended; `best` is its best candidate, null if it has none.
+  virtual void OnEnd(const v1::Job& job, const v1::Candidate* best) = 0;
 };
 
 // What a search works with. All outlive it.
@@ -94,6 +97,9 @@ class Search {
   ~Search();
   Search(const Search&) = delete;
   Search& operator=(const Search&) = delete;
+
+  // As recorded last; PENDING before Start has read it.
+  v1::Job::State state() const;
 
   // Starts or resumes. `on_end` is called when the job has ended (OK), or with
   // the error of a store that cannot go on; another search may then resume the job.

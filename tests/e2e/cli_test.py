@@ -276,10 +276,10 @@ METRICS = {
         "mtmc_build_info", "mtmc_jobs", "mtmc_jobs_finished_total", "mtmc_queue_wait_seconds",
         "mtmc_evaluations_total", "mtmc_evaluation_phase_seconds", "mtmc_workers",
         "mtmc_worker_lease_expired_total", "mtmc_policy_decisions_total",
-        "mtmc_policy_inference_seconds", "mtmc_policy_fallback_total", "mtmc_cache_requests_total"},
+        "mtmc_policy_call_seconds", "mtmc_policy_fallback_total", "mtmc_cache_requests_total"},
     "mtmc-policyd": {"mtmc_build_info", "mtmc_policy_inference_seconds"},
     "mtmc-gateway": {"mtmc_build_info"},
-    "mtmc-worker": {"mtmc_build_info", "mtmc_evaluations_total", "mtmc_evaluation_phase_seconds"},
+    "mtmc-worker": {"mtmc_build_info", "mtmc_worker_evaluations_total", "mtmc_gpu_busy_seconds_total"},
 }  # fmt: skip
 
 

@@ -43,7 +43,7 @@ def is_in(stack, stage):
     except OSError:
         return False
     return any(
-        line.startswith("mtmc_evaluation_phase{") and f'phase="{stage}"' in line and line.endswith(" 1")
+        line.startswith("mtmc_worker_phase{") and f'phase="{stage}"' in line and line.endswith(" 1")
         for line in text.splitlines()
     )
 

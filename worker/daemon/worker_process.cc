@@ -14,6 +14,7 @@
 #include "common/config/paths.h"
 #include "common/daemon/endpoints.h"
 #include "common/daemon/exit_code.h"
+#include "common/rpc/channel.h"
 #include "worker/daemon/evaluator.h"
 #include "worker/daemon/lease_loop.h"
 
@@ -64,11 +65,18 @@ WorkerProcess::WorkerProcess(const WorkerFlags& flags, config::PythonEnvironment
               .is_cancelled = [this] { return IsCancelled(); }}) {}
 
 int WorkerProcess::Run(base::ShutdownSignal& shutdown) {
+  // The device takes seconds to open; meanwhile the process is seen alive.
+  const auto endpoints = daemon::Endpoints::OpenHttp(
+      flags_.daemon, registry_,
+      {{.name = "device", .check = [this] { return metrics_.health(); }},
+       {.name = "coordinator", .check = rpc::WatchConnection(flags_.coordinator)}});
+  if (!endpoints.ok()) return daemon::Fail("cannot serve", endpoints.status());
   const absl::Status opened = bench_.Open();
   if (!opened.ok()) return daemon::Fail("cannot open the device", opened);
   v1::Worker worker;
   bench_.Describe(worker);
   worker.set_host(HostName());
+  metrics_.ShowDevice(worker.device());
   LeaseLoop loop(
       *coordinator_, clock_, worker,
       [this](const v1::Lease& lease, const auto& progress) { return Work(lease, progress); },
@@ -80,8 +88,8 @@ int WorkerProcess::Run(base::ShutdownSignal& shutdown) {
        .most = bench_.most_prefetched()},
       [this] { bench_.Rest(); });
   loop_ = &loop;
-  const auto endpoints = daemon::Endpoints::Open(flags_.daemon, registry_, {});
-  if (!endpoints.ok()) return daemon::Fail("cannot serve", endpoints.status());
+  const absl::Status serving = (*endpoints)->Serve({});
+  if (!serving.ok()) return daemon::Fail("cannot serve", serving);
   base::Log(base::LogLevel::kInfo, "serving",
             {{"device", worker.device().product()}, {"coordinator", flags_.coordinator}});
   const absl::Status ended = loop.Run(shutdown.token());
