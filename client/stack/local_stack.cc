@@ -171,7 +171,8 @@ absl::Status LocalStack::StartAll() {
   }
   if (!options_.python.empty()) worker.insert(worker.end(), {"--python", options_.python});
   MTMC_RETURN_IF_ERROR(start({"mtmc-worker", worker, ""}).status());
-  const nlohmann::json stack = {{"endpoint", endpoint_}, {"pid", ::getpid()}};
+  nlohmann::json stack = {{"endpoint", endpoint_}, {"pid", ::getpid()}};
+  for (const auto& [name, http] : http_endpoints()) stack["http"][name] = http;
   return base::WriteFileAtomically(options_.stack_file, stack.dump());
 }
 

@@ -27,7 +27,9 @@ class LocalStack {
     std::filesystem::path program_dir;
     std::filesystem::path data_dir;
     std::filesystem::path log_dir;
-    // Where the stack says how it is reached; other clients read it.
+    // Where the stack says how it is reached; other clients and scripts/monitor read it:
+    // {"endpoint": "127.0.0.1:50151", "http": {"mtmc-coordinator": "127.0.0.1:9151", ...}, "pid":
+    // 1}
     std::filesystem::path stack_file;
     // Address of the coordinator; port 0 takes a free one.
     std::string listen = "127.0.0.1:0";
