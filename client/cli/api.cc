@@ -118,9 +118,11 @@ absl::StatusOr<v1::Job> Api::GetJob(const std::string& name) {
   return std::move(*response.mutable_job());
 }
 
-absl::StatusOr<std::vector<v1::Job>> Api::ListJobs(const std::string& parent, int limit) {
+absl::StatusOr<std::vector<v1::Job>> Api::ListJobs(const std::string& parent, int limit,
+                                                   const std::string& filter) {
   v1::ListJobsRequest first;
   first.set_parent(parent);
+  first.set_filter(filter);
   return CallPaged<v1::Job>(
       first, static_cast<size_t>(limit),
       [&](const v1::ListJobsRequest& request) {
@@ -177,9 +179,13 @@ absl::StatusOr<v1::Candidate> Api::GetCandidate(const std::string& name) {
   return std::move(*response.mutable_candidate());
 }
 
-absl::StatusOr<std::vector<v1::Candidate>> Api::ListCandidates(const std::string& job) {
+absl::StatusOr<std::vector<v1::Candidate>> Api::ListCandidates(const std::string& job,
+                                                               v1::CandidateView view,
+                                                               const std::string& filter) {
   v1::ListCandidatesRequest first;
   first.set_parent(job);
+  first.set_view(view);
+  first.set_filter(filter);
   return CallPaged<v1::Candidate>(
       first, SIZE_MAX,
       [&](const v1::ListCandidatesRequest& request) {

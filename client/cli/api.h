@@ -29,7 +29,8 @@ class Api {
 
   absl::StatusOr<v1::Job> CreateJob(const v1::CreateJobRequest& request);
   absl::StatusOr<v1::Job> GetJob(const std::string& name);
-  absl::StatusOr<std::vector<v1::Job>> ListJobs(const std::string& parent, int limit);
+  absl::StatusOr<std::vector<v1::Job>> ListJobs(const std::string& parent, int limit,
+                                                const std::string& filter = "");
   absl::StatusOr<v1::Job> CancelJob(const std::string& name);
 
   // Calls `observe` with each event after `cursor`, until the job has ended,
@@ -42,7 +43,9 @@ class Api {
   void StopWatching();
 
   absl::StatusOr<v1::Candidate> GetCandidate(const std::string& name);
-  absl::StatusOr<std::vector<v1::Candidate>> ListCandidates(const std::string& job);
+  absl::StatusOr<std::vector<v1::Candidate>> ListCandidates(
+      const std::string& job, v1::CandidateView view = v1::CANDIDATE_VIEW_FULL,
+      const std::string& filter = "");
 
   absl::StatusOr<v1::Digest> Upload(const std::string& bytes);
   absl::StatusOr<std::string> Download(const v1::Digest& digest);

@@ -38,8 +38,11 @@ std::string SpeedupText(const v1::Candidate& candidate) {
 
 absl::StatusOr<ExitCode> List(const CandidatesOptions& options) {
   MTMC_ASSIGN_OR_RETURN(Session session, Connect(options.common));
+  const v1::CandidateView view =
+      options.common.is_json ? v1::CANDIDATE_VIEW_FULL : v1::CANDIDATE_VIEW_BASIC;
   MTMC_ASSIGN_OR_RETURN(const std::vector<v1::Candidate> candidates,
-                        session.api->ListCandidates(JobName(options.common.project, options.name)));
+                        session.api->ListCandidates(JobName(options.common.project, options.name),
+                                                    view, options.filter));
   if (options.common.is_json) {
     v1::ListCandidatesResponse response;
     response.mutable_candidates()->Assign(candidates.begin(), candidates.end());

@@ -113,6 +113,8 @@ void DeclareJobs(CLI::App& app, Options& options, ExitCode& exit_code) {
   list->add_option("--limit", options.jobs.limit, "most jobs to list")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  list->add_option("--filter", options.jobs.filter,
+                   "only jobs that this holds for, as 'state = SUCCEEDED AND best_speedup > 1.5'");
   CLI::App* get =
       AddCommand(*jobs, "get", "show one job", exit_code, [&] { return RunJobsGet(options.jobs); });
   CLI::App* watch = AddCommand(*jobs, "watch", "follow a job; Ctrl-C detaches", exit_code,
@@ -131,10 +133,11 @@ void DeclareCandidates(CLI::App& app, Options& options, ExitCode& exit_code) {
   CLI::App* candidates =
       app.add_subcommand("candidates", "look at the programs of a job")->require_subcommand(1);
   candidates->fallthrough();
-  AddCommand(*candidates, "list", "list the candidates of a job", exit_code,
-             [&] { return RunCandidatesList(own); })
-      ->add_option("job", own.name, "job name")
-      ->required();
+  CLI::App* list = AddCommand(*candidates, "list", "list the candidates of a job", exit_code,
+                              [&] { return RunCandidatesList(own); });
+  list->add_option("job", own.name, "job name")->required();
+  list->add_option("--filter", own.filter,
+                   "only candidates that this holds for, as 'evaluation.verdict = CORRECT'");
   AddCommand(*candidates, "show", "show a candidate, or the best one of a job", exit_code,
              [&] { return RunCandidatesShow(own); })
       ->add_option("name", own.name, "JOB or JOB/CANDIDATE")

@@ -65,6 +65,7 @@ struct JobsOptions {
   JobOptions job;
   std::string name;
   int limit = 50;
+  std::string filter;
   bool is_waiting = false;
   bool is_validate_only = false;
   // Longest wait in seconds; 0 waits for ever.
@@ -81,6 +82,7 @@ struct CandidatesOptions {
   CommonOptions common;
   // A job for `list`, a candidate or a job (its best) for the others.
   std::string name;
+  std::string filter;
   // Second candidate of `diff`; empty means the parent.
   std::string other;
   std::string output_file;

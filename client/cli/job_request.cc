@@ -46,6 +46,24 @@ absl::StatusOr<Enum> ParseEnum(const std::string& prefix, const std::string& tex
                         absl::StrCat(option, " is '", text, "', must be one of: ", choices));
 }
 
+absl::Status ChooseStrategy(const JobOptions& options, v1::SearchOptions& search) {
+  if (!options.program_file.empty()) {
+    search.mutable_evaluate();
+  } else if (options.strategy == "mtmc") {
+    search.mutable_mtmc()->set_policy(options.policy);
+    search.mutable_mtmc()->set_max_steps(options.max_steps);
+  } else if (options.strategy == "random") {
+    search.mutable_random()->set_max_steps(options.max_steps);
+  } else if (options.strategy == "greedy") {
+    search.mutable_greedy();
+  } else {
+    return rpc::MakeError(absl::StatusCode::kInvalidArgument, "INVALID_OPTION",
+                          absl::StrCat("--strategy is '", options.strategy,
+                                       "', must be one of: mtmc, greedy, random"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<v1::CreateJobRequest> MakeJobRequest(Api& api, const CommonOptions& common,
@@ -88,11 +106,9 @@ absl::StatusOr<v1::CreateJobRequest> MakeJobRequest(Api& api, const CommonOption
     job.set_dialect(dialect);
   }
   v1::SearchOptions& search = *job.mutable_search();
-  search.set_strategy(options.program_file.empty() ? options.strategy : "evaluate");
-  search.set_policy(options.policy);
+  MTMC_RETURN_IF_ERROR(ChooseStrategy(options, search));
   search.set_coder(options.coder);
   search.set_model(options.model);
-  search.set_max_steps(options.max_steps);
   search.set_seed(options.seed);
   if (options.is_library_forbidden) search.set_allow_library(false);
   job.mutable_budget()->set_max_trials(options.max_trials);

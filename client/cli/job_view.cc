@@ -16,8 +16,6 @@ namespace mtmc::client {
 namespace {
 
 constexpr int kActionWidth = 58;
-// Judges one program that the user wrote.
-constexpr char kEvaluateStrategy[] = "evaluate";
 constexpr std::array<const char*, 4> kSpinner = {"|", "/", "-", "\\"};
 
 std::string Shortened(const std::string& text, size_t width) {
@@ -39,6 +37,11 @@ std::string Padded(const std::string& shown, const std::string& styled, size_t w
 
 std::string ShortName(const std::string& resource_name) {
   return resource_name.substr(resource_name.rfind('/') + 1);
+}
+
+std::string EndReasonText(const v1::Job& job) {
+  if (job.end_reason() == v1::Job::END_REASON_UNSPECIFIED) return "-";
+  return base::EnumWord(v1::Job::EndReason_Name(job.end_reason()), "END_REASON_");
 }
 
 std::string OutcomeOf(const v1::Candidate& candidate) {
@@ -180,8 +183,8 @@ void JobView::PrintSummary() {
   EraseLiveLine();
   if (!job_) return;
   out_ << "\n";
-  const bool is_judged = job_->search().strategy() == kEvaluateStrategy &&
-                         candidates_.size() == 1 && candidates_.begin()->second.has_evaluation();
+  const bool is_judged = job_->search().has_evaluate() && candidates_.size() == 1 &&
+                         candidates_.begin()->second.has_evaluation();
   if (is_judged) {
     const v1::Evaluation& evaluation = candidates_.begin()->second.evaluation();
     PrintEvaluation(evaluation, out_);
@@ -196,7 +199,7 @@ void JobView::PrintSummary() {
   }
   const std::vector<v1::Candidate> lineage = WinningLineage();
   if (lineage.empty()) {
-    out_ << "no correct candidate; ended by " << job_->end_reason() << "\n";
+    out_ << "no correct candidate; ended by " << EndReasonText(*job_) << "\n";
     return;
   }
   const v1::Evaluation& best = lineage.back().evaluation();
@@ -211,7 +214,7 @@ void JobView::PrintSummary() {
   table.Print(out_);
   if (!best.profile().summary().empty()) out_ << "\n" << best.profile().summary() << "\n";
   out_ << "\nactions applied (" << ShortName(job_->best_candidate()) << " of " << candidates_.size()
-       << " candidates, ended by " << job_->end_reason() << "):\n";
+       << " candidates, ended by " << EndReasonText(*job_) << "):\n";
   for (const v1::Candidate& candidate : lineage) {
     if (candidate.has_action()) out_ << "  " << candidate.action().text() << "\n";
   }

@@ -70,6 +70,9 @@ class JobView {
 // One word for what became of a candidate, such as `faster` or `wrong`.
 std::string OutcomeOf(const v1::Candidate& candidate);
 
+// Why the job ended, such as `trials`; `-` while it has not.
+std::string EndReasonText(const v1::Job& job);
+
 // Last segment of a resource name.
 std::string ShortName(const std::string& resource_name);
 

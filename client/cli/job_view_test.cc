@@ -85,7 +85,7 @@ TEST_CASE("JobView tells all that was found of a program that the user wrote", "
   failure.set_diagnostics("line 3: error");
   v1::JobEvent ended = Ended(2, "");
   ended.mutable_job()->set_state(v1::Job::STATE_FAILED);
-  ended.mutable_job()->mutable_search()->set_strategy("evaluate");
+  ended.mutable_job()->mutable_search()->mutable_evaluate();
   ended.mutable_job()->mutable_failure()->set_message("no candidate is correct");
 
   view.Observe(candidate);

@@ -25,7 +25,7 @@ void PrintJobs(const std::vector<v1::Job>& jobs) {
     table.AddRow({ShortName(job.name()), job.problem().display_name(), StateText(job.state()),
                   absl::StrCat(job.budget_use().trials()),
                   job.has_best_speedup() ? FormatSpeedup(job.best_speedup()) : "-",
-                  job.end_reason().empty() ? "-" : job.end_reason()});
+                  EndReasonText(job)});
   }
   table.Print(std::cout);
 }
@@ -71,9 +71,9 @@ absl::StatusOr<ExitCode> Create(const JobsOptions& options) {
 
 absl::StatusOr<ExitCode> List(const JobsOptions& options) {
   MTMC_ASSIGN_OR_RETURN(Session session, Connect(options.common));
-  MTMC_ASSIGN_OR_RETURN(
-      const std::vector<v1::Job> jobs,
-      session.api->ListJobs(absl::StrCat("projects/", options.common.project), options.limit));
+  MTMC_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs,
+                        session.api->ListJobs(absl::StrCat("projects/", options.common.project),
+                                              options.limit, options.filter));
   if (!options.common.is_json) {
     PrintJobs(jobs);
     return kExitOk;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/data_type.h"
+#include "common/base/enum_word.h"
 #include "mtmc/v1/policy.pb.h"
 
 namespace mtmc::policy {
@@ -152,7 +153,9 @@ EvaluationSummary EvaluationFromProto(const v1::Evaluation& evaluation) {
     summary.speedup = evaluation.comparisons(0).speedup();
   }
   const v1::Profile& profile = evaluation.profile();
-  summary.limit = profile.limit();
+  if (profile.limit() != v1::Profile::LIMIT_UNSPECIFIED) {
+    summary.limit = base::EnumWord(v1::Profile::Limit_Name(profile.limit()), "LIMIT_");
+  }
   summary.profile_text = profile.summary();
   summary.metrics = {profile.metrics().begin(), profile.metrics().end()};
   if (profile.speed_of_light_ratio() > 0) {

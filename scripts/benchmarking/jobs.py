@@ -90,7 +90,7 @@ def row_of_job(job, candidates):
         'speedup_eager': eager.get('speedup'),
         'interval': [results.rounded(v) for v in interval] if None not in interval else None,
         'trials': job.get('budget_use', {}).get('trials', 0),
-        'ended_by': job.get('end_reason'),
+        'ended_by': enum_text(job.get('end_reason'), 'END_REASON_'),
         'kernelbench_allclose': evaluation.get('kernelbench_allclose', False) if measurement else None,
         'flawed': job.get('inspection', {}).get('passing_probes') or None,
         'actions': actions_to(best, candidates) or None,

@@ -2,14 +2,47 @@
 #include <grpcpp/grpcpp.h>
 
 #include "common/base/status_macros.h"
+#include "common/filter/filter.h"
 #include "common/rpc/unary.h"
 #include "mtmc/v1/candidate.grpc.pb.h"
+#include "server/coordinator/paging.h"
 #include "server/coordinator/resource_name.h"
 #include "server/coordinator/services.h"
 #include "server/store/job_store.h"
 
 namespace mtmc::coordinator {
 namespace {
+
+using Page = FilteredPage<v1::Candidate>;
+
+// CANDIDATE_VIEW_BASIC, as candidate.proto has it.
+void TrimToBasic(v1::Candidate& candidate) {
+  candidate.clear_schedule();
+  if (candidate.has_decision()) candidate.mutable_decision()->clear_choices();
+  if (!candidate.has_evaluation()) return;
+  v1::Evaluation& evaluation = *candidate.mutable_evaluation();
+  evaluation.clear_variants();
+  evaluation.clear_spans();
+  evaluation.clear_checks();
+  evaluation.clear_isolation();
+  if (evaluation.has_profile()) {
+    evaluation.mutable_profile()->clear_kernels();
+    evaluation.mutable_profile()->clear_metrics();
+  }
+  if (evaluation.has_failure()) evaluation.mutable_failure()->clear_diagnostics();
+  if (evaluation.has_measurement()) {
+    evaluation.mutable_measurement()->clear_samples_seconds();
+  }
+  if (evaluation.has_confirmation()) {
+    evaluation.mutable_confirmation()->clear_samples_seconds();
+  }
+  if (evaluation.has_confirmed()) {
+    evaluation.mutable_confirmed()->mutable_baseline_measurement()->clear_samples_seconds();
+  }
+  for (v1::Comparison& comparison : *evaluation.mutable_comparisons()) {
+    comparison.mutable_baseline_measurement()->clear_samples_seconds();
+  }
+}
 
 class CandidateService final : public v1::CandidateService::CallbackService {
  public:
@@ -43,12 +76,21 @@ class CandidateService final : public v1::CandidateService::CallbackService {
     MTMC_RETURN_IF_ERROR(CheckJobName(request.parent()));
     // An unknown job is an error, a job without candidates an empty page.
     MTMC_RETURN_IF_ERROR(store_.LookupJob(request.parent()).status());
-    MTMC_ASSIGN_OR_RETURN(store::CandidatePage page,
-                          store_.ListCandidates({.job = request.parent(),
-                                                 .page_size = request.page_size(),
-                                                 .page_token = request.page_token()}));
+    MTMC_ASSIGN_OR_RETURN(const filter::Filter filter,
+                          filter::Filter::Parse(request.filter(), *v1::Candidate::descriptor()));
+    const auto read = [&](int size, const std::string& token) -> absl::StatusOr<Page> {
+      MTMC_ASSIGN_OR_RETURN(
+          store::CandidatePage page,
+          store_.ListCandidates({.job = request.parent(), .page_size = size, .page_token = token}));
+      return Page{std::move(page.candidates), std::move(page.next_page_token)};
+    };
+    const auto shape = [&request](v1::Candidate& candidate) {
+      if (request.view() == v1::CANDIDATE_VIEW_BASIC) TrimToBasic(candidate);
+    };
+    MTMC_ASSIGN_OR_RETURN(Page page, ReadPage<v1::Candidate>(filter, request.page_size(),
+                                                             request.page_token(), read, shape));
     v1::ListCandidatesResponse response;
-    for (v1::Candidate& candidate : page.candidates) {
+    for (v1::Candidate& candidate : page.records) {
       *response.add_candidates() = std::move(candidate);
     }
     response.set_next_page_token(page.next_page_token);

@@ -289,7 +289,9 @@ void Coordinator::OnCandidate(const v1::Job& job, const v1::Candidate& candidate
 void Coordinator::OnEnd(const v1::Job& job, const v1::Candidate* best) {
   parts_.metrics.CountEnd(job, best);
   Log(LogLevel::kInfo, "job ended",
-      {{"job", job.name()}, {"reason", job.end_reason()}, {"trials", job.budget_use().trials()}});
+      {{"job", job.name()},
+       {"reason", base::EnumWord(v1::Job::EndReason_Name(job.end_reason()), "END_REASON_")},
+       {"trials", job.budget_use().trials()}});
 }
 
 }  // namespace mtmc::coordinator

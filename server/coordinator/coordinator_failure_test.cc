@@ -88,7 +88,7 @@ TEST_CASE("Coordinator ends a job by tokens when no step can be paid", "[coordin
   world.Create(world.Request());
   const v1::Job job = world.AwaitEnd();
 
-  CHECK(job.end_reason() == "tokens");
+  CHECK(job.end_reason() == v1::Job::END_REASON_TOKENS);
   CHECK(job.state() == v1::Job::STATE_SUCCEEDED);
   CHECK(job.budget_use().trials() == 1);
 }

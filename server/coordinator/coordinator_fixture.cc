@@ -57,8 +57,11 @@ v1::CreateJobRequest World::Request(const std::string& strategy) {
   request.set_request_id(kRequestId);
   v1::Job& job = *request.mutable_job();
   *job.mutable_problem()->mutable_source() = *artifacts->Put("class Model: pass");
-  job.mutable_search()->set_strategy(strategy);
-  job.mutable_search()->set_max_steps(3);
+  if (strategy == "greedy") {
+    job.mutable_search()->mutable_greedy();
+  } else {
+    job.mutable_search()->mutable_mtmc()->set_max_steps(3);
+  }
   job.mutable_budget()->set_max_trials(6);
   return request;
 }
@@ -105,8 +108,8 @@ bool World::HasNotice(const std::string& part) {
 std::string Essence(World& world) {
   std::string text;
   v1::Job job = *world.memory.LookupJob(kJob);
-  text += v1::Job::State_Name(job.state()) + " " + job.end_reason() + " " + job.best_candidate() +
-          " " + std::to_string(job.best_speedup()) + " " +
+  text += v1::Job::State_Name(job.state()) + " " + v1::Job::EndReason_Name(job.end_reason()) + " " +
+          job.best_candidate() + " " + std::to_string(job.best_speedup()) + " " +
           std::to_string(job.budget_use().trials()) + "\n";
   for (v1::Candidate candidate : world.Candidates()) {
     candidate.clear_create_time();

@@ -21,7 +21,7 @@ TEST_CASE("Coordinator brings a job from its source to a winner", "[coordinator]
   const v1::Job job = world.AwaitEnd();
 
   CHECK(job.state() == v1::Job::STATE_SUCCEEDED);
-  CHECK(job.end_reason() == "trials");
+  CHECK(job.end_reason() == v1::Job::END_REASON_TRIALS);
   CHECK(job.budget_use().trials() == 6);
   CHECK(job.inspection().minimum_bytes() == 64);
   CHECK(job.best_speedup() > 1);
@@ -60,7 +60,7 @@ TEST_CASE("Coordinator never tries an action twice on one program", "[coordinato
   world.Create(request);
   const v1::Job job = world.AwaitEnd();
 
-  CHECK(job.end_reason() == "trials");
+  CHECK(job.end_reason() == v1::Job::END_REASON_TRIALS);
   std::set<std::string> tried;
   for (const v1::Candidate& candidate : world.Candidates()) {
     if (candidate.trial() == 0) continue;
@@ -89,7 +89,7 @@ TEST_CASE("Coordinator creates nothing to validate a job", "[coordinator]") {
 
   const auto response = world.coordinator->CreateJob(request);
 
-  CHECK(response->job().search().policy() == "rules");
+  CHECK(response->job().search().mtmc().policy() == "rules");
   CHECK(world.memory.ListJobs({})->jobs.empty());
   request.mutable_job()->mutable_problem()->mutable_source()->set_sha256(std::string(64, '0'));
   CHECK(rpc::ErrorReason(world.coordinator->CreateJob(request).status()) == "ARTIFACT_NOT_FOUND");

@@ -103,7 +103,7 @@ TEST_CASE("Coordinator cancels a job that waits", "[coordinator]") {
 
   CHECK(cancelling->state() == v1::Job::STATE_CANCELLING);
   CHECK(job.state() == v1::Job::STATE_CANCELLED);
-  CHECK(job.end_reason() == "cancelled");
+  CHECK(job.end_reason() == v1::Job::END_REASON_CANCELLED);
   CHECK(world.coordinator->CancelJob(kJob)->state() == v1::Job::STATE_CANCELLED);
 }
 
@@ -136,7 +136,7 @@ TEST_CASE("Coordinator ends a job at its wall time", "[coordinator]") {
   world.Create(request);
   const v1::Job job = world.AwaitEnd();
 
-  CHECK(job.end_reason() == "wall_time");
+  CHECK(job.end_reason() == v1::Job::END_REASON_WALL_TIME);
   CHECK(job.state() == v1::Job::STATE_FAILED);
 }
 

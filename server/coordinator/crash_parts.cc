@@ -168,8 +168,7 @@ void CreateCrashJob(const std::string& endpoint) {
   request.set_parent("projects/p");
   request.set_job_id("job");
   *request.mutable_job()->mutable_problem()->mutable_source() = part.digest();
-  request.mutable_job()->mutable_search()->set_strategy("random");
-  request.mutable_job()->mutable_search()->set_max_steps(4);
+  request.mutable_job()->mutable_search()->mutable_random()->set_max_steps(4);
   request.mutable_job()->mutable_budget()->set_max_trials(kCrashTrials);
   REQUIRE_THAT(Rpc([&](grpc::ClientContext& context) {
                  v1::CreateJobResponse response;

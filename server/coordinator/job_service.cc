@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
+#include "common/filter/filter.h"
 #include "common/rpc/error.h"
 #include "common/rpc/server_stream.h"
 #include "common/rpc/unary.h"
 #include "mtmc/v1/job.grpc.pb.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/job_feed.h"
+#include "server/coordinator/paging.h"
 #include "server/coordinator/relay.h"
 #include "server/coordinator/resource_name.h"
 #include "server/coordinator/services.h"
@@ -19,6 +26,8 @@ namespace {
 
 // How long a watcher that reads slowly may hold up the thread that serves it.
 constexpr absl::Duration kMaxWriteWait = absl::Seconds(5);
+// Jobs of one stream of WatchJobs.
+constexpr int kMostWatches = 1'000;
 
 class JobService final : public v1::JobService::CallbackService {
  public:
@@ -72,6 +81,33 @@ class JobService final : public v1::JobService::CallbackService {
         });
   }
 
+  grpc::ServerWriteReactor<v1::WatchJobsResponse>* WatchJobs(
+      grpc::CallbackServerContext* /*context*/, const v1::WatchJobsRequest* request) override {
+    auto stream = rpc::ServerStream<v1::WatchJobsResponse>::Create({});
+    const absl::Status status = executor_.Submit([this, stream, watches = *request] {
+      const absl::Status checked = CheckWatches(watches);
+      if (!checked.ok()) return stream->Close(checked);
+      // The last one to end closes the stream, the first error does at once.
+      auto open = std::make_shared<std::atomic<int>>(watches.watches_size());
+      for (const v1::WatchJobRequest& watch : watches.watches()) {
+        feed_.Watch(watch.name(), watch.cursor(),
+                    {.write =
+                         [stream, name = watch.name()](const v1::JobEvent& event) {
+                           v1::WatchJobsResponse response;
+                           response.set_job(name);
+                           *response.mutable_event() = event;
+                           return stream->Write(std::move(response), absl::Now() + kMaxWriteWait);
+                         },
+                     .close =
+                         [stream, open](const absl::Status& end) {
+                           if (open->fetch_sub(1) == 1 || !end.ok()) stream->Close(end);
+                         }});
+      }
+    });
+    if (!status.ok()) stream->Close(status);
+    return stream->reactor();
+  }
+
   grpc::ServerWriteReactor<v1::WatchJobResponse>* WatchJob(
       grpc::CallbackServerContext* /*context*/, const v1::WatchJobRequest* request) override {
     auto stream = rpc::ServerStream<v1::WatchJobResponse>::Create({});
@@ -94,19 +130,21 @@ class JobService final : public v1::JobService::CallbackService {
  private:
   absl::StatusOr<v1::ListJobsResponse> List(const v1::ListJobsRequest& request) {
     MTMC_RETURN_IF_ERROR(CheckProjectName(request.parent()));
-    store::JobQuery query{.project = request.parent(),
-                          .page_size = request.page_size(),
-                          .page_token = request.page_token()};
-    for (const int state : request.states()) {
-      if (!v1::Job::State_IsValid(state) || state == v1::Job::STATE_UNSPECIFIED) {
-        return rpc::MakeError(absl::StatusCode::kInvalidArgument, "INVALID_STATE",
-                              "states has a value that is no state of a job");
-      }
-      query.states.push_back(static_cast<v1::Job::State>(state));
-    }
-    MTMC_ASSIGN_OR_RETURN(store::JobPage page, store_.ListJobs(query));
+    MTMC_ASSIGN_OR_RETURN(const filter::Filter filter,
+                          filter::Filter::Parse(request.filter(), *v1::Job::descriptor()));
+    MTMC_ASSIGN_OR_RETURN(
+        FilteredPage<v1::Job> page,
+        ReadPage<v1::Job>(
+            filter, request.page_size(), request.page_token(),
+            [&](int size, const std::string& token) -> absl::StatusOr<FilteredPage<v1::Job>> {
+              MTMC_ASSIGN_OR_RETURN(
+                  store::JobPage read,
+                  store_.ListJobs(
+                      {.project = request.parent(), .page_size = size, .page_token = token}));
+              return FilteredPage<v1::Job>{std::move(read.jobs), std::move(read.next_page_token)};
+            }));
     v1::ListJobsResponse response;
-    for (v1::Job& job : page.jobs) *response.add_jobs() = std::move(job);
+    for (v1::Job& job : page.records) *response.add_jobs() = std::move(job);
     response.set_next_page_token(page.next_page_token);
     return response;
   }
@@ -118,6 +156,28 @@ class JobService final : public v1::JobService::CallbackService {
                             "cursor must be at least 0");
     }
     return store_.LookupJob(request.name()).status();
+  }
+
+  absl::Status CheckWatches(const v1::WatchJobsRequest& request) {
+    MTMC_RETURN_IF_ERROR(CheckProjectName(request.parent()));
+    if (request.watches().empty() || request.watches_size() > kMostWatches) {
+      return rpc::MakeError(absl::StatusCode::kInvalidArgument, "INVALID_WATCH",
+                            absl::StrCat("watches has ", request.watches_size(),
+                                         " jobs, must have 1 to ", kMostWatches));
+    }
+    std::set<std::string> names;
+    for (const v1::WatchJobRequest& watch : request.watches()) {
+      if (!absl::StartsWith(watch.name(), request.parent() + "/")) {
+        return rpc::MakeError(absl::StatusCode::kInvalidArgument, "INVALID_WATCH",
+                              absl::StrCat(watch.name(), " is no job of ", request.parent()));
+      }
+      if (!names.insert(watch.name()).second) {
+        return rpc::MakeError(absl::StatusCode::kInvalidArgument, "INVALID_WATCH",
+                              absl::StrCat(watch.name(), " is named twice"));
+      }
+      MTMC_RETURN_IF_ERROR(CheckWatch(watch));
+    }
+    return absl::OkStatus();
   }
 
   Relay& relay_;

@@ -106,7 +106,8 @@ void SpeedupMetrics::CountCandidate(const v1::Job& job, const v1::Candidate& can
 
 void SpeedupMetrics::CountEnd(const v1::Job& job, const v1::Candidate* best) {
   const metrics::Labels labels = LabelsOf(job);
-  metrics::Labels ended = With(labels, "reason", job.end_reason());
+  metrics::Labels ended = With(
+      labels, "reason", base::EnumWord(v1::Job::EndReason_Name(job.end_reason()), "END_REASON_"));
   ended["outcome"] = base::EnumWord(v1::Job::State_Name(job.state()), "STATE_");
   registry_
       .MakeCounter("mtmc_jobs_finished_total",

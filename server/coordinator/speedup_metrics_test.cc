@@ -15,7 +15,7 @@ v1::Job MakeJob(const std::string& problem, double speedup) {
   v1::Job job;
   job.set_name("projects/team/jobs/job-secret");
   job.set_state(v1::Job::STATE_SUCCEEDED);
-  job.set_end_reason("trials");
+  job.set_end_reason(v1::Job::END_REASON_TRIALS);
   job.mutable_problem()->set_display_name(problem);
   job.mutable_device()->set_product("H100");
   job.set_best_speedup(speedup);

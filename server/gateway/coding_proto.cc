@@ -231,6 +231,11 @@ v1::TokenUse ToProto(const TokenUse& use) {
   proto.set_input_tokens(use.input_tokens);
   proto.set_output_tokens(use.output_tokens);
   proto.set_model(use.model);
+  proto.set_prompt_sha256(use.prompt_sha256);
+  if (!use.reply_sha256.empty()) {
+    proto.mutable_reply()->set_sha256(use.reply_sha256);
+    proto.mutable_reply()->set_size_bytes(use.reply_bytes);
+  }
   return proto;
 }
 

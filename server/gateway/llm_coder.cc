@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/digest.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
 #include "kernel/graph/text.h"
@@ -36,7 +37,10 @@ TokenUse BillOf(const absl::Status& status, const ChatRequest& request) {
   const ChatTokens reserved = {.input = EstimateTokens(request.messages),
                                .output = request.max_reply_tokens};
   const ChatTokens billed = TokensOf(status).value_or(may_have_worked ? reserved : ChatTokens());
-  return {.input_tokens = billed.input, .output_tokens = billed.output, .model = request.model};
+  return {.input_tokens = billed.input,
+          .output_tokens = billed.output,
+          .model = request.model,
+          .prompt_sha256 = DigestOf(request)};
 }
 
 // A model that never answers or answers garbage has failed at its trial; a
@@ -149,7 +153,10 @@ absl::StatusOr<CodingResult> LlmCoder::Ask(const CodingTask& task,
   CodingResult result = CheckDialect(ParseReply(reply->text, reply->is_cut), task.device.dialect);
   result.token_use = {.input_tokens = reply->input_tokens,
                       .output_tokens = reply->output_tokens,
-                      .model = reply->model};
+                      .model = reply->model,
+                      .prompt_sha256 = DigestOf(request),
+                      .reply_sha256 = base::Sha256(reply->text).sha256_hex,
+                      .reply_bytes = static_cast<int64_t>(reply->text.size())};
   return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "common/base/digest.h"
 #include "common/rpc/error.h"
 #include "common/testing/status_matchers.h"
 #include "server/gateway/fake_chat_model.h"
@@ -75,6 +76,8 @@ TEST_CASE("LlmCoder returns the model's program with the tokens used", "[gateway
   CHECK(result->token_use.input_tokens == 100);
   CHECK(result->token_use.output_tokens == 20);
   CHECK(result->token_use.model == "m-1");
+  CHECK(result->token_use.prompt_sha256.size() == 64);
+  CHECK(result->token_use.reply_sha256 == base::Sha256("```\n" + kProgram + "```").sha256_hex);
 }
 
 TEST_CASE("LlmCoder bills a reply that it cannot use", "[gateway]") {

@@ -80,6 +80,10 @@ struct TokenUse {
   int64_t output_tokens = 0;
   // Empty when no model was asked.
   std::string model;
+  // SHA-256 of what was asked (DigestOf in chat_model.h) and of the reply, in hexadecimal.
+  std::string prompt_sha256;
+  std::string reply_sha256;
+  int64_t reply_bytes = 0;
 };
 
 // Why a coder has no program. Costs the trial, not the job.

@@ -92,15 +92,25 @@ void ResolveProblem(v1::Problem& problem, Checker& check) {
   }
 }
 
+void ResolveStrategy(v1::SearchOptions& search, Checker& check) {
+  if (search.strategy_case() == v1::SearchOptions::STRATEGY_NOT_SET) search.mutable_mtmc();
+  if (search.has_random()) {
+    v1::RandomStrategy& random = *search.mutable_random();
+    random.set_max_steps(check.Ranged("job.search.random.max_steps", random.max_steps(),
+                                      kDefaultMaxSteps, 1, kMaxSteps));
+  }
+  if (!search.has_mtmc()) return;
+  v1::MtmcStrategy& mtmc = *search.mutable_mtmc();
+  mtmc.set_policy(check.OneOf("job.search.mtmc.policy", mtmc.policy(), {"rules", "lm"}));
+  mtmc.set_max_steps(
+      check.Ranged("job.search.mtmc.max_steps", mtmc.max_steps(), kDefaultMaxSteps, 1, kMaxSteps));
+  mtmc.set_temperature(
+      check.Ranged("job.search.mtmc.temperature", mtmc.temperature(), 1.0, 0.0, kMaxTemperature));
+}
+
 void ResolveSearch(v1::SearchOptions& search, Checker& check) {
-  search.set_strategy(check.OneOf("job.search.strategy", search.strategy(),
-                                  {"mtmc", "greedy", "random", "evaluate"}));
-  search.set_policy(check.OneOf("job.search.policy", search.policy(), {"rules", "lm"}));
+  ResolveStrategy(search, check);
   search.set_coder(check.OneOf("job.search.coder", search.coder(), {"builtin", "llm"}));
-  search.set_max_steps(
-      check.Ranged("job.search.max_steps", search.max_steps(), kDefaultMaxSteps, 1, kMaxSteps));
-  search.set_temperature(
-      check.Ranged("job.search.temperature", search.temperature(), 1.0, 0.0, kMaxTemperature));
   search.set_patience(check.Ranged("job.search.patience", search.patience(), 0, 0, kMaxTrials));
   search.set_speed_of_light_ratio(check.Ranged("job.search.speed_of_light_ratio",
                                                search.speed_of_light_ratio(), kDefaultSpeedOfLight,
@@ -194,8 +204,8 @@ absl::StatusOr<v1::Job> ResolveJob(const v1::Job& job) {
     check.Require(base::Digest{job.start_program().sha256()}.is_valid(), "job.start_program",
                   "must be the digest of an uploaded program, or unset");
   }
-  check.Require(job.has_start_program() || job.search().strategy() != "evaluate",
-                "job.start_program", "must be set for the strategy evaluate");
+  check.Require(job.has_start_program() || !job.search().has_evaluate(), "job.start_program",
+                "must be set for the strategy evaluate");
   ResolveProblem(*resolved.mutable_problem(), check);
   ResolveSearch(*resolved.mutable_search(), check);
   ResolveBudget(*resolved.mutable_budget(), check);

@@ -41,8 +41,9 @@ TEST_CASE("ResolveJob writes every default into the job", "[search]") {
   const auto job = ResolveJob(MakeJob());
 
   REQUIRE_THAT(job.status(), IsOk());
-  CHECK(job->search().strategy() == "mtmc");
-  CHECK(job->search().max_steps() == 8);
+  REQUIRE(job->search().has_mtmc());
+  CHECK(job->search().mtmc().policy() == "rules");
+  CHECK(job->search().mtmc().max_steps() == 8);
   CHECK(job->search().allow_library());
   CHECK(job->budget().max_trials() == 16);
   CHECK(job->budget().max_wall_time().seconds() == 3600);
@@ -57,7 +58,7 @@ TEST_CASE("ResolveJob leaves the number of samples to who takes them", "[search]
 
 TEST_CASE("ResolveJob keeps the program that the user has written", "[search]") {
   v1::Job job = MakeJob();
-  job.mutable_search()->set_strategy("evaluate");
+  job.mutable_search()->mutable_evaluate();
   job.mutable_start_program()->set_sha256(std::string(64, 'b'));
 
   const auto resolved = ResolveJob(job);
@@ -68,7 +69,7 @@ TEST_CASE("ResolveJob keeps the program that the user has written", "[search]") 
 
 TEST_CASE("ResolveJob refuses to evaluate no program, or one that is no digest", "[search]") {
   v1::Job job = MakeJob();
-  job.mutable_search()->set_strategy("evaluate");
+  job.mutable_search()->mutable_evaluate();
 
   CHECK(Violations(job) == std::set<std::string>{"job.start_program"});
 
@@ -97,21 +98,22 @@ TEST_CASE("ResolveJob adds the baseline of like precision", "[search]") {
 TEST_CASE("ResolveJob keeps what was asked for", "[search]") {
   v1::Job job = MakeJob();
   job.mutable_search()->set_allow_library(false);
-  job.mutable_search()->set_temperature(0.5);
+  job.mutable_search()->mutable_mtmc()->set_temperature(0.5);
   job.set_dialect(v1::DIALECT_CUDA);
 
   const auto resolved = ResolveJob(job);
 
   REQUIRE_THAT(resolved.status(), IsOk());
   CHECK_FALSE(resolved->search().allow_library());
-  CHECK(resolved->search().temperature() == 0.5);
+  CHECK(resolved->search().mtmc().temperature() == 0.5);
   CHECK(resolved->dialect() == v1::DIALECT_CUDA);
 }
 
 TEST_CASE("ResolveJob names every field that is wrong at once", "[search]") {
   v1::Job job;
-  job.mutable_search()->set_strategy("best");
-  job.mutable_search()->set_temperature(std::numeric_limits<double>::quiet_NaN());
+  v1::MtmcStrategy& mtmc = *job.mutable_search()->mutable_mtmc();
+  mtmc.set_policy("best");
+  mtmc.set_temperature(std::numeric_limits<double>::quiet_NaN());
   job.mutable_budget()->set_max_trials(-1);
   job.mutable_budget()->mutable_max_wall_time()->set_seconds(-5);
   job.mutable_evaluation()->add_baselines(v1::BASELINE_UNSPECIFIED);
@@ -119,10 +121,11 @@ TEST_CASE("ResolveJob names every field that is wrong at once", "[search]") {
 
   const std::set<std::string> fields = Violations(job);
 
-  CHECK(fields == std::set<std::string>{
-                      "job.problem.source", "job.problem.source.size_bytes", "job.search.strategy",
-                      "job.search.temperature", "job.budget.max_trials", "job.budget.max_wall_time",
-                      "job.evaluation.baselines", "job.evaluation.build_timeout"});
+  CHECK(fields == std::set<std::string>{"job.problem.source", "job.problem.source.size_bytes",
+                                        "job.search.mtmc.policy", "job.search.mtmc.temperature",
+                                        "job.budget.max_trials", "job.budget.max_wall_time",
+                                        "job.evaluation.baselines",
+                                        "job.evaluation.build_timeout"});
 }
 
 TEST_CASE("ResolveJob drops what only the server may set", "[search]") {

@@ -76,7 +76,7 @@ v1::SearchState MakeSearchState(const v1::Job& job, const Lineage& lineage,
     step->set_outcome(ToText(past.outcome));
     if (const auto speedup = Speedup(candidate)) step->set_speedup(*speedup);
   }
-  state.set_remaining_steps(std::max(1, job.search().max_steps() - selection.step));
+  state.set_remaining_steps(std::max(1, MaxSteps(job.search()) - selection.step));
   state.set_minimum_bytes(job.inspection().minimum_bytes());
   state.set_contraction_flops(job.inspection().contraction_flops());
   state.set_precision(job.problem().precision());

@@ -9,7 +9,7 @@ namespace {
 class Replay {
  public:
   Replay(const v1::Job& job, const Lineage& lineage)
-      : max_steps_(job.search().max_steps()), lineage_(lineage) {}
+      : max_steps_(MaxSteps(job.search())), lineage_(lineage) {}
 
   std::variant<Selection, End> Run() {
     size_t next_stop = 0;

@@ -9,7 +9,9 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/rpc/error.h"
 #include "google/protobuf/util/time_util.h"
@@ -210,6 +212,8 @@ class Search::Impl {
       candidate.add_parents(lineage_.candidates[static_cast<size_t>(selection.parent)].name());
       *candidate.mutable_action() = step.action;
       *candidate.mutable_decision() = step.decision;
+      candidate.mutable_decision()->set_rollout(selection.rollout);
+      candidate.mutable_decision()->set_step(selection.step);
       job_.mutable_budget_use()->set_trials(candidate.trial());
       status = co_await journal_.RecordCandidate(candidate, notices);
     }
@@ -229,8 +233,8 @@ class Search::Impl {
       ending_ = FailedBecause(actions.status(), "ACTIONS_NOT_LISTED");
       co_return request;
     }
-    request.set_policy(job_.search().policy());
-    request.set_temperature(job_.search().temperature());
+    request.set_policy(job_.search().mtmc().policy());
+    request.set_temperature(job_.search().mtmc().temperature());
     request.set_seed(ForkSeed(job_.search().seed(),
                               absl::StrCat("policy of rollout ", selection.rollout),
                               lineage_.trials()));
@@ -342,6 +346,9 @@ class Search::Impl {
       co_return absl::OkStatus();
     }
     if (response.ok()) Settle(response->token_use());
+    if (response.ok() && !response->token_use().model().empty()) {
+      *candidate.mutable_token_use() = response->token_use();
+    }
     if (response.ok() && response->has_program()) {
       co_return co_await RecordProgram(std::move(candidate), response->program());
     }
@@ -441,7 +448,10 @@ class Search::Impl {
     job_.set_state(is_cancelled ? v1::Job::STATE_CANCELLED
                    : has_winner ? v1::Job::STATE_SUCCEEDED
                                 : v1::Job::STATE_FAILED);
-    job_.set_end_reason(ending_->reason);
+    v1::Job::EndReason reason = v1::Job::END_REASON_UNSPECIFIED;
+    MTMC_CHECK(v1::Job::EndReason_Parse(
+        absl::StrCat("END_REASON_", absl::AsciiStrToUpper(ending_->reason)), &reason));
+    job_.set_end_reason(reason);
     const absl::Status status = co_await journal_.RecordEnd();
     if (status.ok()) tools_.observer.OnEnd(job_, BestCandidate());
     co_return status;

@@ -10,12 +10,24 @@
 namespace mtmc::search {
 
 std::unique_ptr<const Strategy> MakeStrategy(const v1::Job& job) {
-  const std::string& name = job.search().strategy();
-  if (name == "greedy") return std::make_unique<GreedyStrategy>(job);
-  if (name == "random") return std::make_unique<RandomStrategy>(job);
-  if (name == "evaluate") return std::make_unique<EvaluateStrategy>();
-  MTMC_CHECK(name == "mtmc");
-  return std::make_unique<MtmcStrategy>(job);
+  switch (job.search().strategy_case()) {
+    case v1::SearchOptions::kGreedy:
+      return std::make_unique<GreedyStrategy>(job);
+    case v1::SearchOptions::kRandom:
+      return std::make_unique<RandomStrategy>(job);
+    case v1::SearchOptions::kEvaluate:
+      return std::make_unique<EvaluateStrategy>();
+    case v1::SearchOptions::kMtmc:
+      return std::make_unique<MtmcStrategy>(job);
+    case v1::SearchOptions::STRATEGY_NOT_SET:
+      break;
+  }
+  MTMC_CHECK(!"the job is resolved");
+  return nullptr;
+}
+
+int MaxSteps(const v1::SearchOptions& search) {
+  return search.has_random() ? search.random().max_steps() : search.mtmc().max_steps();
 }
 
 std::optional<End> FindEnd(const v1::Job& job, const Lineage& lineage) {

@@ -66,6 +66,9 @@ class Strategy {
 // REQUIRES: the job is resolved (job_options.h).
 std::unique_ptr<const Strategy> MakeStrategy(const v1::Job& job);
 
+// Most steps of one rollout, for the strategies that have rollouts; else 0.
+int MaxSteps(const v1::SearchOptions& search);
+
 // The limits that hold for every strategy: trials, patience and speed of light.
 std::optional<End> FindEnd(const v1::Job& job, const Lineage& lineage);
 

@@ -42,8 +42,10 @@ Lineage MakeLineage(const std::vector<std::optional<double>>& speedups) {
 
 v1::Job MakeJob(const std::string& strategy) {
   v1::Job job;
-  job.mutable_search()->set_strategy(strategy);
-  job.mutable_search()->set_max_steps(8);
+  v1::SearchOptions& search = *job.mutable_search();
+  if (strategy == "mtmc") search.mutable_mtmc()->set_max_steps(8);
+  if (strategy == "random") search.mutable_random()->set_max_steps(8);
+  if (strategy == "greedy") search.mutable_greedy();
   job.mutable_search()->set_speed_of_light_ratio(0.95);
   job.mutable_budget()->set_max_trials(100);
   return job;
@@ -93,7 +95,7 @@ TEST_CASE("MtmcStrategy tells the policy the steps of its rollout", "[search]") 
 
 TEST_CASE("MtmcStrategy begins a new rollout from the best candidate after max_steps", "[search]") {
   v1::Job job = MakeJob("mtmc");
-  job.mutable_search()->set_max_steps(2);
+  job.mutable_search()->mutable_mtmc()->set_max_steps(2);
 
   const Selection second = Select(job, MakeLineage({1.0, 2.0, 1.5}));
   const Selection third = Select(job, MakeLineage({1.0, 2.0, 1.5, 1.0, 1.0}));
@@ -142,7 +144,7 @@ TEST_CASE("A search whose start failed goes on from it until something is right"
 
 TEST_CASE("No rollout begins with a start that failed once something is right", "[search]") {
   v1::Job job = MakeJob("mtmc");
-  job.mutable_search()->set_max_steps(1);
+  job.mutable_search()->mutable_mtmc()->set_max_steps(1);
 
   // Every trial is a rollout, and every second one would begin with the start.
   CHECK(Select(job, MakeLineage({std::nullopt, 1.0})).parent == 1);

@@ -60,13 +60,13 @@ class Builder:
 
     def failure(self, text):
         """(kind, one line) of why the program `text` cannot be built; None if it can."""
-        request = self._messages["mtmc.v1.BuilderRequest"]()
+        request = self._messages["mtmc.pipe.v1.BuilderRequest"]()
         request.build.program = text
         request.build.device.compute_capability = self._compute_capability
         message = request.SerializeToString()
         self._channel.sendall(struct.pack("<I", len(message)) + message)
         (length,) = struct.unpack("<I", self._receive(4))
-        response = self._messages["mtmc.v1.BuilderResponse"]()
+        response = self._messages["mtmc.pipe.v1.BuilderResponse"]()
         response.ParseFromString(self._receive(length))
         built = response.built[0]
         if not built.HasField("failure"):

@@ -129,7 +129,7 @@ def test_a_job_cancelled_in_the_middle_ends_and_keeps_its_candidates(stack, is_c
 
     ended = stack.job(job.name)
     assert stacks.CONTRACT.Job.State.Name(ended.state) == "STATE_CANCELLED"
-    assert ended.end_reason == "cancelled"
+    assert ended.end_reason == stacks.CONTRACT.Job.END_REASON_CANCELLED
     assert has_candidate()
     # Again is no error, and changes nothing.
     again = stack.client.call("JobService", "CancelJob", name=job.name,

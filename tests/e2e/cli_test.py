@@ -75,7 +75,7 @@ def test_jobs_are_listed_and_shown_as_json(stack, job):
     shown = stack.json("jobs", "get", job.name.rpartition("/")[2])
     assert shown["name"] == job.name
     assert shown["budget_use"]["trials"] == job.budget_use.trials
-    assert shown["end_reason"] == job.end_reason
+    assert shown["end_reason"] == stacks.CONTRACT.Job.EndReason.Name(job.end_reason)
 
 
 def test_a_job_that_has_ended_can_still_be_watched(stack, job):
@@ -214,17 +214,17 @@ def test_validate_only_checks_everything_and_creates_nothing(stack):
     source = stack.upload(problems.pointwise())
     good = stacks.CONTRACT.Job(problem=stacks.CONTRACT.Problem(source=source))
     resolved = stack.client.call("JobService", "CreateJob", job=good, **fields).job
-    assert resolved.budget.max_trials > 0 and resolved.search.strategy == "mtmc"
+    assert resolved.budget.max_trials > 0 and resolved.search.mtmc.policy == "rules"
     bad = stacks.CONTRACT.Job(
         problem=good.problem,
         budget=stacks.CONTRACT.Budget(max_trials=-1),
-        search=stacks.CONTRACT.SearchOptions(strategy="guess"),
+        search=stacks.CONTRACT.SearchOptions(mtmc={"policy": "guess"}),
     )
     with pytest.raises(contract.CallError) as refused:
         stack.client.call("JobService", "CreateJob", job=bad, **fields)
     assert refused.value.code == grpc.StatusCode.INVALID_ARGUMENT
     assert refused.value.reason == "INVALID_JOB"
-    assert "max_trials" in refused.value.message and "strategy" in refused.value.message
+    assert "max_trials" in refused.value.message and "mtmc.policy" in refused.value.message
     assert job_names(stack) == before
 
 

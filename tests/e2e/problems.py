@@ -27,11 +27,11 @@ def pointwise(number=0, rows=128):
     return _CHAIN.format(factor=1.0 + number / 64, rows=rows)
 
 
-def quick(contract, trials=4, **search):
+def quick(contract, trials=4, strategy="mtmc", **search):
     """Fields of a Job that is evaluated with as few samples as make a verdict."""
     return {
         "budget": contract.Budget(max_trials=trials),
-        "search": contract.SearchOptions(speed_of_light_ratio=10, **search),
+        "search": contract.SearchOptions(speed_of_light_ratio=10, **{strategy: {}}, **search),
         "evaluation": contract.EvaluationOptions(
             min_samples=5, max_noise_ratio=0.5, max_variants=2, hidden_seeds=1, omit_profile=True
         ),

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/temp_dir.h"
-#include "mtmc/v1/runner.pb.h"
+#include "mtmc/pipe/v1/runner.pb.h"
 #include "tests/fault/fault.h"
 #include "worker/builder/reaper.h"
 #include "worker/builder/resident_memory.h"
@@ -56,7 +56,7 @@ class Patient {
   }
 
   ChildProcess::Answer Ask(absl::Duration timeout) {
-    v1::RunnerResponse response;
+    pipe::v1::RunnerResponse response;
     return process->Exchange(request_, response, absl::Now() + timeout);
   }
 
@@ -69,13 +69,13 @@ class Patient {
     return bytes;
   }
 
-  const v1::RunnerRequest& request() const { return request_; }
+  const pipe::v1::RunnerRequest& request() const { return request_; }
 
   bool is_cancelled = false;
 
  private:
   std::unique_ptr<base::TempDir> folder_;
-  v1::RunnerRequest request_;
+  pipe::v1::RunnerRequest request_;
 
  public:
   // Dies before its folder does.
@@ -107,7 +107,7 @@ TEST_CASE("A deadline ends a child with all that it has started", "[fault]") {
   const std::vector<pid_t> group = ChildrenOf(child);
   REQUIRE(group.size() == 30);
 
-  v1::RunnerResponse response;
+  pipe::v1::RunnerResponse response;
   const auto answer = patient.process->Receive(response, absl::Now() + absl::Milliseconds(50));
 
   CHECK(answer.ending == Ending::kTimedOut);

@@ -8,7 +8,7 @@
 namespace mtmc::fault {
 namespace {
 
-using Ending = worker::Reply<v1::RunnerResponse>::Ending;
+using Ending = worker::Reply<pipe::v1::RunnerResponse>::Ending;
 
 constexpr char kHang[] = "volatile __global float* v = y; while (v[0] != 12345.0f) v[0] = 1.0f;";
 constexpr char kCrash[] = "y[i + (1L << 44)] = x[i];";
@@ -21,7 +21,7 @@ constexpr int kSamples = 5;
 TEST_CASE("A canary passes on a device that works", "[fault]") {
   auto ward = DeviceWard::Open({});
   if (!ward) return;
-  v1::RunnerRequest canary;
+  pipe::v1::RunnerRequest canary;
   canary.mutable_canary();
 
   const auto reply = ward->runner().Call(canary, absl::Minutes(1));

@@ -11,7 +11,7 @@
 #include "absl/time/clock.h"
 #include "common/config/paths.h"
 #include "common/config/python_environment.h"
-#include "mtmc/v1/builder.pb.h"
+#include "mtmc/pipe/v1/builder.pb.h"
 #include "worker/daemon/child_rights.h"
 #include "worker/runner/shared_file.h"
 #include "worker/sandbox/isolation.h"
@@ -86,7 +86,7 @@ std::unique_ptr<DeviceWard> DeviceWard::Open(const Options& options) {
   auto folder = base::TempDir::Create();
   REQUIRE(folder.ok());
   std::unique_ptr<DeviceWard> ward(new DeviceWard(*std::move(folder), options));
-  v1::RunnerRequest request;
+  pipe::v1::RunnerRequest request;
   auto& open = *request.mutable_open();
   open.set_backend(options.dialect);
   const bool is_cuda = options.dialect == v1::DIALECT_CUDA;
@@ -118,7 +118,7 @@ std::unique_ptr<DeviceWard> DeviceWard::Open(const Options& options) {
 void DeviceWard::Build(const std::string& body, const std::string& directives) {
   const std::string text = Text(options_.dialect, body, directives);
   if (load_.load().program() == text) return;
-  v1::BuilderRequest request;
+  pipe::v1::BuilderRequest request;
   request.mutable_build()->set_program(text);
   *request.mutable_build()->mutable_device() = device_;
   request.mutable_build()->add_variants();
@@ -130,15 +130,17 @@ void DeviceWard::Build(const std::string& body, const std::string& directives) {
   load_.mutable_load()->set_binary(reply.response.built(0).binary());
 }
 
-worker::Reply<v1::RunnerResponse> DeviceWard::Run(absl::Duration timeout) {
+worker::Reply<pipe::v1::RunnerResponse> DeviceWard::Run(absl::Duration timeout) {
   auto loaded = Load();
   if (!loaded.is_answered() || loaded.response.has_failure()) return loaded;
   return Execute(timeout);
 }
 
-worker::Reply<v1::RunnerResponse> DeviceWard::Load() { return runner_->Call(load_, kPatience); }
+worker::Reply<pipe::v1::RunnerResponse> DeviceWard::Load() {
+  return runner_->Call(load_, kPatience);
+}
 
-worker::Reply<v1::RunnerResponse> DeviceWard::Execute(absl::Duration timeout) {
+worker::Reply<pipe::v1::RunnerResponse> DeviceWard::Execute(absl::Duration timeout) {
   return runner_->Call(execute_, timeout);
 }
 

@@ -8,7 +8,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/temp_dir.h"
-#include "mtmc/v1/runner.pb.h"
+#include "mtmc/pipe/v1/runner.pb.h"
 #include "worker/builder/client.h"
 #include "worker/runner/client.h"
 #include "worker/sandbox/confine.h"
@@ -33,10 +33,10 @@ class DeviceWard {
   void Build(const std::string& body, const std::string& directives = "");
 
   // Loads and executes what was built last. The load's reply if that went wrong.
-  worker::Reply<v1::RunnerResponse> Run(absl::Duration timeout);
+  worker::Reply<pipe::v1::RunnerResponse> Run(absl::Duration timeout);
   // Its two halves.
-  worker::Reply<v1::RunnerResponse> Load();
-  worker::Reply<v1::RunnerResponse> Execute(absl::Duration timeout);
+  worker::Reply<pipe::v1::RunnerResponse> Load();
+  worker::Reply<pipe::v1::RunnerResponse> Execute(absl::Duration timeout);
 
   // Blocks until a spare is open.
   bool AwaitSpare();
@@ -56,8 +56,8 @@ class DeviceWard {
   std::unique_ptr<worker::BuilderClient> builder_;
   std::unique_ptr<worker::RunnerClient> runner_;
   v1::DeviceFacts device_;
-  v1::RunnerRequest load_;
-  v1::RunnerRequest execute_;
+  pipe::v1::RunnerRequest load_;
+  pipe::v1::RunnerRequest execute_;
 };
 
 // Milliseconds from when a death is known to the first execution of the next program,

@@ -16,9 +16,9 @@
 #include <string_view>
 
 #include "common/base/status_macros.h"
-#include "mtmc/v1/builder.pb.h"
-#include "mtmc/v1/reference.pb.h"
-#include "mtmc/v1/runner.pb.h"
+#include "mtmc/pipe/v1/builder.pb.h"
+#include "mtmc/pipe/v1/reference.pb.h"
+#include "mtmc/pipe/v1/runner.pb.h"
 #include "tests/fault/fault.h"
 #include "worker/builder/child_main.h"
 
@@ -59,9 +59,9 @@ class Runner {
  public:
   explicit Runner(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  v1::RunnerResponse Answer(const v1::RunnerRequest& request) {
+  pipe::v1::RunnerResponse Answer(const pipe::v1::RunnerRequest& request) {
     const std::string moment = MomentOf(request);
-    v1::RunnerResponse response;
+    pipe::v1::RunnerResponse response;
     response.set_sequence(request.sequence());
     if (request.has_load()) Load(request.load());
     bool is_context_lost = Meet(fault_, moment);
@@ -81,7 +81,7 @@ class Runner {
 
  private:
   // `tune load ...` is a fault of the second variant alone.
-  void Load(const v1::RunnerRequest::Load& load) {
+  void Load(const pipe::v1::RunnerRequest::Load& load) {
     fault_ = FindFault(load.program());
     const auto width = load.parameters().find("WIDTH");
     const bool is_second = width != load.parameters().end() && width->second == 64;
@@ -90,7 +90,7 @@ class Runner {
     fault_->moment = is_second ? fault_->moment.substr(kSecond.size()) : "never";
   }
 
-  static void Fill(const v1::RunnerRequest& request, v1::RunnerResponse& response) {
+  static void Fill(const pipe::v1::RunnerRequest& request, pipe::v1::RunnerResponse& response) {
     if (request.has_open()) {
       response.mutable_opened()->mutable_device()->set_product("a device for tests");
       response.mutable_opened()->mutable_device()->set_memory_bytes(int64_t{1} << 30);
@@ -114,9 +114,9 @@ class Runner {
   std::optional<Fault> fault_;
 };
 
-v1::BuilderResponse Build(const v1::BuilderRequest& request) {
+pipe::v1::BuilderResponse Build(const pipe::v1::BuilderRequest& request) {
   Meet(FindFault(request.build().program()), "build");
-  v1::BuilderResponse response;
+  pipe::v1::BuilderResponse response;
   response.set_sequence(request.sequence());
   for (const v1::Variant& asked : request.build().variants()) {
     auto& built = *response.add_built();
@@ -126,8 +126,8 @@ v1::BuilderResponse Build(const v1::BuilderRequest& request) {
   return response;
 }
 
-v1::ReferenceResponse Refer(const v1::ReferenceRequest& request) {
-  v1::ReferenceResponse response;
+pipe::v1::ReferenceResponse Refer(const pipe::v1::ReferenceRequest& request) {
+  pipe::v1::ReferenceResponse response;
   response.set_sequence(request.sequence());
   if (request.has_load()) {
     // The graph lies where the problem's source would.
@@ -149,8 +149,8 @@ v1::ReferenceResponse Refer(const v1::ReferenceRequest& request) {
   return response;
 }
 
-v1::ReferenceResponse LastWords(const v1::ReferenceRequest& request) {
-  v1::ReferenceResponse response;
+pipe::v1::ReferenceResponse LastWords(const pipe::v1::ReferenceRequest& request) {
+  pipe::v1::ReferenceResponse response;
   response.set_sequence(request.sequence());
   response.mutable_failure()->set_reason("REFERENCE_FAILED");
   response.mutable_failure()->set_message("an illegal memory access was encountered");
@@ -161,11 +161,11 @@ v1::ReferenceResponse LastWords(const v1::ReferenceRequest& request) {
 // One message in a line of JSON each way.
 void ServeLines(const std::filesystem::path& folder) {
   for (std::string line; std::getline(std::cin, line);) {
-    v1::ReferenceRequest request;
+    pipe::v1::ReferenceRequest request;
     if (!google::protobuf::util::JsonStringToMessage(line, &request).ok()) return;
     const std::string moment = MomentOf(request);
     const bool is_context_lost = Meet(TakeFault(folder, moment), moment);
-    v1::ReferenceResponse response = is_context_lost ? LastWords(request) : Refer(request);
+    pipe::v1::ReferenceResponse response = is_context_lost ? LastWords(request) : Refer(request);
     std::string answer;
     if (!google::protobuf::util::MessageToJsonString(response, &answer).ok()) return;
     std::cout << answer << std::endl;
@@ -196,10 +196,10 @@ int Main(int argc, char** argv) {
     ServeLines(folder);
     return 0;
   }
-  if (folder.empty()) return worker::ToExitCode(ServeMessages<v1::BuilderRequest>(Build));
+  if (folder.empty()) return worker::ToExitCode(ServeMessages<pipe::v1::BuilderRequest>(Build));
   Runner runner(folder);
-  return worker::ToExitCode(ServeMessages<v1::RunnerRequest>(
-      [&](const v1::RunnerRequest& request) { return runner.Answer(request); }));
+  return worker::ToExitCode(ServeMessages<pipe::v1::RunnerRequest>(
+      [&](const pipe::v1::RunnerRequest& request) { return runner.Answer(request); }));
 }
 
 }  // namespace

@@ -39,8 +39,8 @@ void CheckRecovery(const std::string& name, const BadProgram& bad) {
 }
 
 // What `body` ends with; the next program must run.
-worker::Reply<v1::RunnerResponse> RunThenGood(DeviceWard& ward, const std::string& body,
-                                              const std::string& directives = "") {
+worker::Reply<pipe::v1::RunnerResponse> RunThenGood(DeviceWard& ward, const std::string& body,
+                                                    const std::string& directives = "") {
   ward.Build(body, directives);
   auto reply = ward.Run(absl::Seconds(20));
   std::cout << reply.response.ShortDebugString().substr(0, 400) << " "
@@ -57,7 +57,7 @@ worker::Reply<v1::RunnerResponse> RunThenGood(DeviceWard& ward, const std::strin
 TEST_CASE("The canary passes on a GPU and is quick", "[gpu]") {
   auto ward = OpenGpu();
   if (!ward) return;
-  v1::RunnerRequest canary;
+  pipe::v1::RunnerRequest canary;
   canary.mutable_canary();
   for (int i = 0; i < 3; ++i) {
     const absl::Time start = absl::Now();

@@ -17,10 +17,10 @@
 namespace mtmc::worker {
 namespace {
 
-using Ending = Reply<v1::RunnerResponse>::Ending;
+using Ending = Reply<pipe::v1::RunnerResponse>::Ending;
 
-v1::RunnerRequest Program(const std::string& fault = "") {
-  v1::RunnerRequest request;
+pipe::v1::RunnerRequest Program(const std::string& fault = "") {
+  pipe::v1::RunnerRequest request;
   request.mutable_load()->set_program(fault.empty() ? "a program" : "// fault: " + fault);
   return request;
 }
@@ -37,12 +37,12 @@ class Ward {
                               .scratch = folder_->path().string(),
                               .tools = {},
                               .canary_timeout = absl::Milliseconds(300)});
-    v1::RunnerRequest open;
+    pipe::v1::RunnerRequest open;
     open.mutable_open();
     REQUIRE(client->Call(open, absl::Seconds(20)).is_answered());
   }
 
-  Ending Call(const v1::RunnerRequest& request, absl::Duration timeout = absl::Seconds(20)) {
+  Ending Call(const pipe::v1::RunnerRequest& request, absl::Duration timeout = absl::Seconds(20)) {
     last = client->Call(request, timeout);
     return last.ending;
   }
@@ -59,7 +59,7 @@ class Ward {
     REQUIRE(client->has_spare());
   }
 
-  Reply<v1::RunnerResponse> last;
+  Reply<pipe::v1::RunnerResponse> last;
 
  private:
   std::unique_ptr<base::TempDir> folder_;
@@ -202,7 +202,7 @@ TEST_CASE("A spare does not open while executions are timed", "[fault]") {
   ward.Plan({"open spin"});
   ward.Call(Program("load crash"));
   REQUIRE(ward.Call(Program()) == Ending::kAnswered);
-  v1::RunnerRequest execute;
+  pipe::v1::RunnerRequest execute;
   execute.mutable_execute();
   REQUIRE(ward.Call(execute) == Ending::kAnswered);
   const auto count = [](char state) {
@@ -215,7 +215,7 @@ TEST_CASE("A spare does not open while executions are timed", "[fault]") {
     while (count(state) != wanted && absl::Now() < limit) continue;
     return count(state) == wanted;
   };
-  v1::RunnerRequest time;
+  pipe::v1::RunnerRequest time;
   time.mutable_time()->set_samples(1);
 
   CHECK(ward.Call(time) == Ending::kAnswered);

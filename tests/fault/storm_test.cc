@@ -223,7 +223,7 @@ TEST_CASE("A thousand evaluations with random faults are each reported once and 
                                .tools = {},
                                .max_resident_bytes = kMemoryLimit,
                                .is_cancelled = is_cancelled});
-  v1::RunnerRequest open;
+  pipe::v1::RunnerRequest open;
   open.mutable_open();
   const auto opened = runner.Call(open, absl::Seconds(60));
   REQUIRE(opened.is_answered());

@@ -27,7 +27,7 @@
 #include "common/config/python_environment.h"
 #include "common/config/version.h"
 #include "common/daemon/exit_code.h"
-#include "mtmc/v1/builder.pb.h"
+#include "mtmc/pipe/v1/builder.pb.h"
 #include "worker/bench/cold_bench.h"
 #include "worker/bench/compare_bench.h"
 #include "worker/bench/synthetic_program.h"
@@ -86,7 +86,7 @@ void Declare(CLI::App& app, Flags& flags) {
 
 absl::StatusOr<std::string> Compile(const std::string& text, const v1::DeviceFacts& device,
                                     int device_index, BuilderClient& builder) {
-  v1::BuilderRequest request;
+  pipe::v1::BuilderRequest request;
   request.mutable_build()->set_program(text);
   *request.mutable_build()->mutable_device() = device;
   request.mutable_build()->set_device_index(device_index);

@@ -6,7 +6,7 @@
 
 #include "common/base/temp_dir.h"
 #include "common/testing/status_matchers.h"
-#include "mtmc/v1/builder.pb.h"
+#include "mtmc/pipe/v1/builder.pb.h"
 #include "worker/bench/synthetic_program.h"
 #include "worker/builder/client.h"
 
@@ -33,7 +33,7 @@ TEST_CASE("A program that takes eight times as long is never FASTER", "[bench]")
   BuilderClient builder({.program = MTMC_BINARY_DIR "/mtmc-builder",
                          .scratch = folder->path() / "builder",
                          .tools = {}});
-  v1::BuilderRequest build;
+  pipe::v1::BuilderRequest build;
   build.mutable_build()->set_program(text);
   *build.mutable_build()->mutable_device() = *device;
   const auto built = builder.Call(build, absl::Seconds(60));

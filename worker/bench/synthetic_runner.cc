@@ -30,7 +30,8 @@ SyntheticRunner::SyntheticRunner(const Options& options)
       client_({.program = options.program, .scratch = options.scratch, .tools = options.tools}),
       inputs_(absl::StrCat(options.scratch, "/inputs.bin")) {}
 
-absl::StatusOr<v1::RunnerResponse> SyntheticRunner::Call(const v1::RunnerRequest& request) {
+absl::StatusOr<pipe::v1::RunnerResponse> SyntheticRunner::Call(
+    const pipe::v1::RunnerRequest& request) {
   auto reply = client_.Call(request, kTimeout);
   if (!reply.is_answered()) return absl::UnavailableError(reply.detail);
   if (reply.response.has_failure()) {
@@ -40,10 +41,10 @@ absl::StatusOr<v1::RunnerResponse> SyntheticRunner::Call(const v1::RunnerRequest
 }
 
 absl::StatusOr<v1::DeviceFacts> SyntheticRunner::Open(const DeviceChoice& device) {
-  v1::RunnerRequest request;
+  pipe::v1::RunnerRequest request;
   request.mutable_open()->set_backend(device.backend);
   request.mutable_open()->set_device_index(device.index);
-  MTMC_ASSIGN_OR_RETURN(const v1::RunnerResponse response, Call(request));
+  MTMC_ASSIGN_OR_RETURN(const pipe::v1::RunnerResponse response, Call(request));
   MTMC_RETURN_IF_ERROR(WriteInputs());
   AwaitSpare();
   return response.opened().device();
@@ -51,7 +52,7 @@ absl::StatusOr<v1::DeviceFacts> SyntheticRunner::Open(const DeviceChoice& device
 
 absl::Status SyntheticRunner::Renew() {
   client_.Retire();
-  v1::RunnerRequest request;
+  pipe::v1::RunnerRequest request;
   request.mutable_canary();
   MTMC_RETURN_IF_ERROR(Call(request).status());
   AwaitSpare();
@@ -84,17 +85,17 @@ absl::Status SyntheticRunner::WriteInputs() {
 absl::Status SyntheticRunner::Load(const std::string& text, const std::string& binary,
                                    int64_t loops, Role role) {
   const bool is_checked = role == Role::kCandidate;
-  v1::RunnerRequest request;
-  v1::RunnerRequest::Load& load = *request.mutable_load();
+  pipe::v1::RunnerRequest request;
+  pipe::v1::RunnerRequest::Load& load = *request.mutable_load();
   load.set_program(text);
   load.set_binary(binary);
   (*load.mutable_parameters())[kLoopsParameter] = loops;
   MTMC_RETURN_IF_ERROR(Call(request).status());
   kept_.clear();
   for (int set = 0; set < (is_checked ? kSets : 1); ++set) {
-    v1::RunnerRequest execute;
+    pipe::v1::RunnerRequest execute;
     execute.mutable_execute()->set_poison(0xA5);
-    v1::SharedTensor& tensor = *execute.mutable_execute()->add_inputs();
+    pipe::v1::SharedTensor& tensor = *execute.mutable_execute()->add_inputs();
     tensor.set_name("x");
     tensor.mutable_file()->set_path(inputs_);
     tensor.mutable_file()->set_offset(set * kSyntheticElements * int64_t{sizeof(float)});

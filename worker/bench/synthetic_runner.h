@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "mtmc/v1/runner.pb.h"
+#include "mtmc/pipe/v1/runner.pb.h"
 #include "worker/daemon/device_choice.h"
 #include "worker/daemon/runner_sampler.h"
 #include "worker/measure/interleaved.h"
@@ -55,7 +55,7 @@ class SyntheticRunner {
   absl::Status WriteInputs();
   // A process that opens a device beside the measurement would disturb it.
   void AwaitSpare();
-  absl::StatusOr<v1::RunnerResponse> Call(const v1::RunnerRequest& request);
+  absl::StatusOr<pipe::v1::RunnerResponse> Call(const pipe::v1::RunnerRequest& request);
 
   const Options options_;
   RunnerClient client_;

@@ -42,7 +42,7 @@ std::string BuildCache::PathOf(const std::string& key) const {
   return absl::StrCat(options_.folder, "/", key);
 }
 
-std::optional<v1::BuilderResponse::Built> BuildCache::Find(const std::string& key) {
+std::optional<pipe::v1::BuilderResponse::Built> BuildCache::Find(const std::string& key) {
   if (auto found = FindInMemory(key)) return found;
   if (options_.folder.empty()) return std::nullopt;
   auto found = FindOnDisk(key);
@@ -50,7 +50,7 @@ std::optional<v1::BuilderResponse::Built> BuildCache::Find(const std::string& ke
   return found;
 }
 
-void BuildCache::Put(const std::string& key, const v1::BuilderResponse::Built& built) {
+void BuildCache::Put(const std::string& key, const pipe::v1::BuilderResponse::Built& built) {
   PutInMemory(key, built);
   if (options_.folder.empty() || built.has_failure()) return;
   const std::string bytes = ToCacheFile(built);
@@ -62,7 +62,7 @@ void BuildCache::Put(const std::string& key, const v1::BuilderResponse::Built& b
   }
 }
 
-std::optional<v1::BuilderResponse::Built> BuildCache::FindInMemory(const std::string& key) {
+std::optional<pipe::v1::BuilderResponse::Built> BuildCache::FindInMemory(const std::string& key) {
   absl::MutexLock lock(&mu_);
   const auto found = by_key_.find(key);
   if (found == by_key_.end()) return std::nullopt;
@@ -70,7 +70,7 @@ std::optional<v1::BuilderResponse::Built> BuildCache::FindInMemory(const std::st
   return found->second->second;
 }
 
-std::optional<v1::BuilderResponse::Built> BuildCache::FindOnDisk(const std::string& key) {
+std::optional<pipe::v1::BuilderResponse::Built> BuildCache::FindOnDisk(const std::string& key) {
   const std::string path = PathOf(key);
   const auto bytes = base::ReadFile(path);
   if (!bytes.ok()) return std::nullopt;
@@ -87,7 +87,8 @@ std::optional<v1::BuilderResponse::Built> BuildCache::FindOnDisk(const std::stri
   return *std::move(built);
 }
 
-void BuildCache::PutInMemory(const std::string& key, const v1::BuilderResponse::Built& built) {
+void BuildCache::PutInMemory(const std::string& key,
+                             const pipe::v1::BuilderResponse::Built& built) {
   absl::MutexLock lock(&mu_);
   if (by_key_.contains(key)) return;
   entries_.emplace_front(key, built);

@@ -10,7 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "mtmc/v1/builder.pb.h"
+#include "mtmc/pipe/v1/builder.pb.h"
 
 namespace mtmc::worker {
 
@@ -28,18 +28,18 @@ class BuildCache {
 
   explicit BuildCache(Options options);
 
-  std::optional<v1::BuilderResponse::Built> Find(const std::string& key);
+  std::optional<pipe::v1::BuilderResponse::Built> Find(const std::string& key);
 
   // Failures are kept in memory only: they are cheap to find again, and the next
   // process may run with more time and memory.
-  void Put(const std::string& key, const v1::BuilderResponse::Built& built);
+  void Put(const std::string& key, const pipe::v1::BuilderResponse::Built& built);
 
  private:
-  using Entry = std::pair<std::string, v1::BuilderResponse::Built>;
+  using Entry = std::pair<std::string, pipe::v1::BuilderResponse::Built>;
 
-  std::optional<v1::BuilderResponse::Built> FindInMemory(const std::string& key);
-  std::optional<v1::BuilderResponse::Built> FindOnDisk(const std::string& key);
-  void PutInMemory(const std::string& key, const v1::BuilderResponse::Built& built);
+  std::optional<pipe::v1::BuilderResponse::Built> FindInMemory(const std::string& key);
+  std::optional<pipe::v1::BuilderResponse::Built> FindOnDisk(const std::string& key);
+  void PutInMemory(const std::string& key, const pipe::v1::BuilderResponse::Built& built);
   void MakeRoomOnDisk(int64_t bytes);
   std::string PathOf(const std::string& key) const;
 

@@ -15,7 +15,7 @@ namespace {
 
 using testing::IsOk;
 using testing::StatusIs;
-using Built = v1::BuilderResponse::Built;
+using Built = pipe::v1::BuilderResponse::Built;
 
 Built Binary(const std::string& bytes) {
   Built built;
@@ -24,8 +24,8 @@ Built Binary(const std::string& bytes) {
   return built;
 }
 
-v1::BuilderRequest::Build BuildOf(const std::string& program) {
-  v1::BuilderRequest::Build build;
+pipe::v1::BuilderRequest::Build BuildOf(const std::string& program) {
+  pipe::v1::BuilderRequest::Build build;
   build.set_program(program);
   build.mutable_device()->set_product("GPU");
   return build;

@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
   mtmc::worker::BuilderService service(tools, num_threads);
   return mtmc::worker::ToExitCode(
       mtmc::worker::ServeChannel([&](const std::string& bytes) -> absl::StatusOr<std::string> {
-        mtmc::v1::BuilderRequest request;
+        mtmc::pipe::v1::BuilderRequest request;
         if (!request.ParseFromString(bytes)) return absl::DataLossError("not a BuilderRequest");
         MTMC_ASSIGN_OR_RETURN(const auto response, service.Answer(request));
         return response.SerializeAsString();

@@ -12,7 +12,7 @@
 namespace mtmc::worker {
 namespace {
 
-using Response = v1::BuilderResponse;
+using Response = pipe::v1::BuilderResponse;
 using Ending = Reply<Response>::Ending;
 
 // How often a call that waits for a builder asks whether it is still wanted.
@@ -58,10 +58,10 @@ BuilderPool::BuilderPool(Options options) : options_(std::move(options)), cache_
 
 BuilderPool::~BuilderPool() = default;
 
-Reply<Response> BuilderPool::Build(const v1::BuilderRequest& request, absl::Duration timeout,
+Reply<Response> BuilderPool::Build(const pipe::v1::BuilderRequest& request, absl::Duration timeout,
                                    const IsCancelled& is_cancelled) {
   const absl::Time deadline = absl::Now() + timeout;
-  v1::BuilderRequest named = request;
+  pipe::v1::BuilderRequest named = request;
   if (named.build().variants().empty()) named.mutable_build()->add_variants();
   const auto& variants = named.build().variants();
 
@@ -78,7 +78,7 @@ Reply<Response> BuilderPool::Build(const v1::BuilderRequest& request, absl::Dura
   const auto shares = Shares(missing, std::min(missing.size(), builders_.size()));
   std::vector<Reply<Response>> replies(shares.size());
   auto build_share = [&](size_t share) {
-    v1::BuilderRequest part = named;
+    pipe::v1::BuilderRequest part = named;
     part.mutable_build()->clear_variants();
     for (const int index : shares[share]) *part.mutable_build()->add_variants() = variants[index];
     replies[share] = BuildShare(part, deadline, is_cancelled);
@@ -105,8 +105,8 @@ Reply<Response> BuilderPool::Build(const v1::BuilderRequest& request, absl::Dura
 }
 
 // Answered means: one result for each variant of `request`.
-Reply<Response> BuilderPool::BuildShare(const v1::BuilderRequest& request, absl::Time deadline,
-                                        const IsCancelled& is_cancelled) {
+Reply<Response> BuilderPool::BuildShare(const pipe::v1::BuilderRequest& request,
+                                        absl::Time deadline, const IsCancelled& is_cancelled) {
   Builder* builder = is_cancelled() ? nullptr : Acquire(deadline, is_cancelled);
   if (builder == nullptr) {
     return {.ending = is_cancelled() ? Ending::kCancelled : Ending::kTimedOut,

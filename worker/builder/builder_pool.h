@@ -8,7 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "mtmc/v1/builder.pb.h"
+#include "mtmc/pipe/v1/builder.pb.h"
 #include "worker/builder/build_cache.h"
 #include "worker/builder/client.h"
 #include "worker/verify/party.h"
@@ -35,15 +35,16 @@ class BuilderPool {
 
   // As BuilderParty::Call. Blocks while all builders are busy. Where some
   // variants could not be answered, the reply is that of one of them.
-  Reply<v1::BuilderResponse> Build(const v1::BuilderRequest& request, absl::Duration timeout,
-                                   const std::function<bool()>& is_cancelled);
+  Reply<pipe::v1::BuilderResponse> Build(const pipe::v1::BuilderRequest& request,
+                                         absl::Duration timeout,
+                                         const std::function<bool()>& is_cancelled);
 
  private:
   struct Builder;
   using IsCancelled = std::function<bool()>;
 
-  Reply<v1::BuilderResponse> BuildShare(const v1::BuilderRequest& request, absl::Time deadline,
-                                        const IsCancelled& is_cancelled);
+  Reply<pipe::v1::BuilderResponse> BuildShare(const pipe::v1::BuilderRequest& request,
+                                              absl::Time deadline, const IsCancelled& is_cancelled);
   Builder* Acquire(absl::Time deadline, const IsCancelled& is_cancelled);
   void Release(Builder* builder);
 
@@ -63,8 +64,8 @@ class PooledBuilder final : public BuilderParty {
   PooledBuilder(BuilderPool& pool, std::function<bool()> is_cancelled)
       : pool_(pool), is_cancelled_(std::move(is_cancelled)) {}
 
-  Reply<v1::BuilderResponse> Call(const v1::BuilderRequest& request,
-                                  absl::Duration timeout) override {
+  Reply<pipe::v1::BuilderResponse> Call(const pipe::v1::BuilderRequest& request,
+                                        absl::Duration timeout) override {
     return pool_.Build(request, timeout, is_cancelled_);
   }
 

@@ -16,7 +16,7 @@
 namespace mtmc::worker {
 namespace {
 
-using Ending = Reply<v1::BuilderResponse>::Ending;
+using Ending = Reply<pipe::v1::BuilderResponse>::Ending;
 
 const std::function<bool()> kNever = [] { return false; };
 
@@ -49,8 +49,8 @@ std::optional<ToolPaths> Nvrtc() {
   return std::nullopt;
 }
 
-v1::BuilderRequest CudaRequest(std::vector<int64_t> tiles) {
-  v1::BuilderRequest request;
+pipe::v1::BuilderRequest CudaRequest(std::vector<int64_t> tiles) {
+  pipe::v1::BuilderRequest request;
   auto& build = *request.mutable_build();
   build.mutable_device()->set_compute_capability(90);
   build.set_program(R"(//@ mtmc 1 cuda
@@ -110,9 +110,9 @@ TEST_CASE("BuilderPool compiles a variant once", "[builder]") {
 
 TEST_CASE("BuilderPool serves callers at the same time", "[builder]") {
   Pool pool(2);
-  v1::BuilderRequest request;
+  pipe::v1::BuilderRequest request;
   request.mutable_build()->set_program("no program");
-  std::vector<Reply<v1::BuilderResponse>> replies(6);
+  std::vector<Reply<pipe::v1::BuilderResponse>> replies(6);
   {
     std::vector<std::jthread> callers;
     for (auto& reply : replies) {

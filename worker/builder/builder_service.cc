@@ -18,8 +18,8 @@
 namespace mtmc::worker {
 namespace {
 
-using Build = v1::BuilderRequest::Build;
-using Built = v1::BuilderResponse::Built;
+using Build = pipe::v1::BuilderRequest::Build;
+using Built = pipe::v1::BuilderResponse::Built;
 
 // The named values over the program's defaults.
 kernel::Bindings ToBindings(const kernel::Program& program, const v1::Variant& variant) {
@@ -92,8 +92,9 @@ absl::StatusOr<Compiler*> BuilderService::FindCompiler(kernel::Dialect dialect,
   return compiler.get();
 }
 
-absl::StatusOr<v1::BuilderResponse> BuilderService::Answer(const v1::BuilderRequest& request) {
-  v1::BuilderResponse response;
+absl::StatusOr<pipe::v1::BuilderResponse> BuilderService::Answer(
+    const pipe::v1::BuilderRequest& request) {
+  pipe::v1::BuilderResponse response;
   response.set_sequence(request.sequence());
   const Build& build = request.build();
   std::vector<v1::Variant> variants(build.variants().begin(), build.variants().end());

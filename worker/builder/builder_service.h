@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "mtmc/v1/builder.pb.h"
+#include "mtmc/pipe/v1/builder.pb.h"
 #include "worker/builder/tool_paths.h"
 #include "worker/device/compiler.h"
 
@@ -21,11 +21,11 @@ class BuilderService {
   explicit BuilderService(ToolPaths tools, int num_threads = 0);
   ~BuilderService();
 
-  absl::StatusOr<v1::BuilderResponse> Answer(const v1::BuilderRequest& request);
+  absl::StatusOr<pipe::v1::BuilderResponse> Answer(const pipe::v1::BuilderRequest& request);
 
  private:
   absl::StatusOr<Compiler*> FindCompiler(kernel::Dialect dialect,
-                                         const v1::BuilderRequest::Build& build);
+                                         const pipe::v1::BuilderRequest::Build& build);
 
   const ToolPaths tools_;
   const size_t num_threads_;

@@ -7,7 +7,7 @@
 #include "common/base/temp_dir.h"
 #include "common/config/python_environment.h"
 #include "common/testing/status_matchers.h"
-#include "mtmc/v1/builder.pb.h"
+#include "mtmc/pipe/v1/builder.pb.h"
 #include "worker/builder/builder_service.h"
 #include "worker/builder/client.h"
 #include "worker/builder/tool_paths.h"
@@ -27,7 +27,8 @@ __kernel void f(__global const float* x, __global float* y) { )" +
 }
 
 // The response, or nothing where the host lacks the compiler.
-std::optional<v1::BuilderResponse> Answer(const v1::BuilderRequest& request, ToolPaths tools = {}) {
+std::optional<pipe::v1::BuilderResponse> Answer(const pipe::v1::BuilderRequest& request,
+                                                ToolPaths tools = {}) {
   BuilderService service(std::move(tools));
   auto response = service.Answer(request);
   if (response.ok()) return *std::move(response);
@@ -38,7 +39,7 @@ std::optional<v1::BuilderResponse> Answer(const v1::BuilderRequest& request, Too
 }  // namespace
 
 TEST_CASE("BuilderService builds every variant", "[builder]") {
-  v1::BuilderRequest request;
+  pipe::v1::BuilderRequest request;
   request.set_sequence(7);
   request.mutable_build()->set_program(OpenClProgram("y[get_global_id(0)] = WIDTH;"));
   (*request.mutable_build()->add_variants()->mutable_parameters())["WIDTH"] = 32;
@@ -55,7 +56,7 @@ TEST_CASE("BuilderService builds every variant", "[builder]") {
 }
 
 TEST_CASE("BuilderService builds the default variant when none is named", "[builder]") {
-  v1::BuilderRequest request;
+  pipe::v1::BuilderRequest request;
   request.mutable_build()->set_program(OpenClProgram("y[get_global_id(0)] = WIDTH;"));
 
   const auto response = Answer(request);
@@ -66,7 +67,7 @@ TEST_CASE("BuilderService builds the default variant when none is named", "[buil
 }
 
 TEST_CASE("A text that is no program is a parse failure", "[builder]") {
-  v1::BuilderRequest request;
+  pipe::v1::BuilderRequest request;
   request.mutable_build()->set_program("Here is your kernel!");
 
   const auto response = Answer(request);
@@ -77,7 +78,7 @@ TEST_CASE("A text that is no program is a parse failure", "[builder]") {
 }
 
 TEST_CASE("A source that does not compile is a compile failure with a log", "[builder]") {
-  v1::BuilderRequest request;
+  pipe::v1::BuilderRequest request;
   request.mutable_build()->set_program(OpenClProgram("y[0] = undeclared;"));
 
   const auto response = Answer(request);
@@ -93,7 +94,7 @@ TEST_CASE("BuilderClient talks to a builder process", "[builder]") {
   REQUIRE(folder.ok());
   BuilderClient client(
       {.program = MTMC_BINARY_DIR "/mtmc-builder", .scratch = folder->path(), .tools = {}});
-  v1::BuilderRequest request;
+  pipe::v1::BuilderRequest request;
   request.mutable_build()->set_program("no program");
 
   const auto reply = client.Call(request, absl::Seconds(20));
@@ -109,7 +110,7 @@ TEST_CASE("BuilderClient tells that its program is missing", "[builder]") {
   BuilderClient client(
       {.program = "/nonexistent/mtmc-builder", .scratch = folder->path(), .tools = {}});
 
-  const auto reply = client.Call(v1::BuilderRequest(), absl::Seconds(20));
+  const auto reply = client.Call(pipe::v1::BuilderRequest(), absl::Seconds(20));
 
   CHECK_FALSE(reply.is_answered());
   CHECK_THAT(reply.detail, Catch::Contains("could not be started"));
@@ -121,7 +122,7 @@ TEST_CASE("CUDA programs are built without a GPU", "[builder]") {
     std::cout << "SKIPPED: there is no NVRTC\n";
     return;
   }
-  v1::BuilderRequest request;
+  pipe::v1::BuilderRequest request;
   request.mutable_build()->mutable_device()->set_compute_capability(90);
   request.mutable_build()->set_program(R"(//@ mtmc 1 cuda
 //@ input x f32[256]
@@ -145,7 +146,7 @@ extern "C" __global__ void f(const float* x, float* y) {
 }
 
 TEST_CASE("A CUDA program without NVRTC is an error that says what to install", "[builder]") {
-  v1::BuilderRequest request;
+  pipe::v1::BuilderRequest request;
   request.mutable_build()->mutable_device()->set_compute_capability(90);
   request.mutable_build()->set_program(R"(//@ mtmc 1 cuda
 //@ input x f32[256]

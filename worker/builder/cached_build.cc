@@ -20,7 +20,7 @@ void AppendField(std::string_view field, base::Sha256Builder& key) {
 
 }  // namespace
 
-std::string BuildKey(const v1::BuilderRequest::Build& build, const v1::Variant& variant) {
+std::string BuildKey(const pipe::v1::BuilderRequest::Build& build, const v1::Variant& variant) {
   base::Sha256Builder key;
   AppendField(config::Version(), key);
   AppendField(build.program(), key);
@@ -40,19 +40,19 @@ std::string BuildKey(const v1::BuilderRequest::Build& build, const v1::Variant& 
   return key.Finish().sha256_hex;
 }
 
-std::string ToCacheFile(const v1::BuilderResponse::Built& built) {
+std::string ToCacheFile(const pipe::v1::BuilderResponse::Built& built) {
   const std::string message = built.SerializeAsString();
   return absl::StrCat(std::string(kMagic), base::Sha256(message).sha256_hex, message);
 }
 
-absl::StatusOr<v1::BuilderResponse::Built> ParseCacheFile(std::string_view bytes) {
+absl::StatusOr<pipe::v1::BuilderResponse::Built> ParseCacheFile(std::string_view bytes) {
   if (!bytes.starts_with(kMagic)) return absl::DataLossError("not a cached build");
   bytes.remove_prefix(kMagic.size());
   if (bytes.size() < kDigestBytes) return absl::DataLossError("the digest is cut short");
   const std::string_view digest = bytes.substr(0, kDigestBytes);
   bytes.remove_prefix(kDigestBytes);
   if (base::Sha256(bytes).sha256_hex != digest) return absl::DataLossError("the digest differs");
-  v1::BuilderResponse::Built built;
+  pipe::v1::BuilderResponse::Built built;
   if (!built.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return absl::DataLossError("not a message");
   }

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "mtmc/v1/builder.pb.h"
+#include "mtmc/pipe/v1/builder.pb.h"
 #include "worker/builder/party_exchange.h"
 
 namespace mtmc::worker {
@@ -15,8 +15,8 @@ BuilderClient::BuilderClient(Options options) : options_(std::move(options)) {}
 
 BuilderClient::~BuilderClient() = default;
 
-Reply<v1::BuilderResponse> BuilderClient::Call(const v1::BuilderRequest& request,
-                                               absl::Duration timeout) {
+Reply<pipe::v1::BuilderResponse> BuilderClient::Call(const pipe::v1::BuilderRequest& request,
+                                                     absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
   if (!process_) {
     std::vector<std::string> argv = {options_.program, "--threads",
@@ -29,16 +29,18 @@ Reply<v1::BuilderResponse> BuilderClient::Call(const v1::BuilderRequest& request
                                         .max_resident_bytes = options_.max_resident_bytes,
                                         .is_cancelled = options_.is_cancelled});
     if (!started.ok()) {
-      Reply<v1::BuilderResponse> reply{
-          .ending = Reply<v1::BuilderResponse>::Ending::kUnavailable, .response = {}, .detail = {}};
+      Reply<pipe::v1::BuilderResponse> reply{
+          .ending = Reply<pipe::v1::BuilderResponse>::Ending::kUnavailable,
+          .response = {},
+          .detail = {}};
       reply.detail =
           absl::StrCat("could not be started: ", std::string(started.status().message()));
       return reply;
     }
     process_ = *std::move(started);
   }
-  return ExchangeWith<v1::BuilderRequest, v1::BuilderResponse>(process_, request, ++sequence_,
-                                                               deadline);
+  return ExchangeWith<pipe::v1::BuilderRequest, pipe::v1::BuilderResponse>(process_, request,
+                                                                           ++sequence_, deadline);
 }
 
 }  // namespace mtmc::worker

@@ -36,8 +36,8 @@ class BuilderClient final : public BuilderParty {
   explicit BuilderClient(Options options);
   ~BuilderClient() override;
 
-  Reply<v1::BuilderResponse> Call(const v1::BuilderRequest& request,
-                                  absl::Duration timeout) override;
+  Reply<pipe::v1::BuilderResponse> Call(const pipe::v1::BuilderRequest& request,
+                                        absl::Duration timeout) override;
 
  private:
   const Options options_;

@@ -15,8 +15,8 @@
 #include "absl/time/clock.h"
 #include "common/base/message_channel.h"
 #include "common/base/proto_channel.h"
-#include "mtmc/v1/builder.pb.h"
-#include "mtmc/v1/runner.pb.h"
+#include "mtmc/pipe/v1/builder.pb.h"
+#include "mtmc/pipe/v1/runner.pb.h"
 
 namespace {
 
@@ -68,16 +68,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   pair->child.reset();
   switch (data[0] % 4) {
     case 0:
-      ReceiveAll<v1::RunnerResponse>(pair->channel);
+      ReceiveAll<pipe::v1::RunnerResponse>(pair->channel);
       break;
     case 1:
-      ReceiveAll<v1::BuilderResponse>(pair->channel);
+      ReceiveAll<pipe::v1::BuilderResponse>(pair->channel);
       break;
     case 2:
-      ReceiveAll<v1::RunnerRequest>(pair->channel);
+      ReceiveAll<pipe::v1::RunnerRequest>(pair->channel);
       break;
     default:
-      ReceiveAll<v1::BuilderRequest>(pair->channel);
+      ReceiveAll<pipe::v1::BuilderRequest>(pair->channel);
   }
   return 0;
 }

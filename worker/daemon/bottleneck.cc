@@ -22,20 +22,20 @@ constexpr size_t kMaxRemarks = 2;
 
 struct Part {
   std::string_view metric;
-  const char* limit;
+  v1::Profile::Limit limit;
   const char* text;
 };
 
 // In the order in which they excuse each other: a busy tensor pipe needs busy
 // shared memory, busy device memory needs busy caches.
 constexpr auto kParts = std::to_array<Part>({
-    {"tensor_pipe_ratio", "compute", "the tensor pipe is"},
-    {"dram_throughput_ratio", "memory", "device memory is"},
-    {"fma_pipe_ratio", "compute", "the FP32 pipe is"},
-    {"l2_throughput_ratio", "memory", "the L2 cache is"},
-    {"shared_throughput_ratio", "memory", "shared memory is"},
-    {"l1_throughput_ratio", "memory", "the L1 cache is"},
-    {"issue_slot_ratio", "compute", "instruction issue is"},
+    {"tensor_pipe_ratio", v1::Profile::LIMIT_COMPUTE, "the tensor pipe is"},
+    {"dram_throughput_ratio", v1::Profile::LIMIT_MEMORY, "device memory is"},
+    {"fma_pipe_ratio", v1::Profile::LIMIT_COMPUTE, "the FP32 pipe is"},
+    {"l2_throughput_ratio", v1::Profile::LIMIT_MEMORY, "the L2 cache is"},
+    {"shared_throughput_ratio", v1::Profile::LIMIT_MEMORY, "shared memory is"},
+    {"l1_throughput_ratio", v1::Profile::LIMIT_MEMORY, "the L1 cache is"},
+    {"issue_slot_ratio", v1::Profile::LIMIT_COMPUTE, "instruction issue is"},
 });
 
 struct Wait {
@@ -73,8 +73,8 @@ std::optional<Bottleneck> FindBusy(const profile::Values& metrics) {
 
 Bottleneck FindLatency(const profile::Values& metrics) {
   if (const double active = ValueOf(metrics, "sm_active_ratio", 1); active < kBusy) {
-    return {"latency", absl::StrCat("the multiprocessors have work in only ", Percent(active),
-                                    " of the time")};
+    return {v1::Profile::LIMIT_LATENCY, absl::StrCat("the multiprocessors have work in only ",
+                                                     Percent(active), " of the time")};
   }
   const auto longest =
       std::max_element(kWaits.begin(), kWaits.end(), [&](const Wait& a, const Wait& b) {
@@ -82,8 +82,8 @@ Bottleneck FindLatency(const profile::Values& metrics) {
       });
   const double share = ValueOf(metrics, longest->metric);
   if (share <= 0) return {};
-  return {"latency", absl::StrCat("no part is busy; warps wait ", longest->text, " in ",
-                                  Percent(share), " of their time")};
+  return {v1::Profile::LIMIT_LATENCY, absl::StrCat("no part is busy; warps wait ", longest->text,
+                                                   " in ", Percent(share), " of their time")};
 }
 
 using Remark = std::optional<std::string> (*)(const profile::Values&);
@@ -131,7 +131,7 @@ constexpr Remark kRemarks[] = {Scattered, Spills, Conflicts, FewWarps, Barriers}
 
 Bottleneck FindBottleneck(const profile::Values& metrics) {
   Bottleneck bottleneck = FindBusy(metrics).value_or(FindLatency(metrics));
-  if (bottleneck.limit.empty()) return bottleneck;
+  if (bottleneck.limit == v1::Profile::LIMIT_UNSPECIFIED) return bottleneck;
   size_t num_remarks = 0;
   for (const Remark remark : kRemarks) {
     if (num_remarks == kMaxRemarks) break;

@@ -4,13 +4,14 @@
 #include <string>
 
 #include "common/profile/metric_table.h"
+#include "mtmc/v1/evaluation.pb.h"
 
 namespace mtmc::worker {
 
 // What keeps a kernel from being faster, as its counters tell it. A value.
 struct Bottleneck {
-  // `memory`, `compute` or `latency`; empty when the counters do not say.
-  std::string limit;
+  // LIMIT_UNSPECIFIED when the counters do not say.
+  v1::Profile::Limit limit = v1::Profile::LIMIT_UNSPECIFIED;
   // Half a sentence, such as `device memory is at 82 % of its peak`.
   std::string reason;
 };

@@ -13,7 +13,7 @@ TEST_CASE("A busy part is the bottleneck, with what it wastes", "[worker]") {
                                            {"load_used_ratio", 0.125},
                                            {"stall_long_scoreboard_ratio", 0.7}});
 
-  CHECK(found.limit == "memory");
+  CHECK(found.limit == v1::Profile::LIMIT_MEMORY);
   CHECK(found.reason ==
         "device memory is at 82 % of its peak, loads use 4 of the 32 bytes of a sector");
 }
@@ -22,7 +22,7 @@ TEST_CASE("Tensor cores excuse busy shared memory", "[worker]") {
   const Bottleneck found =
       FindBottleneck({{"tensor_pipe_ratio", 0.7}, {"shared_throughput_ratio", 0.9}});
 
-  CHECK(found.limit == "compute");
+  CHECK(found.limit == v1::Profile::LIMIT_COMPUTE);
   CHECK(found.reason == "the tensor pipe is at 70 % of its peak");
 }
 
@@ -33,7 +33,7 @@ TEST_CASE("Where nothing is busy, the longest wait is named", "[worker]") {
                                            {"stall_barrier_ratio", 0.4},
                                            {"stall_long_scoreboard_ratio", 0.3}});
 
-  CHECK(found.limit == "latency");
+  CHECK(found.limit == v1::Profile::LIMIT_LATENCY);
   CHECK(found.reason ==
         "no part is busy; warps wait at barriers in 40 % of their time, "
         "only 12 % of the warps are resident");
@@ -60,7 +60,7 @@ TEST_CASE("At most two remarks follow, most telling first", "[worker]") {
 }
 
 TEST_CASE("Without counters there is no bottleneck", "[worker]") {
-  CHECK(FindBottleneck({}).limit.empty());
+  CHECK(FindBottleneck({}).limit == v1::Profile::LIMIT_UNSPECIFIED);
 }
 
 }  // namespace

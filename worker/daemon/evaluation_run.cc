@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "kernel/program/stall.h"
-#include "mtmc/v1/builder.pb.h"
-#include "mtmc/v1/reference.pb.h"
-#include "mtmc/v1/runner.pb.h"
+#include "mtmc/pipe/v1/builder.pb.h"
+#include "mtmc/pipe/v1/reference.pb.h"
+#include "mtmc/pipe/v1/runner.pb.h"
 #include "worker/daemon/confirmation.h"
 #include "worker/daemon/inspection.h"
 #include "worker/daemon/roofline.h"
@@ -245,7 +245,7 @@ MaybeEnd EvaluationRun::VerifyTimedSets() {
 MaybeEnd EvaluationRun::VerifyStalled() {
   const std::string text = kernel::WithStalledBlocks(*program_, random_());
   if (text.empty()) return std::nullopt;
-  v1::BuilderRequest request = BuildRequestOf(*program_, text, options_, context_.options);
+  pipe::v1::BuilderRequest request = BuildRequestOf(*program_, text, options_, context_.options);
   request.mutable_build()->clear_variants();
   *request.mutable_build()->add_variants() = variants_[loaded_variant_].variant;
   auto built = BuildVariants(context_.parties.builder, request,
@@ -332,7 +332,7 @@ MaybeEnd EvaluationRun::ConvictUnless(const Verification& verification) {
 // timed. One that contradicts the time does.
 MaybeEnd EvaluationRun::Profile() {
   const double seconds = evaluation().measurement().median_seconds();
-  v1::RunnerRequest request;
+  pipe::v1::RunnerRequest request;
   request.mutable_profile()->set_with_counters(
       !options_.omit_counters() &&
       context_.counter_rule.Wants(request_.problem().source().sha256(), seconds));
@@ -350,7 +350,7 @@ MaybeEnd EvaluationRun::Profile() {
 
 void EvaluationRun::Unload() {
   verifier_.DropFresh();
-  v1::RunnerRequest request;
+  pipe::v1::RunnerRequest request;
   request.mutable_unload();
   runner_.Call(request, kProfileTimeout);
 }

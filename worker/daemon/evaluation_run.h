@@ -75,7 +75,7 @@ class EvaluationRun {
   const v1::EvaluationOptions& options_;
   const Progress& progress_;
   // Verification calls it from a thread of its own.
-  SerialParty<v1::ReferenceRequest, v1::ReferenceResponse> reference_;
+  SerialParty<pipe::v1::ReferenceRequest, pipe::v1::ReferenceResponse> reference_;
   RoomyRunner roomy_runner_;
   // What the stages call.
   ExecutionMeter runner_;

@@ -6,7 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "common/base/log.h"
-#include "mtmc/v1/builder.pb.h"
+#include "mtmc/pipe/v1/builder.pb.h"
 #include "worker/daemon/inspection.h"
 #include "worker/daemon/program_build.h"
 

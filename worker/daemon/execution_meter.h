@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "mtmc/v1/runner.pb.h"
+#include "mtmc/pipe/v1/runner.pb.h"
 #include "worker/verify/party.h"
 
 namespace mtmc::worker {
@@ -15,8 +15,8 @@ class ExecutionMeter final : public RunnerParty {
   // Borrows the runner.
   explicit ExecutionMeter(RunnerParty& runner) : runner_(runner) {}
 
-  Reply<v1::RunnerResponse> Call(const v1::RunnerRequest& request,
-                                 absl::Duration timeout) override {
+  Reply<pipe::v1::RunnerResponse> Call(const pipe::v1::RunnerRequest& request,
+                                       absl::Duration timeout) override {
     auto reply = runner_.Call(request, timeout);
     if (request.has_execute() && !request.execute().keep_only()) {
       if (!request.execute().under_load()) executed_seconds_ = reply.response.outputs().seconds();

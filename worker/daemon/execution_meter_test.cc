@@ -8,11 +8,11 @@
 namespace mtmc::worker {
 namespace {
 
-using FakeRunner = FakeParty<v1::RunnerRequest, v1::RunnerResponse>;
-using Answer = Reply<v1::RunnerResponse>;
+using FakeRunner = FakeParty<pipe::v1::RunnerRequest, pipe::v1::RunnerResponse>;
+using Answer = Reply<pipe::v1::RunnerResponse>;
 
 // Executions take 2 s, a block of samples 7 s, and a profile has kernels of 3 s.
-Answer Respond(const v1::RunnerRequest& request) {
+Answer Respond(const pipe::v1::RunnerRequest& request) {
   Answer reply;
   reply.ending = Answer::Ending::kAnswered;
   if (request.has_execute() && !request.execute().under_load()) {
@@ -32,15 +32,15 @@ Answer Respond(const v1::RunnerRequest& request) {
 TEST_CASE("Every execution of a candidate's kernels counts", "[daemon]") {
   FakeRunner runner(Respond);
   ExecutionMeter meter(runner);
-  v1::RunnerRequest execute;
+  pipe::v1::RunnerRequest execute;
   execute.mutable_execute();
-  v1::RunnerRequest loaded = execute;
+  pipe::v1::RunnerRequest loaded = execute;
   loaded.mutable_execute()->set_under_load(true);
-  v1::RunnerRequest kept = execute;
+  pipe::v1::RunnerRequest kept = execute;
   kept.mutable_execute()->set_keep_only(true);
-  v1::RunnerRequest time;
+  pipe::v1::RunnerRequest time;
   time.mutable_time();
-  v1::RunnerRequest profile;
+  pipe::v1::RunnerRequest profile;
   profile.mutable_profile();
 
   meter.Call(execute, absl::Seconds(1));

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "mtmc/v1/reference.pb.h"
+#include "mtmc/pipe/v1/reference.pb.h"
 #include "worker/daemon/session.h"
 
 namespace mtmc::worker {

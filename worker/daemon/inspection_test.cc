@@ -4,9 +4,9 @@
 #include <catch2/catch.hpp>
 
 #include "common/testing/fake_clock.h"
-#include "mtmc/v1/builder.pb.h"
-#include "mtmc/v1/reference.pb.h"
-#include "mtmc/v1/runner.pb.h"
+#include "mtmc/pipe/v1/builder.pb.h"
+#include "mtmc/pipe/v1/reference.pb.h"
+#include "mtmc/pipe/v1/runner.pb.h"
 #include "worker/daemon/evaluation_run.h"
 #include "worker/daemon/evaluator.h"
 #include "worker/daemon/session.h"
@@ -26,9 +26,9 @@ class Absent : public FakeParty<Request, Response> {
 
 // A worker of one isolation level whose coordinator has no sources.
 struct Bench {
-  Absent<v1::BuilderRequest, v1::BuilderResponse> builder;
-  Absent<v1::RunnerRequest, v1::RunnerResponse> runner;
-  Absent<v1::ReferenceRequest, v1::ReferenceResponse> reference;
+  Absent<pipe::v1::BuilderRequest, pipe::v1::BuilderResponse> builder;
+  Absent<pipe::v1::RunnerRequest, pipe::v1::RunnerResponse> runner;
+  Absent<pipe::v1::ReferenceRequest, pipe::v1::ReferenceResponse> reference;
   testing::FakeClock clock;
   CounterRule counters;
   ProcessOffsets offsets;
@@ -65,10 +65,10 @@ TEST_CASE("An inspection that asks for more isolation is refused before it is fe
 }
 
 TEST_CASE("A problem is loaded again by another process when inputs took one down", "[worker]") {
-  using ReferenceReply = Reply<v1::ReferenceResponse>;
+  using ReferenceReply = Reply<pipe::v1::ReferenceResponse>;
   int deaths = 3;
-  FakeParty<v1::ReferenceRequest, v1::ReferenceResponse> reference(
-      [&](const v1::ReferenceRequest&) {
+  FakeParty<pipe::v1::ReferenceRequest, pipe::v1::ReferenceResponse> reference(
+      [&](const pipe::v1::ReferenceRequest&) {
         return ReferenceReply{.ending = deaths-- > 0 ? ReferenceReply::Ending::kDied
                                                      : ReferenceReply::Ending::kAnswered};
       });
@@ -82,13 +82,13 @@ TEST_CASE("A problem is loaded again by another process when inputs took one dow
 }
 
 TEST_CASE("Where memory ran out, work is tried once more with all of it", "[worker]") {
-  using ReferenceReply = Reply<v1::ReferenceResponse>;
-  Absent<v1::BuilderRequest, v1::BuilderResponse> builder;
-  Absent<v1::RunnerRequest, v1::RunnerResponse> runner;
+  using ReferenceReply = Reply<pipe::v1::ReferenceResponse>;
+  Absent<pipe::v1::BuilderRequest, pipe::v1::BuilderResponse> builder;
+  Absent<pipe::v1::RunnerRequest, pipe::v1::RunnerResponse> runner;
   int given_back = 0;
   int least_given_back = 1;
-  FakeParty<v1::ReferenceRequest, v1::ReferenceResponse> reference(
-      [&](const v1::ReferenceRequest&) {
+  FakeParty<pipe::v1::ReferenceRequest, pipe::v1::ReferenceResponse> reference(
+      [&](const pipe::v1::ReferenceRequest&) {
         ReferenceReply reply{.ending = ReferenceReply::Ending::kAnswered};
         reply.response.mutable_failure()->set_reason(
             given_back < least_given_back ? "INPUTS_TOO_LARGE" : "MODEL_RAISED");

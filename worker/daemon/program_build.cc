@@ -9,7 +9,7 @@
 #include "kernel/program/checker.h"
 #include "kernel/program/interface.h"
 #include "kernel/program/parser.h"
-#include "mtmc/v1/builder.pb.h"
+#include "mtmc/pipe/v1/builder.pb.h"
 #include "worker/verify/failure.h"
 
 namespace mtmc::worker {
@@ -20,8 +20,8 @@ constexpr int kDefaultVariants = 64;
 
 // The failure that a builder's reply stands for; absent when it built the
 // default variant.
-std::optional<v1::Failure> FailureOfBuild(const Reply<v1::BuilderResponse>& reply) {
-  using Ending = Reply<v1::BuilderResponse>::Ending;
+std::optional<v1::Failure> FailureOfBuild(const Reply<pipe::v1::BuilderResponse>& reply) {
+  using Ending = Reply<pipe::v1::BuilderResponse>::Ending;
   auto fail = [&](v1::Failure::Kind kind, std::string message) {
     return MakeFailure(kind, v1::STAGE_BUILD, std::move(message), reply.detail);
   };
@@ -73,10 +73,10 @@ MaybeEnd CheckPlan(const kernel::Program& program, const v1::Inspection& inspect
                      ToText(diagnostics));
 }
 
-v1::BuilderRequest BuildRequestOf(const kernel::Program& program, const std::string& text,
-                                  const v1::EvaluationOptions& options,
-                                  const EvaluationContext::Options& context) {
-  v1::BuilderRequest request;
+pipe::v1::BuilderRequest BuildRequestOf(const kernel::Program& program, const std::string& text,
+                                        const v1::EvaluationOptions& options,
+                                        const EvaluationContext::Options& context) {
+  pipe::v1::BuilderRequest request;
   auto& build = *request.mutable_build();
   build.set_program(text);
   *build.mutable_device() = context.device;
@@ -89,7 +89,7 @@ v1::BuilderRequest BuildRequestOf(const kernel::Program& program, const std::str
 }
 
 std::variant<std::vector<BuiltVariant>, v1::Failure> BuildVariants(
-    BuilderParty& builder, const v1::BuilderRequest& request, absl::Duration timeout) {
+    BuilderParty& builder, const pipe::v1::BuilderRequest& request, absl::Duration timeout) {
   auto reply = builder.Call(request, timeout);
   if (auto failure = FailureOfBuild(reply)) return *std::move(failure);
   std::vector<BuiltVariant> variants;

@@ -31,13 +31,13 @@ MaybeEnd CheckPlan(const kernel::Program& program, const v1::Inspection& inspect
                    const v1::DeviceFacts& device);
 
 // The request for all variants that `options` asks for.
-v1::BuilderRequest BuildRequestOf(const kernel::Program& program, const std::string& text,
-                                  const v1::EvaluationOptions& options,
-                                  const EvaluationContext::Options& context);
+pipe::v1::BuilderRequest BuildRequestOf(const kernel::Program& program, const std::string& text,
+                                        const v1::EvaluationOptions& options,
+                                        const EvaluationContext::Options& context);
 
 // Compiles; the default variant is first and others that do not compile are left
 // out. The default one must.
 std::variant<std::vector<BuiltVariant>, v1::Failure> BuildVariants(
-    BuilderParty& builder, const v1::BuilderRequest& request, absl::Duration timeout);
+    BuilderParty& builder, const pipe::v1::BuilderRequest& request, absl::Duration timeout);
 
 }  // namespace mtmc::worker

@@ -68,7 +68,7 @@ void Explain(const SpeedOfLight& light, double measured_seconds, v1::Profile& pr
   if (light.seconds() > 0) {
     const double ratio = light.seconds() / measured_seconds;
     profile.set_speed_of_light_ratio(ratio);
-    profile.set_limit(is_arithmetic ? "compute" : "memory");
+    profile.set_limit(is_arithmetic ? v1::Profile::LIMIT_COMPUTE : v1::Profile::LIMIT_MEMORY);
     absl::StrAppendFormat(
         &summary, "%.0f %% of the speed of light; the problem is bound by %s (at least %.3g ms)",
         100 * ratio, is_arithmetic ? "arithmetic" : "memory", 1e3 * light.seconds());
@@ -81,7 +81,7 @@ void Explain(const SpeedOfLight& light, double measured_seconds, v1::Profile& pr
                                        100 * longest->share_ratio());
     const Bottleneck bottleneck =
         FindBottleneck({longest->metrics().begin(), longest->metrics().end()});
-    if (!bottleneck.limit.empty()) {
+    if (bottleneck.limit != v1::Profile::LIMIT_UNSPECIFIED) {
       profile.set_limit(bottleneck.limit);
       absl::StrAppend(&part, ": ", bottleneck.reason);
     }
@@ -89,7 +89,7 @@ void Explain(const SpeedOfLight& light, double measured_seconds, v1::Profile& pr
   }
   const double device_seconds = PlanDeviceSeconds(profile);
   if (device_seconds > 0 && device_seconds < kBusyRatio * measured_seconds) {
-    profile.set_limit("latency");
+    profile.set_limit(v1::Profile::LIMIT_LATENCY);
     add(absl::StrFormat("the device is busy only %.0f %% of the time",
                         100 * device_seconds / measured_seconds));
   }

@@ -142,7 +142,7 @@ TEST_CASE("Explain names launches when the device is mostly idle", "[worker]") {
 
   Explain({.memory_seconds = 1e-4}, 1e-3, profile);
 
-  CHECK(profile.limit() == "latency");
+  CHECK(profile.limit() == v1::Profile::LIMIT_LATENCY);
   CHECK_THAT(profile.speed_of_light_ratio(), WithinRel(0.1, 1e-9));
   CHECK_THAT(profile.summary(), Contains("the device is busy only 10 % of the time"));
 }
@@ -158,7 +158,7 @@ TEST_CASE("Explain takes the limit of the longest kernel from its counters", "[w
 
   Explain({.memory_seconds = 2e-4}, 1e-3, profile);
 
-  CHECK(profile.limit() == "compute");
+  CHECK(profile.limit() == v1::Profile::LIMIT_COMPUTE);
   CHECK(profile.summary() ==
         "20 % of the speed of light; the problem is bound by memory (at least 0.2 ms); "
         "copy takes 90 % of the time: the FP32 pipe is at 75 % of its peak");
@@ -173,7 +173,7 @@ TEST_CASE("Explain says what it can without a roofline", "[worker]") {
   Explain({}, 1e-3, profile);
 
   CHECK(profile.summary() == "k takes 100 % of the time");
-  CHECK(profile.limit().empty());
+  CHECK(profile.limit() == v1::Profile::LIMIT_UNSPECIFIED);
 }
 
 }  // namespace

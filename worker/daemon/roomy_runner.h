@@ -2,8 +2,8 @@
 #pragma once
 
 #include "absl/time/clock.h"
-#include "mtmc/v1/reference.pb.h"
-#include "mtmc/v1/runner.pb.h"
+#include "mtmc/pipe/v1/reference.pb.h"
+#include "mtmc/pipe/v1/runner.pb.h"
 #include "worker/verify/party.h"
 
 namespace mtmc::worker {
@@ -18,8 +18,8 @@ class RoomyRunner final : public RunnerParty {
   RoomyRunner(RunnerParty& runner, ReferenceParty& reference)
       : runner_(runner), reference_(reference) {}
 
-  Reply<v1::RunnerResponse> Call(const v1::RunnerRequest& request,
-                                 absl::Duration timeout) override {
+  Reply<pipe::v1::RunnerResponse> Call(const pipe::v1::RunnerRequest& request,
+                                       absl::Duration timeout) override {
     const absl::Time deadline = absl::Now() + timeout;
     auto reply = runner_.Call(request, timeout);
     if (!reply.is_answered() ||
@@ -27,7 +27,7 @@ class RoomyRunner final : public RunnerParty {
         reply.response.is_context_lost()) {
       return reply;
     }
-    v1::ReferenceRequest release;
+    pipe::v1::ReferenceRequest release;
     release.mutable_release()->set_all_others(true);
     const auto released = reference_.Call(release, deadline - absl::Now());
     if (!released.is_answered() || released.response.has_failure()) return reply;

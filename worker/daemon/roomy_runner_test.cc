@@ -8,25 +8,25 @@
 namespace mtmc::worker {
 namespace {
 
-using FakeRunner = FakeParty<v1::RunnerRequest, v1::RunnerResponse>;
-using FakeReference = FakeParty<v1::ReferenceRequest, v1::ReferenceResponse>;
+using FakeRunner = FakeParty<pipe::v1::RunnerRequest, pipe::v1::RunnerResponse>;
+using FakeReference = FakeParty<pipe::v1::ReferenceRequest, pipe::v1::ReferenceResponse>;
 
-Reply<v1::RunnerResponse> Failing(v1::Failure::Kind kind) {
-  Reply<v1::RunnerResponse> reply;
-  reply.ending = Reply<v1::RunnerResponse>::Ending::kAnswered;
+Reply<pipe::v1::RunnerResponse> Failing(v1::Failure::Kind kind) {
+  Reply<pipe::v1::RunnerResponse> reply;
+  reply.ending = Reply<pipe::v1::RunnerResponse>::Ending::kAnswered;
   reply.response.mutable_failure()->set_kind(kind);
   return reply;
 }
 
-Reply<v1::ReferenceResponse> Released(const v1::ReferenceRequest& request) {
+Reply<pipe::v1::ReferenceResponse> Released(const pipe::v1::ReferenceRequest& request) {
   CHECK(request.release().all_others());
-  Reply<v1::ReferenceResponse> reply;
-  reply.ending = Reply<v1::ReferenceResponse>::Ending::kAnswered;
+  Reply<pipe::v1::ReferenceResponse> reply;
+  reply.ending = Reply<pipe::v1::ReferenceResponse>::Ending::kAnswered;
   return reply;
 }
 
-v1::RunnerRequest Execute() {
-  v1::RunnerRequest request;
+pipe::v1::RunnerRequest Execute() {
+  pipe::v1::RunnerRequest request;
   request.mutable_execute();
   return request;
 }
@@ -35,10 +35,10 @@ v1::RunnerRequest Execute() {
 
 TEST_CASE("A runner without memory is asked again once the reference has made room", "[daemon]") {
   FakeReference reference(Released);
-  FakeRunner runner([&](const v1::RunnerRequest&) {
+  FakeRunner runner([&](const pipe::v1::RunnerRequest&) {
     if (reference.requests.empty()) return Failing(v1::Failure::KIND_OUT_OF_MEMORY);
-    Reply<v1::RunnerResponse> reply;
-    reply.ending = Reply<v1::RunnerResponse>::Ending::kAnswered;
+    Reply<pipe::v1::RunnerResponse> reply;
+    reply.ending = Reply<pipe::v1::RunnerResponse>::Ending::kAnswered;
     return reply;
   });
   RoomyRunner roomy(runner, reference);
@@ -50,7 +50,7 @@ TEST_CASE("A runner without memory is asked again once the reference has made ro
 TEST_CASE("What needs more memory than there is fails after one more try", "[daemon]") {
   FakeReference reference(Released);
   FakeRunner runner(
-      [](const v1::RunnerRequest&) { return Failing(v1::Failure::KIND_OUT_OF_MEMORY); });
+      [](const pipe::v1::RunnerRequest&) { return Failing(v1::Failure::KIND_OUT_OF_MEMORY); });
   RoomyRunner roomy(runner, reference);
 
   const auto reply = roomy.Call(Execute(), absl::Seconds(1));
@@ -62,7 +62,8 @@ TEST_CASE("What needs more memory than there is fails after one more try", "[dae
 
 TEST_CASE("Other failures cost the reference nothing", "[daemon]") {
   FakeReference reference(Released);
-  FakeRunner runner([](const v1::RunnerRequest&) { return Failing(v1::Failure::KIND_TIMEOUT); });
+  FakeRunner runner(
+      [](const pipe::v1::RunnerRequest&) { return Failing(v1::Failure::KIND_TIMEOUT); });
   RoomyRunner roomy(runner, reference);
 
   roomy.Call(Execute(), absl::Seconds(1));

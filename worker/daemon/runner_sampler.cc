@@ -10,8 +10,8 @@ namespace mtmc::worker {
 
 absl::StatusOr<CheckedBlock> RunnerSampler::Take(const BlockRequest& block,
                                                  const std::vector<int64_t>& kept) {
-  v1::RunnerRequest request;
-  v1::RunnerRequest::Time& time = *request.mutable_time();
+  pipe::v1::RunnerRequest request;
+  pipe::v1::RunnerRequest::Time& time = *request.mutable_time();
   time.set_samples(block.samples);
   time.set_is_cold(options_.is_cold);
   time.set_warmups(block.warmups);
@@ -21,7 +21,7 @@ absl::StatusOr<CheckedBlock> RunnerSampler::Take(const BlockRequest& block,
   const auto reply = runner_.Call(request, options_.deadline - absl::Now());
   failure_ = FailureOf(reply, v1::STAGE_MEASURE);
   if (failure_) return absl::AbortedError(failure_->message());
-  const v1::RunnerResponse::Timed& timed = reply.response.timed();
+  const pipe::v1::RunnerResponse::Timed& timed = reply.response.timed();
   num_timed_ += block.samples;
   return CheckedBlock{
       .samples = {.seconds = {timed.samples_seconds().begin(), timed.samples_seconds().end()},

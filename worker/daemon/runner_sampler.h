@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "mtmc/pipe/v1/runner.pb.h"
 #include "mtmc/v1/evaluation.pb.h"
-#include "mtmc/v1/runner.pb.h"
 #include "worker/measure/series.h"
 #include "worker/verify/party.h"
 
@@ -17,7 +17,7 @@ namespace mtmc::worker {
 // One block of executions in the runner, with what was looked at.
 struct CheckedBlock {
   SampleBlock samples;
-  std::vector<v1::RunnerResponse::CheckedExecution> checked;
+  std::vector<pipe::v1::RunnerResponse::CheckedExecution> checked;
   double max_unseen_seconds = 0;
 };
 

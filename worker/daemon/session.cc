@@ -30,8 +30,8 @@ constexpr double kSecondIntervalRatio = 0.02;
 // On a GPU the other side leaves little behind; on a CPU its threads spin for a while.
 constexpr absl::Duration kLongGpuSample = absl::Milliseconds(1);
 
-absl::Status ReferenceError(const Reply<v1::ReferenceResponse>& reply) {
-  using Ending = Reply<v1::ReferenceResponse>::Ending;
+absl::Status ReferenceError(const Reply<pipe::v1::ReferenceResponse>& reply) {
+  using Ending = Reply<pipe::v1::ReferenceResponse>::Ending;
   if (reply.is_answered()) return absl::FailedPreconditionError(reply.response.failure().message());
   if (reply.ending == Ending::kTimedOut) return absl::DeadlineExceededError(reply.detail);
   return absl::UnavailableError(reply.detail);
@@ -42,7 +42,7 @@ Sampler BaselineSampler(ReferenceParty& reference, v1::Baseline baseline, bool i
                         absl::Time deadline, double& kernel_seconds) {
   return [&reference, baseline, is_cold, deadline,
           &kernel_seconds](const BlockRequest& block_request) -> absl::StatusOr<SampleBlock> {
-    v1::ReferenceRequest request;
+    pipe::v1::ReferenceRequest request;
     auto& time = *request.mutable_time_baseline();
     time.set_baseline(baseline);
     time.set_samples(block_request.samples);
@@ -131,11 +131,11 @@ v1::Comparison ToComparison(v1::Baseline baseline, const Series& baseline_series
 
 }  // namespace
 
-absl::StatusOr<v1::ReferenceResponse> LoadProblem(
+absl::StatusOr<pipe::v1::ReferenceResponse> LoadProblem(
     ReferenceParty& reference, const std::string& path, const v1::Problem& problem,
     const std::string& torch_device, const v1::ReferenceLimits& limits, absl::Duration timeout) {
-  constexpr auto kDied = Reply<v1::ReferenceResponse>::Ending::kDied;
-  v1::ReferenceRequest request;
+  constexpr auto kDied = Reply<pipe::v1::ReferenceResponse>::Ending::kDied;
+  pipe::v1::ReferenceRequest request;
   auto& load = *request.mutable_load();
   load.set_path(path);
   *load.mutable_problem() = problem;
@@ -153,7 +153,7 @@ absl::StatusOr<std::vector<v1::BaselineTime>> TimeBaselines(
     ReferenceParty& reference, const google::protobuf::RepeatedField<int>& baselines,
     base::Clock& clock, absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
-  v1::ReferenceRequest prepare;
+  pipe::v1::ReferenceRequest prepare;
   prepare.mutable_prepare()->set_workload(0);
   const auto prepared = reference.Call(prepare, timeout);
   if (!prepared.is_answered() || prepared.response.has_failure()) return ReferenceError(prepared);

@@ -9,10 +9,10 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "google/protobuf/repeated_field.h"
+#include "mtmc/pipe/v1/reference.pb.h"
 #include "mtmc/v1/device.pb.h"
 #include "mtmc/v1/evaluation.pb.h"
 #include "mtmc/v1/problem.pb.h"
-#include "mtmc/v1/reference.pb.h"
 #include "worker/measure/interleaved.h"
 #include "worker/measure/process_offset.h"
 #include "worker/measure/stopping_rule.h"
@@ -25,7 +25,7 @@ namespace mtmc::worker {
 // The response holds the inspection or the user's mistake. UNAVAILABLE when the
 // process died again and again, DEADLINE_EXCEEDED when it was killed for being
 // late, each with its last words.
-absl::StatusOr<v1::ReferenceResponse> LoadProblem(
+absl::StatusOr<pipe::v1::ReferenceResponse> LoadProblem(
     ReferenceParty& reference, const std::string& path, const v1::Problem& problem,
     const std::string& torch_device, const v1::ReferenceLimits& limits, absl::Duration timeout);
 

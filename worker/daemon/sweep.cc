@@ -32,9 +32,9 @@ bool IsBlameless(const v1::Failure& failure) {
 
 }  // namespace
 
-v1::RunnerRequest LoadRequestOf(const BuiltVariant& variant, const std::string& text,
-                                const std::vector<std::string>& allowed_calls) {
-  v1::RunnerRequest request;
+pipe::v1::RunnerRequest LoadRequestOf(const BuiltVariant& variant, const std::string& text,
+                                      const std::vector<std::string>& allowed_calls) {
+  pipe::v1::RunnerRequest request;
   auto& load = *request.mutable_load();
   load.set_program(text);
   load.set_binary(variant.binary);
@@ -143,7 +143,7 @@ MaybeEnd Sweep::Verify(Entry& entry) {
 }
 
 MaybeEnd Sweep::Time(Entry& entry, int samples) {
-  v1::RunnerRequest time;
+  pipe::v1::RunnerRequest time;
   time.mutable_time()->set_samples(samples);
   time.mutable_time()->set_is_cold(options_.is_cold);
   const auto reply = runner_.Call(time, TimeLeft());

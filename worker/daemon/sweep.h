@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "mtmc/pipe/v1/runner.pb.h"
 #include "mtmc/v1/evaluation.pb.h"
-#include "mtmc/v1/runner.pb.h"
 #include "worker/daemon/program_build.h"
 #include "worker/daemon/stage_end.h"
 #include "worker/verify/party.h"
@@ -75,7 +75,7 @@ class Sweep {
 };
 
 // The request that puts one variant on the device.
-v1::RunnerRequest LoadRequestOf(const BuiltVariant& variant, const std::string& text,
-                                const std::vector<std::string>& allowed_calls);
+pipe::v1::RunnerRequest LoadRequestOf(const BuiltVariant& variant, const std::string& text,
+                                      const std::vector<std::string>& allowed_calls);
 
 }  // namespace mtmc::worker

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "mtmc/v1/reference.pb.h"
+#include "mtmc/pipe/v1/reference.pb.h"
 #include "worker/verify/fake_party.h"
 
 namespace mtmc::worker {
 namespace {
 
-using RunnerReply = Reply<v1::RunnerResponse>;
-using ReferenceReply = Reply<v1::ReferenceResponse>;
+using RunnerReply = Reply<pipe::v1::RunnerResponse>;
+using ReferenceReply = Reply<pipe::v1::ReferenceResponse>;
 
 // What a variant of the fake program does.
 struct Behaviour {
@@ -32,16 +32,16 @@ struct Track {
   // Samples asked of each variant, and how often it was compared.
   std::map<int64_t, int> samples;
   std::map<int64_t, int> compared;
-  FakeParty<v1::RunnerRequest, v1::RunnerResponse> runner;
-  FakeParty<v1::ReferenceRequest, v1::ReferenceResponse> reference;
+  FakeParty<pipe::v1::RunnerRequest, pipe::v1::RunnerResponse> runner;
+  FakeParty<pipe::v1::ReferenceRequest, pipe::v1::ReferenceResponse> reference;
   Verifier verifier{runner, reference};
 
   explicit Track(std::vector<Behaviour> all)
       : behaviours(std::move(all)),
-        runner([this](const v1::RunnerRequest& request) { return Run(request); }),
-        reference([this](const v1::ReferenceRequest& request) { return Refer(request); }) {}
+        runner([this](const pipe::v1::RunnerRequest& request) { return Run(request); }),
+        reference([this](const pipe::v1::ReferenceRequest& request) { return Refer(request); }) {}
 
-  RunnerReply Run(const v1::RunnerRequest& request) {
+  RunnerReply Run(const pipe::v1::RunnerRequest& request) {
     RunnerReply reply{.ending = RunnerReply::Ending::kAnswered};
     if (request.has_load()) loaded = request.load().parameters().at("TILE");
     const Behaviour& behaviour = behaviours[static_cast<size_t>(loaded)];
@@ -59,7 +59,7 @@ struct Track {
     return reply;
   }
 
-  ReferenceReply Refer(const v1::ReferenceRequest& request) {
+  ReferenceReply Refer(const pipe::v1::ReferenceRequest& request) {
     ReferenceReply reply{.ending = ReferenceReply::Ending::kAnswered};
     if (request.has_prepare()) {
       reply.response.mutable_prepared()->set_prepared(1);

@@ -109,7 +109,7 @@ absl::StatusOr<SampleBlock> TimedCandidate::TakeOn(const std::vector<int64_t>& k
 }
 
 void TimedCandidate::CompareDigests(
-    const std::vector<v1::RunnerResponse::CheckedExecution>& checked) {
+    const std::vector<pipe::v1::RunnerResponse::CheckedExecution>& checked) {
   for (const auto& execution : checked) {
     for (const KeptInputs& inputs : verifier_.kept()) {
       if (inputs.id != execution.kept() || !inputs.is_reproducible) continue;

@@ -73,7 +73,7 @@ class TimedCandidate {
   absl::Status CheckUnseen(const std::vector<double>& usual);
   absl::Status Accept(Verification verification, const char* when);
   absl::Status Fail(v1::Failure failure);
-  void CompareDigests(const std::vector<v1::RunnerResponse::CheckedExecution>& checked);
+  void CompareDigests(const std::vector<pipe::v1::RunnerResponse::CheckedExecution>& checked);
   bool IsReproducible() const;
   int64_t DrawKept();
   absl::Duration Remaining() const;

@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/testing/status_matchers.h"
-#include "mtmc/v1/reference.pb.h"
-#include "mtmc/v1/runner.pb.h"
+#include "mtmc/pipe/v1/reference.pb.h"
+#include "mtmc/pipe/v1/runner.pb.h"
 #include "worker/verify/fake_party.h"
 
 namespace mtmc::worker {
@@ -59,8 +59,8 @@ class Scene {
   std::optional<TimedCandidate> candidate;
 
  private:
-  using RunnerReply = Reply<v1::RunnerResponse>;
-  using ReferenceReply = Reply<v1::ReferenceResponse>;
+  using RunnerReply = Reply<pipe::v1::RunnerResponse>;
+  using ReferenceReply = Reply<pipe::v1::ReferenceResponse>;
 
   Conduct Execute(const std::string& workload, bool is_timed, bool is_fresh) {
     const Conduct conduct = program_({is_timed, is_fresh, number_++});
@@ -69,7 +69,7 @@ class Scene {
     return conduct;
   }
 
-  RunnerReply AnswerRunner(const v1::RunnerRequest& request) {
+  RunnerReply AnswerRunner(const pipe::v1::RunnerRequest& request) {
     RunnerReply reply{.ending = RunnerReply::Ending::kAnswered};
     if (request.has_time()) {
       Time(request.time(), *reply.response.mutable_timed());
@@ -94,7 +94,7 @@ class Scene {
     return reply;
   }
 
-  void Time(const v1::RunnerRequest::Time& time, v1::RunnerResponse::Timed& timed) {
+  void Time(const pipe::v1::RunnerRequest::Time& time, pipe::v1::RunnerResponse::Timed& timed) {
     std::vector<int64_t> seen;
     std::vector<int64_t> unseen;
     for (const int64_t id : time.kept()) (unseen_.count(id) ? unseen : seen).push_back(id);
@@ -112,10 +112,10 @@ class Scene {
     timed.set_max_unseen_seconds(unseen_seconds);
   }
 
-  ReferenceReply AnswerReference(const v1::ReferenceRequest& request) {
+  ReferenceReply AnswerReference(const pipe::v1::ReferenceRequest& request) {
     ReferenceReply reply{.ending = ReferenceReply::Ending::kAnswered};
     if (request.has_prepare()) {
-      v1::SharedTensor& input = *reply.response.mutable_prepared()->add_inputs();
+      pipe::v1::SharedTensor& input = *reply.response.mutable_prepared()->add_inputs();
       input.set_name("x");
       input.mutable_file()->set_path(absl::StrCat("workload ", request.prepare().workload()));
       reply.response.mutable_prepared()->set_prepared(10 + request.prepare().workload());
@@ -133,10 +133,10 @@ class Scene {
   std::set<int64_t> unseen_;
   // By number under which they are kept.
   std::map<int64_t, std::string> workloads_;
-  FakeParty<v1::RunnerRequest, v1::RunnerResponse> runner_{
-      [this](const v1::RunnerRequest& request) { return AnswerRunner(request); }};
-  FakeParty<v1::ReferenceRequest, v1::ReferenceResponse> reference_{
-      [this](const v1::ReferenceRequest& request) { return AnswerReference(request); }};
+  FakeParty<pipe::v1::RunnerRequest, pipe::v1::RunnerResponse> runner_{
+      [this](const pipe::v1::RunnerRequest& request) { return AnswerRunner(request); }};
+  FakeParty<pipe::v1::ReferenceRequest, pipe::v1::ReferenceResponse> reference_{
+      [this](const pipe::v1::ReferenceRequest& request) { return AnswerReference(request); }};
   Verifier verifier_{runner_, reference_};
 
  public:

@@ -13,8 +13,8 @@
 #include "common/base/status_macros.h"
 #include "common/config/paths.h"
 #include "common/config/version.h"
-#include "mtmc/v1/builder.pb.h"
-#include "mtmc/v1/reference.pb.h"
+#include "mtmc/pipe/v1/builder.pb.h"
+#include "mtmc/pipe/v1/reference.pb.h"
 #include "worker/builder/resident_memory.h"
 
 namespace mtmc::worker {
@@ -121,7 +121,7 @@ absl::Status Workbench::Open() {
 
 absl::Status Workbench::OpenDevice() {
   reference_.Warm();
-  v1::RunnerRequest request;
+  pipe::v1::RunnerRequest request;
   auto& open = *request.mutable_open();
   open.set_backend(options_.device.backend);
   open.set_device_index(options_.device.index);

@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/config/python_environment.h"
-#include "mtmc/v1/runner.pb.h"
+#include "mtmc/pipe/v1/runner.pb.h"
 #include "mtmc/v1/worker.pb.h"
 #include "worker/builder/builder_pool.h"
 #include "worker/daemon/call_log.h"
@@ -75,7 +75,7 @@ class Workbench {
   int most_prefetched() const;
 
   // The device as the runner reported it. REQUIRES: Open() was OK.
-  const v1::RunnerResponse::Opened& opened() const { return opened_; }
+  const pipe::v1::RunnerResponse::Opened& opened() const { return opened_; }
 
   // Calls of evaluator() to the children.
   CallLog& calls() { return calls_; }
@@ -115,10 +115,10 @@ class Workbench {
   RunnerClient runner_;
   CallLog calls_;
   // What the evaluator drives.
-  LoggedParty<v1::BuilderRequest, v1::BuilderResponse> logged_builder_;
-  LoggedParty<v1::RunnerRequest, v1::RunnerResponse> logged_runner_;
-  LoggedParty<v1::ReferenceRequest, v1::ReferenceResponse> logged_reference_;
-  v1::RunnerResponse::Opened opened_;
+  LoggedParty<pipe::v1::BuilderRequest, pipe::v1::BuilderResponse> logged_builder_;
+  LoggedParty<pipe::v1::RunnerRequest, pipe::v1::RunnerResponse> logged_runner_;
+  LoggedParty<pipe::v1::ReferenceRequest, pipe::v1::ReferenceResponse> logged_reference_;
+  pipe::v1::RunnerResponse::Opened opened_;
   // Null before Open().
   std::unique_ptr<Evaluator> evaluator_;
 };

@@ -22,7 +22,7 @@
 #include "common/base/subprocess.h"
 #include "google/protobuf/util/json_util.h"
 #include "google/protobuf/util/message_differencer.h"
-#include "mtmc/v1/reference.pb.h"
+#include "mtmc/pipe/v1/reference.pb.h"
 #include "worker/builder/child_watch.h"
 #include "worker/reference/response_line.h"
 
@@ -50,11 +50,11 @@ const std::vector<std::string>& InheritedVariables() {
   return names;
 }
 
-bool IsSameLoad(const v1::ReferenceRequest& a, const v1::ReferenceRequest& b) {
+bool IsSameLoad(const pipe::v1::ReferenceRequest& a, const pipe::v1::ReferenceRequest& b) {
   return google::protobuf::util::MessageDifferencer::Equals(a.load(), b.load());
 }
 
-using Ending = Reply<v1::ReferenceResponse>::Ending;
+using Ending = Reply<pipe::v1::ReferenceResponse>::Ending;
 
 }  // namespace
 
@@ -176,7 +176,7 @@ ReferenceClient::ReferenceClient(Options options) : options_(std::move(options))
 ReferenceClient::~ReferenceClient() = default;
 
 void ReferenceClient::Warm() {
-  Reply<v1::ReferenceResponse> ignored;
+  Reply<pipe::v1::ReferenceResponse> ignored;
   EnsureProcess(ignored, /*rehearses=*/true);
 }
 
@@ -191,7 +191,7 @@ void ReferenceClient::EndProcess() {
   has_loaded_ = false;
 }
 
-bool ReferenceClient::EnsureProcess(Reply<v1::ReferenceResponse>& reply, bool rehearses) {
+bool ReferenceClient::EnsureProcess(Reply<pipe::v1::ReferenceResponse>& reply, bool rehearses) {
   if (process_) return true;
   auto started = Process::Start(options_, rehearses);
   if (started.ok()) {
@@ -203,10 +203,10 @@ bool ReferenceClient::EnsureProcess(Reply<v1::ReferenceResponse>& reply, bool re
   return false;
 }
 
-Reply<v1::ReferenceResponse> ReferenceClient::Call(const v1::ReferenceRequest& request,
-                                                   absl::Duration timeout) {
+Reply<pipe::v1::ReferenceResponse> ReferenceClient::Call(const pipe::v1::ReferenceRequest& request,
+                                                         absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
-  Reply<v1::ReferenceResponse> reply;
+  Reply<pipe::v1::ReferenceResponse> reply;
   if (request.has_load()) {
     if (has_loaded_ && IsSameLoad(*load_, request)) {
       reply.ending = Ending::kAnswered;
@@ -219,8 +219,8 @@ Reply<v1::ReferenceResponse> ReferenceClient::Call(const v1::ReferenceRequest& r
     if (reply.is_answered() && !reply.response.has_failure()) {
       // A process whose last answer this was has nothing loaded any more.
       has_loaded_ = process_ != nullptr;
-      load_ = std::make_unique<v1::ReferenceRequest>(request);
-      loaded_ = std::make_unique<v1::ReferenceResponse>(reply.response);
+      load_ = std::make_unique<pipe::v1::ReferenceRequest>(request);
+      loaded_ = std::make_unique<pipe::v1::ReferenceResponse>(reply.response);
     }
     return reply;
   }
@@ -232,12 +232,12 @@ Reply<v1::ReferenceResponse> ReferenceClient::Call(const v1::ReferenceRequest& r
   return Exchange(request, deadline);
 }
 
-Reply<v1::ReferenceResponse> ReferenceClient::Exchange(const v1::ReferenceRequest& request,
-                                                       absl::Time deadline) {
-  Reply<v1::ReferenceResponse> reply;
+Reply<pipe::v1::ReferenceResponse> ReferenceClient::Exchange(
+    const pipe::v1::ReferenceRequest& request, absl::Time deadline) {
+  Reply<pipe::v1::ReferenceResponse> reply;
   // What a rehearsal would do, this request does itself.
   if (!EnsureProcess(reply, /*rehearses=*/false)) return reply;
-  v1::ReferenceRequest numbered = request;
+  pipe::v1::ReferenceRequest numbered = request;
   numbered.set_sequence(++sequence_);
   std::string line;
   google::protobuf::util::JsonPrintOptions print;

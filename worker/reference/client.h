@@ -45,8 +45,8 @@ class ReferenceClient : public ReferenceParty {
   explicit ReferenceClient(Options options);
   ~ReferenceClient() override;
 
-  Reply<v1::ReferenceResponse> Call(const v1::ReferenceRequest& request,
-                                    absl::Duration timeout) override;
+  Reply<pipe::v1::ReferenceResponse> Call(const pipe::v1::ReferenceRequest& request,
+                                          absl::Duration timeout) override;
 
   // Starts the process ahead of the first call, and lets it rehearse: importing PyTorch and
   // the first use of a device take seconds.
@@ -60,17 +60,18 @@ class ReferenceClient : public ReferenceParty {
  private:
   class Process;
 
-  Reply<v1::ReferenceResponse> Exchange(const v1::ReferenceRequest& request, absl::Time deadline);
+  Reply<pipe::v1::ReferenceResponse> Exchange(const pipe::v1::ReferenceRequest& request,
+                                              absl::Time deadline);
   void EndProcess();
-  bool EnsureProcess(Reply<v1::ReferenceResponse>& reply, bool rehearses);
+  bool EnsureProcess(Reply<pipe::v1::ReferenceResponse>& reply, bool rehearses);
 
   const Options options_;
   std::unique_ptr<Process> process_;
   // Whether the present process has answered load_.
   bool has_loaded_ = false;
   // The last Load that was answered without a failure, and its answer.
-  std::unique_ptr<v1::ReferenceRequest> load_;
-  std::unique_ptr<v1::ReferenceResponse> loaded_;
+  std::unique_ptr<pipe::v1::ReferenceRequest> load_;
+  std::unique_ptr<pipe::v1::ReferenceResponse> loaded_;
   int64_t sequence_ = 0;
 };
 

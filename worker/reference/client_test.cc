@@ -8,7 +8,7 @@
 #include "common/base/file.h"
 #include "common/base/temp_dir.h"
 #include "common/testing/status_matchers.h"
-#include "mtmc/v1/reference.pb.h"
+#include "mtmc/pipe/v1/reference.pb.h"
 
 namespace mtmc::worker {
 namespace {
@@ -38,13 +38,13 @@ class FakeReference {
   }
 
   void Load(const std::string& path) {
-    v1::ReferenceRequest request;
+    pipe::v1::ReferenceRequest request;
     request.mutable_load()->set_path(path);
     CHECK(client.Call(request, absl::Seconds(10)).is_answered());
   }
 
   void Prepare() {
-    v1::ReferenceRequest request;
+    pipe::v1::ReferenceRequest request;
     request.mutable_prepare()->set_workload(1);
     CHECK(client.Call(request, absl::Seconds(10)).is_answered());
   }

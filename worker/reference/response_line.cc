@@ -6,8 +6,9 @@
 
 namespace mtmc::worker {
 
-absl::StatusOr<v1::ReferenceResponse> ParseResponseLine(std::string_view line, int64_t sequence) {
-  v1::ReferenceResponse response;
+absl::StatusOr<pipe::v1::ReferenceResponse> ParseResponseLine(std::string_view line,
+                                                              int64_t sequence) {
+  pipe::v1::ReferenceResponse response;
   google::protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = false;
   const auto status =

@@ -29,9 +29,9 @@ constexpr absl::Duration kUnloadTimeout = absl::Seconds(10);
 // For device memory that a killed process still holds.
 constexpr absl::Duration kMemoryTimeout = absl::Seconds(10);
 
-using Ending = Reply<v1::RunnerResponse>::Ending;
+using Ending = Reply<pipe::v1::RunnerResponse>::Ending;
 
-bool IsOutOfMemory(const Reply<v1::RunnerResponse>& reply) {
+bool IsOutOfMemory(const Reply<pipe::v1::RunnerResponse>& reply) {
   return reply.is_answered() && reply.response.failure().kind() == v1::Failure::KIND_OUT_OF_MEMORY;
 }
 
@@ -48,8 +48,8 @@ RunnerClient::RunnerClient(Options options) : options_(std::move(options)) {}
 
 RunnerClient::~RunnerClient() = default;
 
-Reply<v1::RunnerResponse> RunnerClient::Call(const v1::RunnerRequest& request,
-                                             absl::Duration timeout) {
+Reply<pipe::v1::RunnerResponse> RunnerClient::Call(const pipe::v1::RunnerRequest& request,
+                                                   absl::Duration timeout) {
   if (request.has_open()) return Open(request, timeout);
   RunnerReply reply;
   if (!process_ && !Replace(reply)) return reply;
@@ -71,7 +71,7 @@ void RunnerClient::Retire() { process_.reset(); }
 
 void RunnerClient::Alternate() {
   if (process_ && spare_.process) {
-    v1::RunnerRequest unload;
+    pipe::v1::RunnerRequest unload;
     unload.mutable_unload();
     Exchange(unload, kUnloadTimeout);
     resting_ = std::move(process_);
@@ -97,8 +97,8 @@ bool RunnerClient::has_spare() const {
   return spare_.open_sequence == 0 || spare_.process->AwaitAnswer(absl::InfinitePast());
 }
 
-Reply<v1::RunnerResponse> RunnerClient::Open(const v1::RunnerRequest& request,
-                                             absl::Duration timeout) {
+Reply<pipe::v1::RunnerResponse> RunnerClient::Open(const pipe::v1::RunnerRequest& request,
+                                                   absl::Duration timeout) {
   open_.reset();
   process_.reset();
   spare_ = Runner();
@@ -110,19 +110,19 @@ Reply<v1::RunnerResponse> RunnerClient::Open(const v1::RunnerRequest& request,
     return reply;
   }
   process_ = std::move(started->process);
-  reply = ExchangeWith<v1::RunnerRequest, v1::RunnerResponse>(process_, request, ++sequence_,
-                                                              absl::Now() + timeout);
+  reply = ExchangeWith<pipe::v1::RunnerRequest, pipe::v1::RunnerResponse>(
+      process_, request, ++sequence_, absl::Now() + timeout);
   if (!reply.is_answered() || reply.response.has_failure()) return reply;
-  open_ = std::make_unique<v1::RunnerRequest>(request);
+  open_ = std::make_unique<pipe::v1::RunnerRequest>(request);
   open_->mutable_open()->set_measure_rates(false);
   StartSpare();
   return reply;
 }
 
-Reply<v1::RunnerResponse> RunnerClient::Exchange(const v1::RunnerRequest& request,
-                                                 absl::Duration timeout) {
-  auto reply = ExchangeWith<v1::RunnerRequest, v1::RunnerResponse>(process_, request, ++sequence_,
-                                                                   absl::Now() + timeout);
+Reply<pipe::v1::RunnerResponse> RunnerClient::Exchange(const pipe::v1::RunnerRequest& request,
+                                                       absl::Duration timeout) {
+  auto reply = ExchangeWith<pipe::v1::RunnerRequest, pipe::v1::RunnerResponse>(
+      process_, request, ++sequence_, absl::Now() + timeout);
   if (!process_) {
     EndProcess(reply.detail);
   } else if (reply.response.is_context_lost()) {
@@ -192,8 +192,8 @@ bool RunnerClient::AwaitOpen(Runner& runner, RunnerReply& reply) {
     reply.ending = Ending::kCancelled;
     return false;
   }
-  reply = ReceiveFrom<v1::RunnerResponse>(runner.process, std::exchange(runner.open_sequence, 0),
-                                          deadline);
+  reply = ReceiveFrom<pipe::v1::RunnerResponse>(runner.process,
+                                                std::exchange(runner.open_sequence, 0), deadline);
   last_replacement_.opening += absl::Now() - start;
   if (reply.is_answered() && !reply.response.has_failure()) return true;
   reply.detail = absl::StrCat(
@@ -202,18 +202,18 @@ bool RunnerClient::AwaitOpen(Runner& runner, RunnerReply& reply) {
 }
 
 bool RunnerClient::RunCanary(Runner& runner, RunnerReply& reply) {
-  v1::RunnerRequest request;
+  pipe::v1::RunnerRequest request;
   request.mutable_canary();
   request.set_sequence(++sequence_);
   const absl::Time start = absl::Now();
   const absl::Time deadline = start + options_.canary_timeout;
-  auto sent = ToReply<v1::RunnerResponse>(runner.process->Send(request, deadline));
+  auto sent = ToReply<pipe::v1::RunnerResponse>(runner.process->Send(request, deadline));
   if (!sent.is_answered()) {
     reply = std::move(sent);
   } else {
     // A call that is off must not end it: its answer is for those that follow.
     runner.process->AwaitAnswer(deadline);
-    reply = ReceiveFrom<v1::RunnerResponse>(runner.process, sequence_, deadline);
+    reply = ReceiveFrom<pipe::v1::RunnerResponse>(runner.process, sequence_, deadline);
   }
   last_replacement_.canary += absl::Now() - start;
   const auto& result = reply.response.canary();
@@ -244,7 +244,7 @@ absl::StatusOr<RunnerClient::Runner> RunnerClient::Start() {
                                              .max_resident_bytes = options_.max_resident_bytes,
                                              .is_cancelled = options_.is_cancelled}));
   if (open_) {
-    v1::RunnerRequest open = *open_;
+    pipe::v1::RunnerRequest open = *open_;
     open.set_sequence(runner.open_sequence = ++sequence_);
     // Fits into the channel's buffer, so that it does not wait for the process.
     const auto sent = runner.process->Send(open, absl::Now() + kOpenTimeout);
@@ -265,7 +265,7 @@ void RunnerClient::StartSpare() {
 }
 
 // Opening a device would disturb what is timed on it.
-void RunnerClient::HoldSpare(const v1::RunnerRequest& request) {
+void RunnerClient::HoldSpare(const pipe::v1::RunnerRequest& request) {
   if (!spare_.process) return;
   const bool is_timing = request.has_time() || request.has_profile();
   if (is_timing && !is_spare_held_ && !has_spare()) {

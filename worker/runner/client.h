@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "mtmc/v1/runner.pb.h"
+#include "mtmc/pipe/v1/runner.pb.h"
 #include "worker/builder/child_process.h"
 #include "worker/builder/tool_paths.h"
 #include "worker/verify/party.h"
@@ -70,7 +70,8 @@ class RunnerClient final : public RunnerParty {
   explicit RunnerClient(Options options);
   ~RunnerClient() override;
 
-  Reply<v1::RunnerResponse> Call(const v1::RunnerRequest& request, absl::Duration timeout) override;
+  Reply<pipe::v1::RunnerResponse> Call(const pipe::v1::RunnerRequest& request,
+                                       absl::Duration timeout) override;
 
   // Ends the process that works; what it has loaded is lost. The next call goes to
   // the spare, and a new spare is started.
@@ -104,10 +105,10 @@ class RunnerClient final : public RunnerParty {
     int64_t open_sequence = 0;
   };
 
-  using RunnerReply = Reply<v1::RunnerResponse>;
+  using RunnerReply = Reply<pipe::v1::RunnerResponse>;
 
-  RunnerReply Open(const v1::RunnerRequest& request, absl::Duration timeout);
-  RunnerReply Exchange(const v1::RunnerRequest& request, absl::Duration timeout);
+  RunnerReply Open(const pipe::v1::RunnerRequest& request, absl::Duration timeout);
+  RunnerReply Exchange(const pipe::v1::RunnerRequest& request, absl::Duration timeout);
   void EndProcess(const std::string& detail);
 
   // Sets `process_` to one that is open and healthy; otherwise `reply` says why not.
@@ -118,7 +119,7 @@ class RunnerClient final : public RunnerParty {
 
   absl::StatusOr<Runner> Start();
   void StartSpare();
-  void HoldSpare(const v1::RunnerRequest& request);
+  void HoldSpare(const pipe::v1::RunnerRequest& request);
 
   const Options options_;
   // Null before the first call and after a death.
@@ -132,7 +133,7 @@ class RunnerClient final : public RunnerParty {
   bool wants_spare_ = false;
   Replacement last_replacement_;
   // The last Open that succeeded; rates are measured once.
-  std::unique_ptr<v1::RunnerRequest> open_;
+  std::unique_ptr<pipe::v1::RunnerRequest> open_;
   int64_t sequence_ = 0;
   // A process ended badly, and no canary has passed since.
   bool needs_canary_ = false;

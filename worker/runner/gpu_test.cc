@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "common/base/temp_dir.h"
-#include "mtmc/v1/builder.pb.h"
-#include "mtmc/v1/runner.pb.h"
+#include "mtmc/pipe/v1/builder.pb.h"
+#include "mtmc/pipe/v1/runner.pb.h"
 #include "worker/builder/client.h"
 #include "worker/runner/client.h"
 #include "worker/runner/gpu_fixture.h"
@@ -324,7 +324,7 @@ struct Processes {
                 .tools = gpu.tools}) {}
 
   void Open(RunnerClient& runner) {
-    v1::RunnerRequest request;
+    pipe::v1::RunnerRequest request;
     request.mutable_open()->set_backend(v1::DIALECT_CUDA);
     request.mutable_open()->set_aten_plugin(CudaPlugin());
     const auto reply = runner.Call(request, absl::Seconds(60));
@@ -334,14 +334,14 @@ struct Processes {
   }
 
   void Load(RunnerClient& runner, const std::string& text) {
-    v1::BuilderRequest build;
+    pipe::v1::BuilderRequest build;
     build.mutable_build()->set_program(text);
     *build.mutable_build()->mutable_device() = device;
     const auto built = builder.Call(build, absl::Seconds(60));
     INFO(built.detail);
     REQUIRE(built.is_answered());
     REQUIRE_FALSE(built.response.built(0).has_failure());
-    v1::RunnerRequest load;
+    pipe::v1::RunnerRequest load;
     load.mutable_load()->set_program(text);
     load.mutable_load()->set_binary(built.response.built(0).binary());
     const auto reply = runner.Call(load, absl::Seconds(60));
@@ -350,8 +350,8 @@ struct Processes {
     REQUIRE_FALSE(reply.response.has_failure());
   }
 
-  Reply<v1::RunnerResponse> Execute(RunnerClient& runner, v1::SharedTensor x) {
-    v1::RunnerRequest request;
+  Reply<pipe::v1::RunnerResponse> Execute(RunnerClient& runner, pipe::v1::SharedTensor x) {
+    pipe::v1::RunnerRequest request;
     x.set_name("x");
     *request.mutable_execute()->add_inputs() = std::move(x);
     request.mutable_execute()->set_poison(0xA5);
@@ -364,11 +364,11 @@ struct Processes {
   v1::DeviceFacts device;
 };
 
-v1::SharedTensor WriteInput(const std::string& path, const Floats& values) {
+pipe::v1::SharedTensor WriteInput(const std::string& path, const Floats& values) {
   auto mapping = SharedMapping::Create(path, static_cast<int64_t>(Bytes(values).size()));
   REQUIRE(mapping.ok());
   std::memcpy(mapping->bytes().data(), values.data(), mapping->bytes().size());
-  v1::SharedTensor tensor;
+  pipe::v1::SharedTensor tensor;
   tensor.mutable_file()->set_path(path);
   return tensor;
 }
@@ -395,7 +395,7 @@ TEST_CASE("A tensor goes from process to process on the GPU", "[gpu]") {
   REQUIRE(second.response.has_outputs());
   auto buffer = gpu->backend.device->Allocate(4096);
   REQUIRE(buffer.ok());
-  const v1::CudaIpcMemory& memory = second.response.outputs().outputs(0).cuda_ipc();
+  const pipe::v1::CudaIpcMemory& memory = second.response.outputs().outputs(0).cuda_ipc();
   REQUIRE_FALSE(
       (*buffer)->CopyFrom(PeerMemory{.handle = memory.handle(), .offset_bytes = memory.offset()}));
 
@@ -411,14 +411,14 @@ TEST_CASE("A fault on the GPU loses the runner's context and no more", "[gpu]") 
   REQUIRE(folder.ok());
   Processes processes(*gpu, folder->path());
   processes.Open(processes.first);
-  const v1::SharedTensor x = WriteInput(folder->path() / "x", Ramp());
+  const pipe::v1::SharedTensor x = WriteInput(folder->path() / "x", Ramp());
 
   processes.Load(processes.first, DoubleProgram("if (i == 0) y[1L << 44] = 1;"));
   const auto fault = processes.Execute(processes.first, x);
   processes.Load(
       processes.first,
       DoubleProgram("while (i == 0 && *(volatile float*)y != -77.0f) __nanosleep(1000);"));
-  v1::RunnerRequest request;
+  pipe::v1::RunnerRequest request;
   *request.mutable_execute()->add_inputs() = x;
   request.mutable_execute()->mutable_inputs(0)->set_name("x");
   const auto hung = processes.first.Call(request, absl::Seconds(5));
@@ -427,7 +427,7 @@ TEST_CASE("A fault on the GPU loses the runner's context and no more", "[gpu]") 
 
   CHECK(fault.response.failure().kind() == v1::Failure::KIND_OUT_OF_BOUNDS);
   CHECK(fault.response.is_context_lost());
-  CHECK(hung.ending == Reply<v1::RunnerResponse>::Ending::kTimedOut);
+  CHECK(hung.ending == Reply<pipe::v1::RunnerResponse>::Ending::kTimedOut);
   CHECK(next.response.has_outputs());
 }
 

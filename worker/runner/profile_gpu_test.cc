@@ -13,8 +13,8 @@
 #include "common/base/temp_dir.h"
 #include "common/profile/metric_table.h"
 #include "common/profile/profile_text.h"
-#include "mtmc/v1/builder.pb.h"
-#include "mtmc/v1/runner.pb.h"
+#include "mtmc/pipe/v1/builder.pb.h"
+#include "mtmc/pipe/v1/runner.pb.h"
 #include "worker/builder/client.h"
 #include "worker/runner/client.h"
 #include "worker/runner/gpu_fixture.h"
@@ -278,7 +278,7 @@ TEST_CASE("A sealed runner process counts too", "[gpu]") {
   RunnerClient runner({.program = ProgramPath("mtmc-runner"),
                        .scratch = folder->path() / "runner",
                        .tools = gpu->tools});
-  v1::RunnerRequest open;
+  pipe::v1::RunnerRequest open;
   open.mutable_open()->set_backend(v1::DIALECT_CUDA);
   open.mutable_open()->set_seals(true);
   const auto opened = runner.Call(open, absl::Seconds(60));
@@ -286,7 +286,7 @@ TEST_CASE("A sealed runner process counts too", "[gpu]") {
   REQUIRE(opened.is_answered());
   std::cout << "sealed runner: " << opened.response.opened().counters() << "\n";
   const std::string text = CopyProgram(1 << 20);
-  v1::RunnerRequest load;
+  pipe::v1::RunnerRequest load;
   load.mutable_load()->set_program(text);
   load.mutable_load()->set_binary(gpu->compiler->Compile(text, {}).binary);
   REQUIRE_FALSE(runner.Call(load, absl::Seconds(60)).response.has_failure());
@@ -295,13 +295,13 @@ TEST_CASE("A sealed runner process counts too", "[gpu]") {
   auto mapping = SharedMapping::Create(path, static_cast<int64_t>(Bytes(x).size()));
   REQUIRE(mapping.ok());
   std::copy(Bytes(x).begin(), Bytes(x).end(), mapping->bytes().begin());
-  v1::RunnerRequest execute;
+  pipe::v1::RunnerRequest execute;
   execute.mutable_execute()->set_poison(0xA5);
-  v1::SharedTensor& input = *execute.mutable_execute()->add_inputs();
+  pipe::v1::SharedTensor& input = *execute.mutable_execute()->add_inputs();
   input.set_name("x");
   input.mutable_file()->set_path(path);
   REQUIRE(runner.Call(execute, absl::Seconds(60)).response.has_outputs());
-  v1::RunnerRequest request;
+  pipe::v1::RunnerRequest request;
   request.mutable_profile()->set_with_counters(true);
 
   for (const char* name : {"first", "second", "third"}) {

@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
   const absl::Status status =
       mtmc::worker::ServeChannel([&](const std::string& bytes) -> absl::StatusOr<std::string> {
         if (is_context_lost) return absl::AbortedError("the device context is lost");
-        mtmc::v1::RunnerRequest request;
+        mtmc::pipe::v1::RunnerRequest request;
         if (!request.ParseFromString(bytes)) return absl::DataLossError("not a RunnerRequest");
         MTMC_ASSIGN_OR_RETURN(const auto response, service.Answer(request));
         is_context_lost = response.is_context_lost();

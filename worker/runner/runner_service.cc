@@ -24,11 +24,11 @@ namespace {
 // A SharedFile's offsets are multiples of a cache line.
 constexpr int64_t kFileAlignment = 64;
 
-v1::Stage StageOf(const v1::RunnerRequest& request) {
+v1::Stage StageOf(const pipe::v1::RunnerRequest& request) {
   switch (request.request_case()) {
-    case v1::RunnerRequest::kTime:
+    case pipe::v1::RunnerRequest::kTime:
       return v1::STAGE_MEASURE;
-    case v1::RunnerRequest::kProfile:
+    case pipe::v1::RunnerRequest::kProfile:
       return v1::STAGE_PROFILE;
     default:
       return v1::STAGE_VERIFY;
@@ -59,8 +59,9 @@ RunnerService::RunnerService(Options options)
 
 RunnerService::~RunnerService() = default;
 
-absl::StatusOr<v1::RunnerResponse> RunnerService::Answer(const v1::RunnerRequest& request) {
-  v1::RunnerResponse response;
+absl::StatusOr<pipe::v1::RunnerResponse> RunnerService::Answer(
+    const pipe::v1::RunnerRequest& request) {
+  pipe::v1::RunnerResponse response;
   response.set_sequence(request.sequence());
   MTMC_ASSIGN_OR_RETURN(MaybeFailure failure, Dispatch(request, response));
   if (failure && ForgetContents(*failure)) {
@@ -75,30 +76,30 @@ absl::StatusOr<v1::RunnerResponse> RunnerService::Answer(const v1::RunnerRequest
   return response;
 }
 
-absl::StatusOr<MaybeFailure> RunnerService::Dispatch(const v1::RunnerRequest& request,
-                                                     v1::RunnerResponse& response) {
+absl::StatusOr<MaybeFailure> RunnerService::Dispatch(const pipe::v1::RunnerRequest& request,
+                                                     pipe::v1::RunnerResponse& response) {
   if (request.has_open()) {
     MTMC_RETURN_IF_ERROR(Open(request.open(), response));
     return MaybeFailure();
   }
   if (!backend_) return absl::FailedPreconditionError("the first request is not Open");
   switch (request.request_case()) {
-    case v1::RunnerRequest::kLoad:
+    case pipe::v1::RunnerRequest::kLoad:
       return Load(request.load(), response);
-    case v1::RunnerRequest::kExecute:
+    case pipe::v1::RunnerRequest::kExecute:
       return Execute(request.execute(), response);
-    case v1::RunnerRequest::kTime:
+    case pipe::v1::RunnerRequest::kTime:
       return Time(request.time(), response);
-    case v1::RunnerRequest::kPublish:
+    case pipe::v1::RunnerRequest::kPublish:
       // Wild writes show where nobody looks for each execution.
       if (MaybeFailure failure = CheckForeignMemory()) return failure;
       return Publish(response);
-    case v1::RunnerRequest::kProfile:
+    case pipe::v1::RunnerRequest::kProfile:
       return Profile(request.profile(), response);
-    case v1::RunnerRequest::kUnload:
+    case pipe::v1::RunnerRequest::kUnload:
       Unload();
       return MaybeFailure();
-    case v1::RunnerRequest::kCanary:
+    case pipe::v1::RunnerRequest::kCanary:
       RunCanary(response);
       return MaybeFailure();
     default:
@@ -106,8 +107,8 @@ absl::StatusOr<MaybeFailure> RunnerService::Dispatch(const v1::RunnerRequest& re
   }
 }
 
-absl::Status RunnerService::Open(const v1::RunnerRequest::Open& open,
-                                 v1::RunnerResponse& response) {
+absl::Status RunnerService::Open(const pipe::v1::RunnerRequest::Open& open,
+                                 pipe::v1::RunnerResponse& response) {
   plan_.reset();
   inputs_.reset();
   contents_.reset();
@@ -124,7 +125,7 @@ absl::Status RunnerService::Open(const v1::RunnerRequest::Open& open,
                                          backend_->facts.memory_bytes / kKeptMemoryShare);
   contents_ = std::make_unique<ContentCache>(*backend_->device,
                                              backend_->facts.memory_bytes / kContentMemoryShare);
-  v1::RunnerResponse::Opened& opened = *response.mutable_opened();
+  pipe::v1::RunnerResponse::Opened& opened = *response.mutable_opened();
   *opened.mutable_device() = ToProto(backend_->facts);
   opened.set_profile_source(backend_->device->profile_source());
   opened.set_counters(backend_->counters);
@@ -155,15 +156,15 @@ bool RunnerService::ForgetContents(const Failure& failure) {
   return was_damaged.ok() && *was_damaged;
 }
 
-void RunnerService::RunCanary(v1::RunnerResponse& response) {
+void RunnerService::RunCanary(pipe::v1::RunnerResponse& response) {
   Canary::Result result = backend_->canary->Run();
-  v1::RunnerResponse::CanaryResult& canary = *response.mutable_canary();
+  pipe::v1::RunnerResponse::CanaryResult& canary = *response.mutable_canary();
   canary.set_fault(ToLog(result.fault));
   for (std::string& event : result.events) canary.add_events(std::move(event));
 }
 
-MaybeFailure RunnerService::Load(const v1::RunnerRequest::Load& load,
-                                 v1::RunnerResponse& response) {
+MaybeFailure RunnerService::Load(const pipe::v1::RunnerRequest::Load& load,
+                                 pipe::v1::RunnerResponse& response) {
   plan_.reset();
   if (backend_->library) backend_->library->Trim();
   kernel::ParseResult parsed = kernel::ParseProgram(load.program());
@@ -186,8 +187,8 @@ MaybeFailure RunnerService::Load(const v1::RunnerRequest::Load& load,
   return std::nullopt;
 }
 
-absl::StatusOr<MaybeFailure> RunnerService::Execute(const v1::RunnerRequest::Execute& execute,
-                                                    v1::RunnerResponse& response) {
+absl::StatusOr<MaybeFailure> RunnerService::Execute(const pipe::v1::RunnerRequest::Execute& execute,
+                                                    pipe::v1::RunnerResponse& response) {
   if (!plan_) return MaybeFailure(NotExecuted());
   if (execute.kept() != 0) {
     const InputSources* kept = inputs_->Find(execute.kept());
@@ -213,10 +214,10 @@ absl::StatusOr<MaybeFailure> RunnerService::Execute(const v1::RunnerRequest::Exe
   return ExecuteOn(inputs, execute, response);
 }
 
-absl::StatusOr<MaybeFailure> RunnerService::FindInputs(const v1::RunnerRequest::Execute& execute,
-                                                       std::vector<SharedMapping>& mappings,
-                                                       InputSources& inputs) {
-  for (const v1::SharedTensor& tensor : execute.inputs()) {
+absl::StatusOr<MaybeFailure> RunnerService::FindInputs(
+    const pipe::v1::RunnerRequest::Execute& execute, std::vector<SharedMapping>& mappings,
+    InputSources& inputs) {
+  for (const pipe::v1::SharedTensor& tensor : execute.inputs()) {
     const kernel::Tensor* declared = plan_->program().FindTensor(tensor.name());
     // An input that the program does not declare is not its business.
     if (!declared) continue;
@@ -243,9 +244,9 @@ absl::StatusOr<MaybeFailure> RunnerService::FindInputs(const v1::RunnerRequest::
   return MaybeFailure();
 }
 
-absl::StatusOr<MaybeFailure> RunnerService::ExecuteOn(const InputSources& inputs,
-                                                      const v1::RunnerRequest::Execute& execute,
-                                                      v1::RunnerResponse& response) {
+absl::StatusOr<MaybeFailure> RunnerService::ExecuteOn(
+    const InputSources& inputs, const pipe::v1::RunnerRequest::Execute& execute,
+    pipe::v1::RunnerResponse& response) {
   if (MaybeFailure failure =
           plan_->Execute(inputs, static_cast<uint32_t>(execute.poison()), execute.under_load())) {
     return failure;
@@ -259,8 +260,8 @@ absl::StatusOr<MaybeFailure> RunnerService::ExecuteOn(const InputSources& inputs
   return ShareOutputs(response);
 }
 
-MaybeFailure RunnerService::Time(const v1::RunnerRequest::Time& time,
-                                 v1::RunnerResponse& response) {
+MaybeFailure RunnerService::Time(const pipe::v1::RunnerRequest::Time& time,
+                                 pipe::v1::RunnerResponse& response) {
   if (!plan_ || !plan_->is_executed()) return NotExecuted();
   auto timed = TimeBlock(*backend_->device, *plan_, *inputs_, time, random_);
   if (!timed.ok()) return timed.failure();
@@ -273,20 +274,20 @@ MaybeFailure RunnerService::CheckForeignMemory() {
   return inputs_->Check();
 }
 
-absl::StatusOr<MaybeFailure> RunnerService::Publish(v1::RunnerResponse& response) {
+absl::StatusOr<MaybeFailure> RunnerService::Publish(pipe::v1::RunnerResponse& response) {
   if (!plan_ || !plan_->is_executed()) return MaybeFailure(NotExecuted());
   // Timing may have gone astray where the first run did not.
   if (MaybeFailure failure = plan_->CheckMemory()) return failure;
   return ShareOutputs(response);
 }
 
-absl::StatusOr<MaybeFailure> RunnerService::ShareOutputs(v1::RunnerResponse& response) {
+absl::StatusOr<MaybeFailure> RunnerService::ShareOutputs(pipe::v1::RunnerResponse& response) {
   auto outputs = plan_->Outputs();
   if (!outputs.ok()) return MaybeFailure(outputs.failure());
-  v1::RunnerResponse::Outputs& published = *response.mutable_outputs();
+  pipe::v1::RunnerResponse::Outputs& published = *response.mutable_outputs();
   published.set_stay(plan_->outputs_stay());
   for (const PlanRunner::Output& output : *outputs) {
-    v1::SharedTensor& tensor = *published.add_outputs();
+    pipe::v1::SharedTensor& tensor = *published.add_outputs();
     tensor.set_name(output.tensor->name);
     *tensor.mutable_type() = kernel::ToProto(output.tensor->type);
     if (auto peer = output.buffer->Share()) {
@@ -301,11 +302,11 @@ absl::StatusOr<MaybeFailure> RunnerService::ShareOutputs(v1::RunnerResponse& res
 
 // Writes the outputs that no other process can reach into one new file.
 absl::Status RunnerService::PublishFile(const std::vector<PlanRunner::Output>& outputs,
-                                        v1::RunnerResponse::Outputs& published,
+                                        pipe::v1::RunnerResponse::Outputs& published,
                                         MaybeFailure& failure) {
   int64_t total = 0;
   for (int i = 0; i < published.outputs_size(); ++i) {
-    v1::SharedTensor& tensor = *published.mutable_outputs(i);
+    pipe::v1::SharedTensor& tensor = *published.mutable_outputs(i);
     if (tensor.has_cuda_ipc()) continue;
     tensor.mutable_file()->set_offset(total);
     const int64_t bytes = outputs[static_cast<size_t>(i)].tensor->type.bytes();
@@ -319,7 +320,7 @@ absl::Status RunnerService::PublishFile(const std::vector<PlanRunner::Output>& o
       absl::StrCat(options_.scratch, "/outputs-", getpid(), "-", num_published_++ % 2, ".bin");
   MTMC_ASSIGN_OR_RETURN(const SharedMapping mapping, SharedMapping::Create(path, total));
   for (int i = 0; i < published.outputs_size(); ++i) {
-    v1::SharedTensor& tensor = *published.mutable_outputs(i);
+    pipe::v1::SharedTensor& tensor = *published.mutable_outputs(i);
     if (tensor.has_cuda_ipc()) continue;
     tensor.mutable_file()->set_path(path);
     const PlanRunner::Output& output = outputs[static_cast<size_t>(i)];
@@ -331,8 +332,8 @@ absl::Status RunnerService::PublishFile(const std::vector<PlanRunner::Output>& o
   return absl::OkStatus();
 }
 
-MaybeFailure RunnerService::Profile(const v1::RunnerRequest::Profile& profile,
-                                    v1::RunnerResponse& response) {
+MaybeFailure RunnerService::Profile(const pipe::v1::RunnerRequest::Profile& profile,
+                                    pipe::v1::RunnerResponse& response) {
   if (!plan_ || !plan_->is_executed()) return NotExecuted();
   const absl::Time start = absl::Now();
   auto profiled = plan_->Profile(profile.with_counters());

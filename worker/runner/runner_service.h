@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "mtmc/v1/runner.pb.h"
+#include "mtmc/pipe/v1/runner.pb.h"
 #include "worker/builder/tool_paths.h"
 #include "worker/device/content_cache.h"
 #include "worker/device/input_store.h"
@@ -31,36 +31,37 @@ class RunnerService {
   explicit RunnerService(Options options);
   ~RunnerService();
 
-  absl::StatusOr<v1::RunnerResponse> Answer(const v1::RunnerRequest& request);
+  absl::StatusOr<pipe::v1::RunnerResponse> Answer(const pipe::v1::RunnerRequest& request);
 
  private:
-  absl::Status Open(const v1::RunnerRequest::Open& open, v1::RunnerResponse& response);
+  absl::Status Open(const pipe::v1::RunnerRequest::Open& open, pipe::v1::RunnerResponse& response);
   void Unload();
   // Whether a request that failed so is worth another try without remembered contents: they
   // had taken the memory, or were not what they should have been, whoever did that.
   bool ForgetContents(const Failure& failure);
-  void RunCanary(v1::RunnerResponse& response);
-  MaybeFailure Load(const v1::RunnerRequest::Load& load, v1::RunnerResponse& response);
-  absl::StatusOr<MaybeFailure> Execute(const v1::RunnerRequest::Execute& execute,
-                                       v1::RunnerResponse& response);
+  void RunCanary(pipe::v1::RunnerResponse& response);
+  MaybeFailure Load(const pipe::v1::RunnerRequest::Load& load, pipe::v1::RunnerResponse& response);
+  absl::StatusOr<MaybeFailure> Execute(const pipe::v1::RunnerRequest::Execute& execute,
+                                       pipe::v1::RunnerResponse& response);
   // Where the inputs are that the program declares; `mappings` keep files of others open.
-  absl::StatusOr<MaybeFailure> FindInputs(const v1::RunnerRequest::Execute& execute,
+  absl::StatusOr<MaybeFailure> FindInputs(const pipe::v1::RunnerRequest::Execute& execute,
                                           std::vector<SharedMapping>& mappings,
                                           InputSources& inputs);
   absl::StatusOr<MaybeFailure> ExecuteOn(const InputSources& inputs,
-                                         const v1::RunnerRequest::Execute& execute,
-                                         v1::RunnerResponse& response);
-  MaybeFailure Time(const v1::RunnerRequest::Time& time, v1::RunnerResponse& response);
+                                         const pipe::v1::RunnerRequest::Execute& execute,
+                                         pipe::v1::RunnerResponse& response);
+  MaybeFailure Time(const pipe::v1::RunnerRequest::Time& time, pipe::v1::RunnerResponse& response);
   // Of this process, but not of the program.
   MaybeFailure CheckForeignMemory();
-  absl::StatusOr<MaybeFailure> Publish(v1::RunnerResponse& response);
+  absl::StatusOr<MaybeFailure> Publish(pipe::v1::RunnerResponse& response);
   // Publish without the checks. REQUIRES: the plan was executed.
-  absl::StatusOr<MaybeFailure> ShareOutputs(v1::RunnerResponse& response);
-  MaybeFailure Profile(const v1::RunnerRequest::Profile& profile, v1::RunnerResponse& response);
-  absl::StatusOr<MaybeFailure> Dispatch(const v1::RunnerRequest& request,
-                                        v1::RunnerResponse& response);
+  absl::StatusOr<MaybeFailure> ShareOutputs(pipe::v1::RunnerResponse& response);
+  MaybeFailure Profile(const pipe::v1::RunnerRequest::Profile& profile,
+                       pipe::v1::RunnerResponse& response);
+  absl::StatusOr<MaybeFailure> Dispatch(const pipe::v1::RunnerRequest& request,
+                                        pipe::v1::RunnerResponse& response);
   absl::Status PublishFile(const std::vector<PlanRunner::Output>& outputs,
-                           v1::RunnerResponse::Outputs& published, MaybeFailure& failure);
+                           pipe::v1::RunnerResponse::Outputs& published, MaybeFailure& failure);
 
   const Options options_;
   // Absent before Open.

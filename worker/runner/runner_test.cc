@@ -8,8 +8,8 @@
 
 #include "common/base/temp_dir.h"
 #include "common/config/python_environment.h"
-#include "mtmc/v1/builder.pb.h"
-#include "mtmc/v1/runner.pb.h"
+#include "mtmc/pipe/v1/builder.pb.h"
+#include "mtmc/pipe/v1/runner.pb.h"
 #include "worker/builder/client.h"
 #include "worker/runner/client.h"
 #include "worker/runner/shared_file.h"
@@ -26,7 +26,7 @@ class Bench {
     auto folder = base::TempDir::Create();
     REQUIRE(folder.ok());
     std::unique_ptr<Bench> bench(new Bench(*std::move(folder)));
-    v1::RunnerRequest open;
+    pipe::v1::RunnerRequest open;
     open.mutable_open()->set_backend(v1::DIALECT_OPENCL);
     const auto reply = bench->runner.Call(open, absl::Seconds(30));
     if (!reply.is_answered()) {
@@ -37,8 +37,8 @@ class Bench {
     return bench;
   }
 
-  v1::BuilderResponse::Built Build(const std::string& program) {
-    v1::BuilderRequest request;
+  pipe::v1::BuilderResponse::Built Build(const std::string& program) {
+    pipe::v1::BuilderRequest request;
     request.mutable_build()->set_program(program);
     *request.mutable_build()->mutable_device() = device;
     const auto reply = builder.Call(request, absl::Seconds(30));
@@ -48,8 +48,8 @@ class Bench {
   }
 
   // Builds and loads; the program's failure is the response's.
-  v1::RunnerResponse Load(const std::string& program) {
-    v1::RunnerRequest request;
+  pipe::v1::RunnerResponse Load(const std::string& program) {
+    pipe::v1::RunnerRequest request;
     const auto built = Build(program);
     INFO(built.failure().ShortDebugString());
     REQUIRE_FALSE(built.has_failure());
@@ -61,15 +61,16 @@ class Bench {
     return reply.response;
   }
 
-  Reply<v1::RunnerResponse> Execute(const Floats& x, absl::Duration timeout = absl::Seconds(30),
-                                    int64_t keep_as = 0, bool keep_only = false,
-                                    uint64_t content = 0) {
+  Reply<pipe::v1::RunnerResponse> Execute(const Floats& x,
+                                          absl::Duration timeout = absl::Seconds(30),
+                                          int64_t keep_as = 0, bool keep_only = false,
+                                          uint64_t content = 0) {
     const std::string path = folder_.path() / "inputs.bin";
     auto mapping = SharedMapping::Create(path, static_cast<int64_t>(x.size() * sizeof(float)));
     REQUIRE(mapping.ok());
     std::memcpy(mapping->bytes().data(), x.data(), mapping->bytes().size());
-    v1::RunnerRequest request;
-    v1::SharedTensor& tensor = *request.mutable_execute()->add_inputs();
+    pipe::v1::RunnerRequest request;
+    pipe::v1::SharedTensor& tensor = *request.mutable_execute()->add_inputs();
     tensor.set_name("x");
     tensor.mutable_file()->set_path(path);
     tensor.set_content(content);
@@ -106,7 +107,7 @@ __kernel void f(__global const float* x, __global float* y) {
          "\n}\n";
 }
 
-Floats Read(const v1::SharedTensor& tensor) {
+Floats Read(const pipe::v1::SharedTensor& tensor) {
   Floats values(256);
   auto mapping = SharedMapping::Open(tensor.file().path(), tensor.file().offset(), 1024);
   REQUIRE(mapping.ok());
@@ -114,7 +115,7 @@ Floats Read(const v1::SharedTensor& tensor) {
   return values;
 }
 
-using Ending = Reply<v1::RunnerResponse>::Ending;
+using Ending = Reply<pipe::v1::RunnerResponse>::Ending;
 
 }  // namespace
 
@@ -124,12 +125,12 @@ TEST_CASE("A program is built in one process and run in another", "[runner]") {
   REQUIRE_FALSE(bench->Load(Program("y[i] = 2 * x[i];")).has_failure());
 
   const auto executed = bench->Execute(Floats(256, 21.0F));
-  v1::RunnerRequest time;
+  pipe::v1::RunnerRequest time;
   time.mutable_time()->set_samples(5);
   time.mutable_time()->set_warmups(2);
   time.mutable_time()->set_is_cold(true);
   const auto timed = bench->runner.Call(time, absl::Seconds(30));
-  v1::RunnerRequest profile;
+  pipe::v1::RunnerRequest profile;
   profile.mutable_profile();
   const auto profiled = bench->runner.Call(profile, absl::Seconds(30));
 
@@ -148,12 +149,12 @@ TEST_CASE("Inputs that were never executed come last, once", "[runner]") {
   const auto second = bench->Execute(Floats(256, 2.0F), absl::Seconds(30), 2);
   const auto unseen = bench->Execute(Floats(256, 3.0F), absl::Seconds(30), 3, /*keep_only=*/true);
 
-  v1::RunnerRequest time;
+  pipe::v1::RunnerRequest time;
   time.mutable_time()->set_samples(12);
   time.mutable_time()->set_checked_ratio(1);
   for (const int64_t id : {1, 2, 3, 4}) time.mutable_time()->add_kept(id);
   const auto timed = bench->runner.Call(time, absl::Seconds(30));
-  v1::RunnerRequest publish;
+  pipe::v1::RunnerRequest publish;
   publish.mutable_publish();
   const auto published = bench->runner.Call(publish, absl::Seconds(30));
 
@@ -190,7 +191,7 @@ TEST_CASE("A content that has a number is read once", "[runner]") {
   CHECK(result(5, 8) == 10);
   CHECK(result(6, 0) == 12);
 
-  v1::RunnerRequest unload;
+  pipe::v1::RunnerRequest unload;
   unload.mutable_unload();
   REQUIRE(bench->runner.Call(unload, absl::Seconds(30)).is_answered());
   REQUIRE_FALSE(bench->Load(program).has_failure());
@@ -203,7 +204,7 @@ TEST_CASE("Published outputs are those of the timed runs", "[runner]") {
   if (!bench) return;
   REQUIRE_FALSE(bench->Load(Program("y[i] = x[i] + 1;")).has_failure());
   REQUIRE(bench->Execute(Floats(256, 1.0F)).is_answered());
-  v1::RunnerRequest publish;
+  pipe::v1::RunnerRequest publish;
   publish.mutable_publish();
 
   const auto reply = bench->runner.Call(publish, absl::Seconds(30));
@@ -266,7 +267,7 @@ TEST_CASE("Nothing is left on the device of a runner that rests", "[runner]") {
 
   CHECK(bench->Execute(Floats(256)).response.has_failure());
   REQUIRE_FALSE(bench->Load(Program("y[i] = x[i];")).has_failure());
-  v1::RunnerRequest kept;
+  pipe::v1::RunnerRequest kept;
   kept.mutable_execute()->set_kept(1);
   CHECK(bench->runner.Call(kept, absl::Seconds(30)).response.has_failure());
   const auto after = bench->Execute(Floats(256, 3.0F));
@@ -285,7 +286,7 @@ TEST_CASE("A runner measures its device", "[runner]") {
   RunnerClient runner({.program = MTMC_BINARY_DIR "/mtmc-runner",
                        .scratch = folder->path(),
                        .tools = ToolPaths::From(*environment)});
-  v1::RunnerRequest open;
+  pipe::v1::RunnerRequest open;
   open.mutable_open()->set_backend(v1::DIALECT_OPENCL);
   open.mutable_open()->set_aten_plugin(MTMC_BINARY_DIR "/../lib/mtmc_aten.so");
   open.mutable_open()->set_measure_rates(true);
@@ -307,7 +308,7 @@ TEST_CASE("A missing device ends the runner with its reason", "[runner]") {
   REQUIRE(folder.ok());
   RunnerClient runner(
       {.program = MTMC_BINARY_DIR "/mtmc-runner", .scratch = folder->path(), .tools = {}});
-  v1::RunnerRequest open;
+  pipe::v1::RunnerRequest open;
   open.mutable_open()->set_backend(v1::DIALECT_OPENCL);
   open.mutable_open()->set_device_index(99);
 
@@ -324,7 +325,7 @@ TEST_CASE("A call is called off from outside", "[runner]") {
                        .scratch = folder->path(),
                        .tools = {},
                        .is_cancelled = [] { return true; }});
-  v1::RunnerRequest open;
+  pipe::v1::RunnerRequest open;
   open.mutable_open()->set_backend(v1::DIALECT_OPENCL);
 
   CHECK(runner.Call(open, absl::Seconds(30)).ending == Ending::kCancelled);

@@ -25,8 +25,8 @@ struct Execution {
 
 class Block {
  public:
-  Block(Device& device, PlanRunner& plan, InputStore& store, const v1::RunnerRequest::Time& request,
-        std::mt19937_64& random)
+  Block(Device& device, PlanRunner& plan, InputStore& store,
+        const pipe::v1::RunnerRequest::Time& request, std::mt19937_64& random)
       : device_(device), plan_(plan), store_(store), request_(request), random_(random) {
     for (const int64_t id : request.kept()) {
       if (store.Find(id)) (store.IsUnseen(id) ? unseen_ : seen_).push_back(id);
@@ -64,8 +64,8 @@ class Block {
     return plan_.CheckMemory();
   }
 
-  v1::RunnerResponse::Timed ToProto() const {
-    v1::RunnerResponse::Timed timed;
+  pipe::v1::RunnerResponse::Timed ToProto() const {
+    pipe::v1::RunnerResponse::Timed timed;
     timed.set_executed_seconds(executed_seconds_);
     const std::vector<bool> is_steady = FindSteady();
     for (size_t i = 0; i < executions_.size(); ++i) {
@@ -73,7 +73,7 @@ class Block {
       const TimedSample& sample = execution.sample;
       const bool is_kept = sample.is_clean() && is_steady[i];
       if (execution.digest) {
-        v1::RunnerResponse::CheckedExecution& checked = *timed.add_checked();
+        pipe::v1::RunnerResponse::CheckedExecution& checked = *timed.add_checked();
         checked.set_sample(is_kept ? timed.samples_seconds_size() : -1);
         checked.set_kept(execution.kept);
         checked.set_digest(*execution.digest);
@@ -121,7 +121,7 @@ class Block {
   Device& device_;
   PlanRunner& plan_;
   InputStore& store_;
-  const v1::RunnerRequest::Time& request_;
+  const pipe::v1::RunnerRequest::Time& request_;
   std::mt19937_64& random_;
   std::vector<int64_t> seen_;
   std::vector<int64_t> unseen_;
@@ -132,9 +132,10 @@ class Block {
 
 }  // namespace
 
-Outcome<v1::RunnerResponse::Timed> TimeBlock(Device& device, PlanRunner& plan, InputStore& store,
-                                             const v1::RunnerRequest::Time& request,
-                                             std::mt19937_64& random) {
+Outcome<pipe::v1::RunnerResponse::Timed> TimeBlock(Device& device, PlanRunner& plan,
+                                                   InputStore& store,
+                                                   const pipe::v1::RunnerRequest::Time& request,
+                                                   std::mt19937_64& random) {
   Block block(device, plan, store, request, random);
   if (MaybeFailure failure = block.Run()) return *std::move(failure);
   return block.ToProto();

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "mtmc/v1/runner.pb.h"
+#include "mtmc/pipe/v1/runner.pb.h"
 #include "worker/device/device.h"
 #include "worker/device/input_store.h"
 #include "worker/device/plan_runner.h"
@@ -16,8 +16,9 @@ namespace mtmc::worker {
 // check of redzones and inputs. The device's yardstick is timed in between where that is
 // asked for. Numbers that the store does not know are passed
 // over. REQUIRES: plan.is_executed(), on `device`.
-Outcome<v1::RunnerResponse::Timed> TimeBlock(Device& device, PlanRunner& plan, InputStore& store,
-                                             const v1::RunnerRequest::Time& request,
-                                             std::mt19937_64& random);
+Outcome<pipe::v1::RunnerResponse::Timed> TimeBlock(Device& device, PlanRunner& plan,
+                                                   InputStore& store,
+                                                   const pipe::v1::RunnerRequest::Time& request,
+                                                   std::mt19937_64& random);
 
 }  // namespace mtmc::worker

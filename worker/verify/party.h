@@ -6,14 +6,14 @@
 
 #include "absl/time/time.h"
 
-namespace mtmc::v1 {
+namespace mtmc::pipe::v1 {
 class BuilderRequest;
 class BuilderResponse;
 class ReferenceRequest;
 class ReferenceResponse;
 class RunnerRequest;
 class RunnerResponse;
-}  // namespace mtmc::v1
+}  // namespace mtmc::pipe::v1
 
 namespace mtmc::worker {
 
@@ -53,8 +53,8 @@ class Party {
   virtual Reply<Response> Call(const Request& request, absl::Duration timeout) = 0;
 };
 
-using BuilderParty = Party<v1::BuilderRequest, v1::BuilderResponse>;
-using ReferenceParty = Party<v1::ReferenceRequest, v1::ReferenceResponse>;
-using RunnerParty = Party<v1::RunnerRequest, v1::RunnerResponse>;
+using BuilderParty = Party<pipe::v1::BuilderRequest, pipe::v1::BuilderResponse>;
+using ReferenceParty = Party<pipe::v1::ReferenceRequest, pipe::v1::ReferenceResponse>;
+using RunnerParty = Party<pipe::v1::RunnerRequest, pipe::v1::RunnerResponse>;
 
 }  // namespace mtmc::worker

@@ -19,8 +19,8 @@ uint64_t DrawSalt() {
 
 }  // namespace
 
-ReferenceTrouble TroubleOf(const Reply<v1::ReferenceResponse>& reply) {
-  using Ending = Reply<v1::ReferenceResponse>::Ending;
+ReferenceTrouble TroubleOf(const Reply<pipe::v1::ReferenceResponse>& reply) {
+  using Ending = Reply<pipe::v1::ReferenceResponse>::Ending;
   if (reply.ending == Ending::kTimedOut) {
     return {"REFERENCE_TIMEOUT", "the reference process did not answer in time"};
   }
@@ -30,8 +30,9 @@ ReferenceTrouble TroubleOf(const Reply<v1::ReferenceResponse>& reply) {
   return {"REFERENCE_DIED", absl::StrCat("the reference process ended: ", reply.detail)};
 }
 
-v1::ReferenceRequest MakePrepare(const v1::Workload& workload, uint64_t salt, bool keeps_last) {
-  v1::ReferenceRequest request;
+pipe::v1::ReferenceRequest MakePrepare(const v1::Workload& workload, uint64_t salt,
+                                       bool keeps_last) {
+  pipe::v1::ReferenceRequest request;
   auto& prepare = *request.mutable_prepare();
   prepare.set_workload(workload.seed_index());
   prepare.set_distribution(workload.distribution());
@@ -46,19 +47,19 @@ v1::Workload FreshWorkload() {
   return workload;
 }
 
-v1::ReferenceRequest MakePrepareFresh() {
+pipe::v1::ReferenceRequest MakePrepareFresh() {
   return MakePrepare(FreshWorkload(), DrawSalt(), /*keeps_last=*/false);
 }
 
-v1::ReferenceRequest MakeRelease(int64_t prepared) {
-  v1::ReferenceRequest request;
+pipe::v1::ReferenceRequest MakeRelease(int64_t prepared) {
+  pipe::v1::ReferenceRequest request;
   request.mutable_release()->set_prepared(prepared);
   return request;
 }
 
-v1::ReferenceRequest MakeCompare(int64_t prepared, const v1::RunnerResponse& outputs,
-                                 bool is_repeat) {
-  v1::ReferenceRequest request;
+pipe::v1::ReferenceRequest MakeCompare(int64_t prepared, const pipe::v1::RunnerResponse& outputs,
+                                       bool is_repeat) {
+  pipe::v1::ReferenceRequest request;
   auto& compare = *request.mutable_compare();
   *compare.mutable_outputs() = outputs.outputs().outputs();
   compare.set_prepared(prepared);

@@ -11,8 +11,9 @@ namespace mtmc::worker {
 ReferenceQueue::ReferenceQueue(ReferenceParty& reference)
     : reference_(reference), executor_({.name = "reference", .num_threads = 1}) {}
 
-ReferenceQueue::Answer ReferenceQueue::Call(v1::ReferenceRequest request, absl::Time deadline) {
-  std::packaged_task<Reply<v1::ReferenceResponse>()> task(
+ReferenceQueue::Answer ReferenceQueue::Call(pipe::v1::ReferenceRequest request,
+                                            absl::Time deadline) {
+  std::packaged_task<Reply<pipe::v1::ReferenceResponse>()> task(
       [this, request = std::move(request), deadline] {
         return reference_.Call(request, deadline - absl::Now());
       });

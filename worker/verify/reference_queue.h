@@ -5,7 +5,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/executor.h"
-#include "mtmc/v1/reference.pb.h"
+#include "mtmc/pipe/v1/reference.pb.h"
 #include "worker/verify/party.h"
 
 namespace mtmc::worker {
@@ -14,13 +14,13 @@ namespace mtmc::worker {
 // the other, in their order, on a thread of their own. Thread-compatible.
 class ReferenceQueue {
  public:
-  using Answer = std::future<Reply<v1::ReferenceResponse>>;
+  using Answer = std::future<Reply<pipe::v1::ReferenceResponse>>;
 
   // Borrows `reference`, which is called from another thread while calls are under way.
   // The destructor waits for all calls.
   explicit ReferenceQueue(ReferenceParty& reference);
 
-  Answer Call(v1::ReferenceRequest request, absl::Time deadline);
+  Answer Call(pipe::v1::ReferenceRequest request, absl::Time deadline);
 
  private:
   ReferenceParty& reference_;

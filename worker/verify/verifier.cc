@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "mtmc/v1/reference.pb.h"
-#include "mtmc/v1/runner.pb.h"
+#include "mtmc/pipe/v1/reference.pb.h"
+#include "mtmc/pipe/v1/runner.pb.h"
 #include "worker/verify/failure.h"
 #include "worker/verify/reference_calls.h"
 #include "worker/verify/verifier_round.h"
@@ -16,7 +16,7 @@
 namespace mtmc::worker {
 namespace {
 
-using ReferenceReply = Reply<v1::ReferenceResponse>;
+using ReferenceReply = Reply<pipe::v1::ReferenceResponse>;
 
 // Number under which the runner keeps inputs that the program has not seen.
 constexpr int64_t kFreshId = 1000;
@@ -26,8 +26,9 @@ constexpr absl::Duration kReleaseTimeout = absl::Seconds(10);
 
 }  // namespace
 
-std::optional<v1::Failure> FailureOf(const Reply<v1::RunnerResponse>& reply, v1::Stage stage) {
-  using Ending = Reply<v1::RunnerResponse>::Ending;
+std::optional<v1::Failure> FailureOf(const Reply<pipe::v1::RunnerResponse>& reply,
+                                     v1::Stage stage) {
+  using Ending = Reply<pipe::v1::RunnerResponse>::Ending;
   switch (reply.ending) {
     case Ending::kAnswered:
       if (!reply.response.has_failure()) return std::nullopt;
@@ -77,7 +78,7 @@ Verification Verifier::VerifyKept(absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
   Verification all;
   for (size_t i = 0; i < kept_.size(); ++i) {
-    v1::RunnerRequest request;
+    pipe::v1::RunnerRequest request;
     request.mutable_execute()->set_kept(kept_[i].id);
     const auto reply = runner_.Call(request, deadline - absl::Now());
     if (auto failure = FailureOf(reply, v1::STAGE_MEASURE)) return Failed(*std::move(failure));
@@ -129,8 +130,8 @@ std::variant<double, v1::Failure> Verifier::ExecuteAgain(absl::Duration timeout)
   return reply.response.outputs().seconds();
 }
 
-v1::RunnerRequest Verifier::MakeExecute(const Subject& subject) {
-  v1::RunnerRequest request;
+pipe::v1::RunnerRequest Verifier::MakeExecute(const Subject& subject) {
+  pipe::v1::RunnerRequest request;
   *request.mutable_execute()->mutable_inputs() = subject.inputs;
   return request;
 }
@@ -160,7 +161,7 @@ std::optional<FreshInputs> Verifier::KeepFresh(const ReferenceReply& prepared,
                                                absl::Time deadline) {
   const auto subject = MakeSubject(FreshWorkload(), prepared);
   if (!subject) return std::nullopt;
-  v1::RunnerRequest execute = MakeExecute(*subject);
+  pipe::v1::RunnerRequest execute = MakeExecute(*subject);
   execute.mutable_execute()->set_keep_as(kFreshId);
   execute.mutable_execute()->set_keep_only(true);
   const auto reply = runner_.Call(execute, deadline - absl::Now());
@@ -195,11 +196,12 @@ Verification Verifier::PublishAndCompare(const Subject& subject, absl::Duration 
                                          bool forgets) {
   const absl::Time deadline = absl::Now() + timeout;
   trouble_.reset();
-  v1::RunnerRequest publish;
+  pipe::v1::RunnerRequest publish;
   publish.mutable_publish();
   const auto reply = runner_.Call(publish, timeout);
   if (auto failure = FailureOf(reply, v1::STAGE_MEASURE)) return Failed(*std::move(failure));
-  v1::ReferenceRequest compare = MakeCompare(subject.prepared, reply.response, /*is_repeat=*/false);
+  pipe::v1::ReferenceRequest compare =
+      MakeCompare(subject.prepared, reply.response, /*is_repeat=*/false);
   compare.mutable_compare()->set_forgets(forgets);
   Verification result = Judge(subject, reference_.Call(compare, deadline - absl::Now()));
   if (result.failure) result.failure->set_stage(v1::STAGE_MEASURE);

@@ -120,16 +120,16 @@ class Verifier {
   // What the reference process has prepared; null when it dropped the workload or on
   // trouble().
   std::unique_ptr<Subject> MakeSubject(const v1::Workload& workload,
-                                       Reply<v1::ReferenceResponse> reply);
-  v1::RunnerRequest MakeExecute(const Subject& subject);
+                                       Reply<pipe::v1::ReferenceResponse> reply);
+  pipe::v1::RunnerRequest MakeExecute(const Subject& subject);
   // Has the runner keep what the reference process has prepared, unexecuted; as PrepareFresh.
-  std::optional<FreshInputs> KeepFresh(const Reply<v1::ReferenceResponse>& prepared,
+  std::optional<FreshInputs> KeepFresh(const Reply<pipe::v1::ReferenceResponse>& prepared,
                                        absl::Time deadline);
   // With `forgets`, the reference process forgets the workload.
   Verification PublishAndCompare(const Subject& subject, absl::Duration timeout,
                                  bool forgets = false);
   // What the answer to a Compare says; sets trouble().
-  Verification Judge(const Subject& subject, const Reply<v1::ReferenceResponse>& reply);
+  Verification Judge(const Subject& subject, const Reply<pipe::v1::ReferenceResponse>& reply);
 
   RunnerParty& runner_;
   ReferenceParty& reference_;
@@ -146,6 +146,6 @@ class Verifier {
 // The failure that a runner's reply stands for; absent when it answered and the
 // candidate did nothing wrong. KIND_UNSPECIFIED when the process was lost by
 // nobody's fault. `stage` is where the caller is.
-std::optional<v1::Failure> FailureOf(const Reply<v1::RunnerResponse>& reply, v1::Stage stage);
+std::optional<v1::Failure> FailureOf(const Reply<pipe::v1::RunnerResponse>& reply, v1::Stage stage);
 
 }  // namespace mtmc::worker

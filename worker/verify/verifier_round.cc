@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "mtmc/v1/reference.pb.h"
+#include "mtmc/pipe/v1/reference.pb.h"
 #include "worker/verify/failure.h"
 #include "worker/verify/reference_calls.h"
 #include "worker/verify/workloads.h"
@@ -73,7 +73,7 @@ ReferenceQueue::Answer Verifier::Round::Prepare(const v1::Workload& workload, bo
 auto Verifier::Round::Execute() -> MaybeEnd {
   const v1::Workload& workload = verifier_.current_->workload;
   const bool is_repeated = IsHiddenSeed(workload) && workload.seed_index() <= kKeptSets;
-  v1::RunnerRequest request = verifier_.MakeExecute(*verifier_.current_);
+  pipe::v1::RunnerRequest request = verifier_.MakeExecute(*verifier_.current_);
   if (is_repeated) {
     const auto next = static_cast<int64_t>(verifier_.kept_.size()) + 1;
     request.mutable_execute()->set_keep_as(next);
@@ -89,7 +89,7 @@ auto Verifier::Round::Execute() -> MaybeEnd {
   request.mutable_execute()->set_with_digest(true);
   RunnerReply second;
   if (auto end = Call(request, second)) return end;
-  const v1::RunnerResponse::Outputs& outputs = first.response.outputs();
+  const pipe::v1::RunnerResponse::Outputs& outputs = first.response.outputs();
   const uint64_t digest = outputs.digest();
   const bool is_reproducible = digest != 0 && second.response.outputs().digest() == digest;
   if (digest != 0 && outputs.kept() != 0) {
@@ -99,7 +99,7 @@ auto Verifier::Round::Execute() -> MaybeEnd {
   return is_reproducible ? std::nullopt : Compare(second, /*is_repeat=*/true);
 }
 
-auto Verifier::Round::Call(const v1::RunnerRequest& request, RunnerReply& reply) -> MaybeEnd {
+auto Verifier::Round::Call(const pipe::v1::RunnerRequest& request, RunnerReply& reply) -> MaybeEnd {
   // Outputs stay for one execution.
   if (auto end = Settle(num_executions_ - 1)) return end;
   reply = verifier_.runner_.Call(request, deadline_ - absl::Now());

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "mtmc/pipe/v1/runner.pb.h"
 #include "mtmc/v1/evaluation.pb.h"
-#include "mtmc/v1/runner.pb.h"
 #include "worker/verify/party.h"
 #include "worker/verify/reference_queue.h"
 #include "worker/verify/verification.h"
@@ -24,7 +24,7 @@ struct Verifier::Subject {
   // Its handle there.
   int64_t prepared = 0;
   std::string oracle;
-  google::protobuf::RepeatedPtrField<v1::SharedTensor> inputs;
+  google::protobuf::RepeatedPtrField<pipe::v1::SharedTensor> inputs;
 
   // What a comparison needs.
   Subject WithoutInputs() const { return {workload, prepared, oracle, {}}; }
@@ -46,8 +46,8 @@ class Verifier::Round {
   Verification Run(const std::vector<v1::Workload>& workloads);
 
  private:
-  using RunnerReply = Reply<v1::RunnerResponse>;
-  using ReferenceReply = Reply<v1::ReferenceResponse>;
+  using RunnerReply = Reply<pipe::v1::RunnerResponse>;
+  using ReferenceReply = Reply<pipe::v1::ReferenceResponse>;
   using MaybeEnd = std::optional<Verification>;
 
   // What the reference process has yet to say about the outputs of an execution.
@@ -66,7 +66,7 @@ class Verifier::Round {
   // Executes on the current workload; some twice, the second time under load. Equal bytes
   // need no second comparison.
   MaybeEnd Execute();
-  MaybeEnd Call(const v1::RunnerRequest& request, RunnerReply& reply);
+  MaybeEnd Call(const pipe::v1::RunnerRequest& request, RunnerReply& reply);
   MaybeEnd Compare(const RunnerReply& reply, bool is_repeat);
 
   // Awaits the comparisons of executions up to that one.

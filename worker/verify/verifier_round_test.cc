@@ -14,7 +14,7 @@ namespace mtmc::worker {
 namespace {
 
 // A runner that keeps inputs and whose outputs stay.
-RunnerReply KeepingAndStaying(const v1::RunnerRequest& request) {
+RunnerReply KeepingAndStaying(const pipe::v1::RunnerRequest& request) {
   RunnerReply reply = Keeping([](const auto&) { return 77; })(request);
   reply.response.mutable_outputs()->set_stay(true);
   return reply;
@@ -68,7 +68,7 @@ TEST_CASE("Verifier forgets fresh inputs that nobody takes", "[verify]") {
     verifier.DropFresh();
   }
   SECTION("that the runner refuses") {
-    FakeRunner refusing([](const v1::RunnerRequest& request) {
+    FakeRunner refusing([](const pipe::v1::RunnerRequest& request) {
       RunnerReply reply = Outputs(request);
       reply.response.mutable_outputs()->set_stay(true);
       return reply;
@@ -108,7 +108,7 @@ class Diary {
 
 // A runner whose outputs stay; the diary says when it has executed for the nth time.
 FakeRunner::Answer Staying(Diary& diary) {
-  return [&diary, count = 0](const v1::RunnerRequest& request) mutable {
+  return [&diary, count = 0](const pipe::v1::RunnerRequest& request) mutable {
     diary.Write(absl::StrCat("execute ", ++count));
     RunnerReply reply = Outputs(request);
     reply.response.mutable_outputs()->set_stay(true);
@@ -120,7 +120,7 @@ TEST_CASE("Verifier executes the next workload while outputs that stay are compa
   Diary diary;
   FakeRunner runner(Staying(diary));
   bool is_late = false;
-  FakeReference reference([&](const v1::ReferenceRequest& request) {
+  FakeReference reference([&](const pipe::v1::ReferenceRequest& request) {
     // The second of three workloads is executed again before this answer about it.
     if (request.compare().prepared() == 12) is_late = !diary.Await("execute 3");
     return Comparing(kAlways)(request);
@@ -140,13 +140,13 @@ TEST_CASE("Verifier executes the next workload while outputs that stay are compa
 TEST_CASE("Verifier compares outputs before they are gone", "[verify]") {
   const bool stay = GENERATE(false, true);
   Diary diary;
-  FakeRunner runner([&, count = 0](const v1::RunnerRequest& request) mutable {
+  FakeRunner runner([&, count = 0](const pipe::v1::RunnerRequest& request) mutable {
     diary.Write(absl::StrCat("execute ", ++count));
     RunnerReply reply = Outputs(request);
     reply.response.mutable_outputs()->set_stay(stay);
     return reply;
   });
-  FakeReference reference([&](const v1::ReferenceRequest& request) {
+  FakeReference reference([&](const pipe::v1::ReferenceRequest& request) {
     if (request.has_compare()) diary.Write(absl::StrCat("compare ", request.compare().prepared()));
     return Comparing(kAlways)(request);
   });
@@ -163,7 +163,7 @@ TEST_CASE("Verifier compares outputs before they are gone", "[verify]") {
 
 TEST_CASE("Verifier tells of the first workload that fails", "[verify]") {
   Diary diary;
-  FakeRunner runner([&, answer = Staying(diary)](const v1::RunnerRequest& request) {
+  FakeRunner runner([&, answer = Staying(diary)](const pipe::v1::RunnerRequest& request) {
     RunnerReply reply = answer(request);
     if (diary.Find("execute 2") >= 0) {
       reply = {.ending = RunnerReply::Ending::kDied, .detail = "signal 11"};
@@ -172,7 +172,7 @@ TEST_CASE("Verifier tells of the first workload that fails", "[verify]") {
   });
   bool is_first_correct = true;
   bool does_reference_die = false;
-  FakeReference reference([&](const v1::ReferenceRequest& request) {
+  FakeReference reference([&](const pipe::v1::ReferenceRequest& request) {
     if (request.has_compare()) {
       diary.Await("execute 2");
       if (does_reference_die) return ReferenceReply{.ending = ReferenceReply::Ending::kDied};

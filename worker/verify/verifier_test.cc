@@ -76,7 +76,7 @@ TEST_CASE("Verifier finds a timed set on which the program became wrong", "[veri
 
 TEST_CASE("Verifier reports what is made of NaN and lets it judge no precision", "[verify]") {
   FakeRunner runner(Outputs);
-  FakeReference reference([](const v1::ReferenceRequest& request) {
+  FakeReference reference([](const pipe::v1::ReferenceRequest& request) {
     ReferenceReply reply = Comparing(kAlways)(request);
     if (request.compare().prepared() == 110 + v1::DISTRIBUTION_NONFINITE) {
       reply.response.mutable_compared()->clear_satisfied();
@@ -94,7 +94,7 @@ TEST_CASE("Verifier reports what is made of NaN and lets it judge no precision",
 
 TEST_CASE("Verifier goes on without a distribution that the reference drops", "[verify]") {
   FakeRunner runner(Outputs);
-  FakeReference reference([](const v1::ReferenceRequest& request) {
+  FakeReference reference([](const pipe::v1::ReferenceRequest& request) {
     ReferenceReply reply = Comparing(kAlways)(request);
     if (request.prepare().distribution() == v1::DISTRIBUTION_OFFSET) {
       reply.response.mutable_prepared()->Clear();
@@ -124,7 +124,7 @@ TEST_CASE("Verifier keeps the classes that hold on every workload", "[verify]") 
 
 TEST_CASE("Verifier asks KernelBench's comparison of unchanged inputs only", "[verify]") {
   FakeRunner runner(Outputs);
-  FakeReference reference([](const v1::ReferenceRequest& request) {
+  FakeReference reference([](const pipe::v1::ReferenceRequest& request) {
     ReferenceReply reply = Comparing(kAlways)(request);
     const bool is_changed = request.compare().prepared() > 11;
     if (request.has_compare()) {
@@ -165,7 +165,7 @@ TEST_CASE("Verifier knows the digests of the inputs that the runner keeps", "[ve
 TEST_CASE("Verifier compares runs whose bytes differ with each other", "[verify]") {
   FakeRunner runner(Keeping([digest = 0](const auto&) mutable { return ++digest; }));
   bool is_unrepeatable = false;
-  FakeReference reference([&](const v1::ReferenceRequest& request) {
+  FakeReference reference([&](const pipe::v1::ReferenceRequest& request) {
     ReferenceReply reply = Comparing(kAlways)(request);
     if (request.compare().is_repeat()) {
       reply.response.mutable_compared()->set_is_unrepeatable(is_unrepeatable);

@@ -2,7 +2,7 @@
 """Reference process of the worker: it runs the user's PyTorch file.
 
 The daemon talks to `python -m mtmc_reference` in lines of protobuf JSON
-(`proto/mtmc/v1/reference.proto`). The package needs PyTorch, NumPy and the
+(`proto/mtmc/pipe/v1/reference.proto`). The package needs PyTorch, NumPy and the
 standard library; on CUDA also `cuda.bindings`.
 
     protocol        lines in, lines out; no exception of the user ends the process

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What stays loaded between requests, and one method per request.
 
-Requests and answers are the messages of `mtmc/v1/reference.proto` as
+Requests and answers are the messages of `mtmc/pipe/v1/reference.proto` as
 dictionaries. One problem is loaded at a time, with any number of prepared
 workloads. A problem at fault raises ProblemFailure.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors that two processes of one worker share: mtmc.v1.SharedTensor.
+"""Tensors that two processes of one worker share: mtmc.pipe.v1.SharedTensor.
 
 On a CPU a tensor lies in a file of the scratch folder, on CUDA in memory of its
 own that the other process opens by an IPC handle. Either way the other process
