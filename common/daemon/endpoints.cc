@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/daemon/call_metrics.h"
 #include "common/metrics/http_endpoint.h"
+#include "common/rest/rest_gateway.h"
 #include "common/rpc/server.h"
 
 namespace mtmc::daemon {
@@ -29,17 +30,28 @@ absl::StatusOr<std::unique_ptr<Endpoints>> Endpoints::OpenHttp(
                             return self->is_serving_ ? absl::OkStatus()
                                                      : absl::UnavailableError("starts or stops");
                           }});
-  MTMC_ASSIGN_OR_RETURN(endpoints->http_, metrics::HttpEndpoint::Create(
-                                              registry, {.address = flags.http,
-                                                         .dependencies = std::move(dependencies)}));
+  metrics::HttpEndpoint::Options http{.address = flags.http,
+                                      .dependencies = std::move(dependencies)};
+  http.serve = [self = endpoints.get()](const http::Request& request,
+                                        http::ResponseWriter& writer) {
+    if (const rest::RestGateway* rest = self->serving_rest_) return rest->Serve(request, writer);
+    writer.Send({.status = 404, .body = "paths: /metrics /healthz /readyz\n", .headers = {}});
+  };
+  MTMC_ASSIGN_OR_RETURN(endpoints->http_, metrics::HttpEndpoint::Create(registry, std::move(http)));
   return endpoints;
 }
 
-absl::Status Endpoints::Serve(const std::vector<grpc::Service*>& services) {
+absl::Status Endpoints::Serve(const std::vector<grpc::Service*>& services,
+                              const std::vector<std::string>& rest_services) {
   if (!services.empty()) {
     MTMC_ASSIGN_OR_RETURN(server_, rpc::RpcServer::Create({.address = flags_.listen,
                                                            .services = services,
                                                            .on_call = CountCalls(registry_)}));
+  }
+  if (server_ && !rest_services.empty()) {
+    MTMC_ASSIGN_OR_RETURN(
+        rest_, rest::RestGateway::Create(server_->MakeInProcessChannel(), rest_services));
+    serving_rest_ = rest_.get();
   }
   is_serving_ = true;
   if (flags_.ready_file.empty()) return absl::OkStatus();
@@ -53,7 +65,7 @@ absl::StatusOr<std::unique_ptr<Endpoints>> Endpoints::Open(const Flags& flags,
                                                            const Options& options) {
   MTMC_ASSIGN_OR_RETURN(std::unique_ptr<Endpoints> endpoints,
                         OpenHttp(flags, registry, options.dependencies));
-  MTMC_RETURN_IF_ERROR(endpoints->Serve(options.services));
+  MTMC_RETURN_IF_ERROR(endpoints->Serve(options.services, options.rest_services));
   return endpoints;
 }
 

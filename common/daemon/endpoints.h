@@ -16,6 +16,10 @@ namespace grpc {
 class Service;
 }
 
+namespace mtmc::rest {
+class RestGateway;
+}
+
 namespace mtmc::rpc {
 class RpcServer;
 }
@@ -40,6 +44,9 @@ class Endpoints {
   struct Options {
     // Borrowed; they outlive the endpoints. Empty serves no gRPC.
     std::vector<grpc::Service*> services;
+    // Names of those that are served as JSON on the HTTP address, too, such as
+    // `mtmc.v1.JobService` (docs/rest.md).
+    std::vector<std::string> rest_services = {};
     // As HttpEndpoint::Options::dependencies.
     std::vector<metrics::Dependency> dependencies = {};
   };
@@ -52,11 +59,12 @@ class Endpoints {
       const Flags& flags, metrics::Registry& registry,
       std::vector<metrics::Dependency> dependencies);
 
-  // Opens gRPC for `services`, none where there are none, counts its calls
-  // (CountCalls), and writes the ready
-  // file last, atomically. Errors are those of RpcServer and of writing the file.
+  // Opens gRPC for `services`, none where there are none, and REST for those of
+  // `rest_services`; counts the calls (CountCalls), and writes the ready file last,
+  // atomically. Errors are those of RpcServer and of writing the file.
   // REQUIRES: called once.
-  absl::Status Serve(const std::vector<grpc::Service*>& services);
+  absl::Status Serve(const std::vector<grpc::Service*>& services,
+                     const std::vector<std::string>& rest_services = {});
 
   // Both at once.
   static absl::StatusOr<std::unique_ptr<Endpoints>> Open(const Flags& flags,
@@ -84,7 +92,11 @@ class Endpoints {
   metrics::Registry& registry_;
   // Asked by the thread of HTTP.
   std::atomic<bool> is_serving_ = false;
+  // In the order in which they use each other.
   std::unique_ptr<rpc::RpcServer> server_;
+  std::unique_ptr<rest::RestGateway> rest_;
+  // `rest_` once it serves.
+  std::atomic<const rest::RestGateway*> serving_rest_ = nullptr;
   std::unique_ptr<metrics::HttpEndpoint> http_;
 };
 

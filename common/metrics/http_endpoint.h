@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/http/http_server.h"
 
 namespace mtmc::metrics {
 
@@ -30,6 +31,7 @@ struct Dependency {
 // | /metrics | the registry, text format 0.0.4                                   |
 // | /healthz | 200 "ok" as long as the process answers                           |
 // | /readyz  | 200, or 503 while it should get no traffic: a line per dependency |
+// | others   | what `serve` answers, else 404                                    |
 //
 //   not ready
 //   store: ok
@@ -37,10 +39,6 @@ struct Dependency {
 //   serving: starting
 //
 // `mtmc_dependency_up{dependency}` says the same to Prometheus.
-//
-// One thread of its own serves one short connection after the other, with a
-// limit of 5 s and 8 KiB of request each: a stuck client delays the next scrape
-// and harms nothing else.
 //
 // A service: immovable; serves from Create() to destruction.
 class HttpEndpoint {
@@ -50,6 +48,8 @@ class HttpEndpoint {
     std::string address = "127.0.0.1:0";
     // In the order in which /readyz lists them.
     std::vector<Dependency> dependencies;
+    // As http::Server::Options::serve, for all other paths.
+    std::function<void(const http::Request&, http::ResponseWriter&)> serve;
   };
 
   // UNAVAILABLE with reason PORT_TAKEN, INVALID_ARGUMENT with reason
@@ -64,11 +64,9 @@ class HttpEndpoint {
   int port() const;
 
  private:
-  class Server;
+  explicit HttpEndpoint(std::unique_ptr<http::Server> server);
 
-  explicit HttpEndpoint(std::unique_ptr<Server> server);
-
-  std::unique_ptr<Server> server_;
+  std::unique_ptr<http::Server> server_;
 };
 
 }  // namespace mtmc::metrics

@@ -132,6 +132,12 @@ int RpcServer::port() const { return state_->port; }
 
 const std::string& RpcServer::address() const { return state_->address; }
 
+std::shared_ptr<grpc::Channel> RpcServer::MakeInProcessChannel() {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  return state_->server->InProcessChannel(arguments);
+}
+
 void RpcServer::SetServing(bool is_serving) {
   state_->server->GetHealthCheckService()->SetServingStatus(is_serving);
 }

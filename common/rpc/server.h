@@ -10,8 +10,9 @@
 #include "common/rpc/served_call.h"
 
 namespace grpc {
+class Channel;
 class Service;
-}
+}  // namespace grpc
 
 namespace mtmc::rpc {
 
@@ -48,6 +49,9 @@ class RpcServer {
 
   // host:port with the bound port, for clients on this host.
   const std::string& address() const;
+
+  // Calls the services without a network; for this process alone.
+  std::shared_ptr<grpc::Channel> MakeInProcessChannel();
 
   // What health checks answer; true after Create().
   void SetServing(bool is_serving);

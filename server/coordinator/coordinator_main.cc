@@ -188,6 +188,8 @@ int Serve(const Flags& flags, Stores& stores, base::ShutdownSignal& shutdown) {
   services.push_back(MakeLeaseService(seat, relay));
   daemon::Endpoints::Options served{.dependencies = Dependencies(flags, seat, *stores.jobs)};
   for (const auto& service : services) served.services.push_back(service.get());
+  served.rest_services = {"mtmc.v1.JobService", "mtmc.v1.CandidateService",
+                          "mtmc.v1.ArtifactService", "mtmc.v1.WorkerService"};
   const auto endpoints = daemon::Endpoints::Open(flags.daemon, backends.registry, served);
   if (!endpoints.ok()) return daemon::Fail("cannot serve", endpoints.status());
   std::unique_ptr<store::PostgresListener> listener;
