@@ -59,6 +59,8 @@ v1::CreateJobRequest World::Request(const std::string& strategy) {
   *job.mutable_problem()->mutable_source() = *artifacts->Put("class Model: pass");
   if (strategy == "greedy") {
     job.mutable_search()->mutable_greedy();
+  } else if (strategy == "random") {
+    job.mutable_search()->mutable_random()->set_max_steps(3);
   } else {
     job.mutable_search()->mutable_mtmc()->set_max_steps(3);
   }

@@ -273,7 +273,14 @@ def widen(value):
 
 
 def write(name, module, inputs, stream):
-    problem = types.SimpleNamespace(path=__file__, source="", failure_of=lambda error: error)
+    problem = types.SimpleNamespace(
+        path=__file__,
+        source="",
+        module=sys.modules[__name__],
+        call=lambda function, *arguments: function(*arguments),
+        describe_arguments=lambda forms: [],
+        failure_of=lambda error: error,
+    )
     graph, constants, _ = trace(problem, module, inputs)
     state = dict(module.named_parameters()) | dict(module.named_buffers()) | constants
     tensors = {}
