@@ -36,13 +36,9 @@ class SqlDatabase {
   // Keeps a row that a query ends with from being changed until the transaction ends.
   virtual std::string RowLock() const = 0;
 
-  // Names the transaction under way, so that WasCommitted can be asked when the
-  // connection is lost while it commits. Empty where that cannot happen.
-  virtual std::string TransactionId(soci::session& session) const = 0;
-
-  // Whether that transaction was committed; nothing while it is still under way.
-  virtual std::optional<bool> WasCommitted(soci::session& session,
-                                           const std::string& transaction) const = 0;
+  // Whether a connection can be lost while it commits, so that nobody knows whether it
+  // did.
+  virtual bool CanLoseCommits() const = 0;
 
   // Tells listeners of other processes, once the transaction commits, that `job` has
   // new events.

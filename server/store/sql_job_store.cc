@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/digest.h"
+#include "common/base/id.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
 #include "server/store/sql_database.h"
@@ -52,6 +53,22 @@ std::string DigestOf(const Write& write) {
     add(absl::StrCat(worker.is_draining, " ", worker.worker.SerializeAsString()));
   }
   return hash.Finish().sha256_hex;
+}
+
+// False if a transaction with this id was committed before; the one under way is void
+// then. Waits for one that is still under way. Removes ids that are `settled`.
+bool WriteId(soci::session& session, const SqlDatabase& database,
+             const std::vector<std::string>& settled, const std::string& id, bool is_repeated) {
+  for (const std::string& done : settled) {
+    session << "DELETE FROM commits WHERE id = :id", soci::use(done);
+  }
+  try {
+    session << "INSERT INTO commits (id) VALUES (:id)", soci::use(id);
+  } catch (const soci::soci_error& error) {
+    if (is_repeated && absl::IsAlreadyExists(database.ToStatus(error))) return false;
+    throw;
+  }
+  return true;
 }
 
 }  // namespace
@@ -138,10 +155,6 @@ absl::Status SqlJobStore::Commit(const Write& write) {
       write.new_job || write.job || !write.candidates.empty() || !write.events.empty();
   MTMC_CHECK(!touches_job || !write.job_name.empty());
   absl::MutexLock lock(&write_mu_);
-  if (!doubts_.empty()) {
-    MTMC_ASSIGN_OR_RETURN(const bool was_written, WasWritten(DigestOf(write)));
-    if (was_written) return absl::OkStatus();
-  }
   bool is_in_doubt = false;
   const absl::Status status = TryCommit(write, is_in_doubt);
   // It may have died while it was idle, and nothing of the Write was committed.
@@ -150,17 +163,28 @@ absl::Status SqlJobStore::Commit(const Write& write) {
 }
 
 absl::Status SqlJobStore::TryCommit(const Write& write, bool& is_in_doubt) {
-  std::string id;
   is_in_doubt = false;
-  absl::Status status = Run(*writer_, [&](soci::session& session) -> absl::Status {
+  std::string id;
+  bool is_repeated = false;
+  bool was_written = false;
+  const std::vector<std::string> settled = settled_;
+  if (database_->CanLoseCommits()) {
+    const auto doubt = doubts_.empty() ? doubts_.end() : doubts_.find(DigestOf(write));
+    is_repeated = doubt != doubts_.end();
+    id = is_repeated ? doubt->second : base::MakeUuid4();
+  }
+  const absl::Status status = Run(*writer_, [&](soci::session& session) -> absl::Status {
     // Destroyed before its commit, the transaction is rolled back.
     soci::transaction transaction(session);
+    if (!id.empty() && !WriteId(session, *database_, settled, id, is_repeated)) {
+      was_written = true;
+      return absl::OkStatus();
+    }
     if (write.epoch != 0 && write.epoch != sql::ReadEpoch(session, database_->RowLock())) {
       return NotOwner();
     }
     MTMC_RETURN_IF_ERROR(sql::Apply(session, write));
     if (!write.events.empty()) database_->Announce(session, write.job_name);
-    id = database_->TransactionId(session);
     is_in_doubt = true;
     transaction.commit();
     is_in_doubt = false;
@@ -170,29 +194,12 @@ absl::Status SqlJobStore::TryCommit(const Write& write, bool& is_in_doubt) {
   if (is_in_doubt) {
     if (doubts_.size() >= kMaxDoubts) doubts_.erase(doubts_.begin());
     doubts_[DigestOf(write)] = id;
+  } else if (status.ok() && !id.empty()) {
+    if (!was_written) settled_.clear();
+    settled_.push_back(id);
+    if (is_repeated) doubts_.erase(DigestOf(write));
   }
   return status;
-}
-
-// Whether a Write that is repeated was written when its connection was lost.
-absl::StatusOr<bool> SqlJobStore::WasWritten(const std::string& digest) {
-  const auto doubt = doubts_.find(digest);
-  if (doubt == doubts_.end()) return false;
-  std::optional<bool> answer;
-  const auto ask = [&](soci::session& session) {
-    answer = database_->WasCommitted(session, doubt->second);
-    return absl::OkStatus();
-  };
-  absl::Status status = Run(*writer_, ask);
-  if (!status.ok() && writer_->was_lost) status = Run(*writer_, ask);
-  MTMC_RETURN_IF_ERROR(status);
-  if (!answer) {
-    return rpc::MakeError(absl::StatusCode::kUnavailable, "STORE_UNAVAILABLE",
-                          "the database has not decided on a write whose connection was lost; "
-                          "try again");
-  }
-  doubts_.erase(doubt);
-  return *answer;
 }
 
 absl::StatusOr<v1::Job> SqlJobStore::LookupJob(const std::string& name) {

@@ -61,15 +61,17 @@ class SqlJobStore : public JobStore, public OwnerStore {
 
   absl::Status TryCommit(const Write& write, bool& is_in_doubt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mu_);
-  absl::StatusOr<bool> WasWritten(const std::string& digest)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mu_);
 
   const std::unique_ptr<const SqlDatabase> database_;
 
   absl::Mutex write_mu_;
   std::unique_ptr<Connection> writer_ ABSL_GUARDED_BY(write_mu_);
-  // Transactions whose commit was not answered, by the digest of their Write.
+  // Where commits can be lost, each writes an id of its own. Ids of those that were not
+  // answered, by the digest of their Write: who repeats it writes the same id, which is
+  // refused if it is there already.
   std::map<std::string, std::string> doubts_ ABSL_GUARDED_BY(write_mu_);
+  // Ids that the next commit removes.
+  std::vector<std::string> settled_ ABSL_GUARDED_BY(write_mu_);
 
   absl::Mutex read_mu_;
   // Those that nobody reads through.

@@ -43,10 +43,16 @@ constexpr const char* kVersion3[] = {
     "CREATE INDEX jobs_by_state ON jobs (state)",
 };
 
+constexpr const char* kVersion4[] = {
+    // Ids of commits whose answer may be lost (SqlJobStore::TryCommit).
+    "CREATE TABLE commits (id TEXT PRIMARY KEY)",
+};
+
 constexpr Migration kMigrations[] = {
     {1, kVersion1},
     {2, kVersion2},
     {3, kVersion3},
+    {4, kVersion4},
 };
 
 }  // namespace

@@ -67,12 +67,7 @@ class Sqlite final : public SqlDatabase {
   // A transaction that writes excludes all others.
   std::string RowLock() const override { return ""; }
 
-  std::string TransactionId(soci::session& /*session*/) const override { return ""; }
-
-  std::optional<bool> WasCommitted(soci::session& /*session*/,
-                                   const std::string& /*transaction*/) const override {
-    return std::nullopt;
-  }
+  bool CanLoseCommits() const override { return false; }
 
   void Announce(soci::session& /*session*/, const std::string& /*job*/) const override {}
 
