@@ -57,18 +57,16 @@ std::string DigestOf(const Write& write) {
 
 // False if a transaction with this id was committed before; the one under way is void
 // then. Waits for one that is still under way. Removes ids that are `settled`.
-bool WriteId(soci::session& session, const SqlDatabase& database,
-             const std::vector<std::string>& settled, const std::string& id, bool is_repeated) {
+bool WriteId(soci::session& session, const std::vector<std::string>& settled,
+             const std::string& id) {
   for (const std::string& done : settled) {
     session << "DELETE FROM commits WHERE id = :id", soci::use(done);
   }
-  try {
-    session << "INSERT INTO commits (id) VALUES (:id)", soci::use(id);
-  } catch (const soci::soci_error& error) {
-    if (is_repeated && absl::IsAlreadyExists(database.ToStatus(error))) return false;
-    throw;
-  }
-  return true;
+  soci::statement insert =
+      (session.prepare << "INSERT INTO commits (id) VALUES (:id) ON CONFLICT DO NOTHING",
+       soci::use(id));
+  insert.execute(/*withDataExchange=*/true);
+  return insert.get_affected_rows() == 1;
 }
 
 }  // namespace
@@ -176,7 +174,7 @@ absl::Status SqlJobStore::TryCommit(const Write& write, bool& is_in_doubt) {
   const absl::Status status = Run(*writer_, [&](soci::session& session) -> absl::Status {
     // Destroyed before its commit, the transaction is rolled back.
     soci::transaction transaction(session);
-    if (!id.empty() && !WriteId(session, *database_, settled, id, is_repeated)) {
+    if (!id.empty() && !WriteId(session, settled, id)) {
       was_written = true;
       return absl::OkStatus();
     }
