@@ -307,7 +307,7 @@ class ForwardWriter {
     Forward("if _mtmc_torch.compiler.is_compiling() or _mtmc_wants_gradients(inputs):");
     Forward("    results = _mtmc_operator(inputs, targets)");
     Forward("else:");
-    Forward("    results = _mtmc_program.run(_mtmc_plan, inputs, targets)");
+    Forward("    results = _mtmc_operator.run(inputs, targets)");
     for (const kernel::GraphInput& input : graph_.inputs) {
       if (input.kind != kernel::GraphInput::Kind::kConstant) leaves[input.name] = Source(input);
     }

@@ -3,7 +3,7 @@ class _MtmcProgram:
     """Runs the program's plan on a CPU's OpenCL device, on the memory of PyTorch's own tensors.
 
     Kernels are enqueued and waited for once: before a library call, a change of a target, or
-    the return. The plan keeps what they use until then. Safe to call from several threads: one
+    the return. What they use is kept until then. Safe to call from several threads: one
     at a time runs."""
 
     def __init__(self, source, macros, shapes, replays):
@@ -14,7 +14,8 @@ class _MtmcProgram:
         self._types = [data_type for _, data_type in shapes]
         self._lock = _mtmc_threading.Lock()
         self._device = _mtmc_torch.device("cpu")
-        self._is_waited_for = True
+        # What kernels use that have not been waited for.
+        self._in_use = []
         # Whether plans have launches only, which neither settings nor gradients concern.
         self._is_alone = isinstance(_mtmc_settings, _mtmc_contextlib.nullcontext)
         self._program = self._queue = self.context = self.queue = None
@@ -35,21 +36,22 @@ class _MtmcProgram:
                 with _mtmc_torch.no_grad(), _mtmc_settings:
                     return plan(self._device, *inputs, *targets)
             finally:
-                # After an error: the traceback still holds the tensors.
-                if not self._is_waited_for:
+                # After an error.
+                if self._in_use:
                     self.wait()
 
     def wait(self):
         """Returns when every kernel that was enqueued has ended."""
-        if not self._is_waited_for:
-            self._is_waited_for = True
+        if self._in_use:
             status = self.library.clFinish(self._queue)
+            self._in_use.clear()
             if status:
                 raise RuntimeError(f"the program failed: OpenCL status {status}")
 
-    def enqueue(self, kernel, size, block):
-        """Starts a kernel, whose arguments are set; the kernel and extents are addresses."""
-        self._is_waited_for = False
+    def enqueue(self, kernel, size, block, tensors):
+        """Starts a kernel, whose arguments are set; the kernel and extents are addresses. The
+        tensors live until it has been waited for."""
+        self._in_use.append(tensors)
         return self.library.clEnqueueNDRangeKernel(
             self._queue, kernel, 3, None, size, block, 0, None, None)
 
@@ -93,7 +95,7 @@ class _MtmcKernel:
         self._addresses = None
 
     def __call__(self, *tensors):
-        """Enqueues the launch; the tensors must live until the program has been waited for."""
+        """Enqueues the launch."""
         if self._function is None:
             self._load()
         program = self._program
@@ -103,10 +105,10 @@ class _MtmcKernel:
         # PyTorch gives memory that was freed last, which is often what was used before.
         if addresses != self._addresses:
             self._set_addresses(addresses)
-        self._enqueue()
+        self._enqueue(tensors)
 
-    def _enqueue(self):
-        status = self._program.enqueue(self._handle, *self._extents)
+    def _enqueue(self, tensors):
+        status = self._program.enqueue(self._handle, *self._extents, tensors)
         if status:
             raise RuntimeError(f"launch of {self._kernel} failed: OpenCL status {status}")
 
@@ -135,7 +137,7 @@ class _MtmcKernel:
         buffers = [self._share(cl, tensor) for tensor in tensors]
         for at, buffer in zip(self._places, buffers):
             self._function.set_arg(at, buffer)
-        self._enqueue()
+        self._enqueue(buffers)
         for tensor, buffer in zip(tensors, buffers):
             if tensor.numel() > 0:
                 # Mapping is how OpenCL hands memory that it was lent back to the host.

@@ -2,6 +2,7 @@
 """Plans on the host's OpenCL device: right, on PyTorch's own memory, and waited for."""
 
 import concurrent.futures
+import weakref
 
 import exported
 import pytest
@@ -80,6 +81,26 @@ def test_each_kernel_of_a_plan_is_waited_for_once(file):
     assert len(waits) == 1
 
 
+def test_tensors_live_until_their_kernels_have_ended(file):
+    program, step = made(file)
+    alive = []
+
+    def plan(device, x):
+        # As where a compiler has taken the plan apart: it forgets what it does not need.
+        y = torch.empty(_SIZE)
+        seen = weakref.ref(y)
+        step(x, y)
+        del y
+        alive.append(seen() is not None)
+        program.wait()
+        alive.append(seen() is not None)
+        return []
+
+    program.run(plan, [torch.zeros(_SIZE)], [])
+
+    assert alive == [True, False]
+
+
 def test_nothing_runs_after_a_plan_has_failed(file):
     program, step = made(file)
     y = torch.empty(_SIZE)
@@ -92,7 +113,7 @@ def test_nothing_runs_after_a_plan_has_failed(file):
     with pytest.raises(ValueError, match="from the plan"):
         program.run(plan, [x], [])
 
-    assert program._is_waited_for and torch.equal(y, x * 2)
+    assert not program._in_use and torch.equal(y, x * 2)
 
 
 def test_a_launch_that_cannot_be_is_said(file):

@@ -2,6 +2,7 @@
 """The operator that stands for a program where PyTorch compiles, or may want gradients."""
 
 import itertools
+import sys
 
 import exported
 import pytest
@@ -63,6 +64,26 @@ def test_a_whole_graph_holds_it(file, backend, requires_grad):
     if requires_grad:
         with pytest.raises(RuntimeError, match="no backward pass"):
             a.sum().backward()
+
+
+def test_a_compiler_that_gave_up_does_not_trace_the_plan(file):
+    frames = []
+
+    def plan(device, x):
+        torch._dynamo.graph_break()
+        frames.append(sys._getframe().f_code.co_name)
+        return [x * 2]
+
+    operator = made(file, Program(), plan, [(torch.Size([3]), torch.float32)])
+
+    @torch.compile(backend="eager")
+    def caller(x):
+        torch._dynamo.graph_break()
+        return operator.run([x], [])[0] + 1
+
+    for _ in range(2):
+        assert torch.equal(caller(torch.ones(3)), torch.full((3,), 3.0))
+    assert frames == ["plan", "plan"]
 
 
 def test_gradients_are_refused_when_they_are_asked_for(file):
