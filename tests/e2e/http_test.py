@@ -48,7 +48,7 @@ class Rest:
 
 @pytest.fixture(scope="module")
 def rest(stack):
-    return Rest(stack.http_endpoints()["coordinator"])
+    return Rest(stack.http_endpoints()["mtmc-coordinator"])
 
 
 @pytest.fixture(scope="module")
