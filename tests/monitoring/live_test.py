@@ -28,9 +28,9 @@ DAEMONS = ("mtmc-coordinator", "mtmc-policyd", "mtmc-gateway", "mtmc-worker")
 def run_jobs(service, prometheus):
     names = []
     for turn in range(ROUNDS):
-        options = problems.quick(stacks.CONTRACT, trials=3, policy="rules")
+        options = problems.quick(stacks.CONTRACT, trials=3)
         options["evaluation"].omit_profile = False
-        written = problems.quick(stacks.CONTRACT, trials=2, coder="llm", policy="rules")
+        written = problems.quick(stacks.CONTRACT, trials=2, coder="llm")
         for number, fields in ((turn, options), (10 + turn, written)):
             job = service.create_job(problems.pointwise(number), name=f"problem-{number}", **fields)
             names.append(job.name)
