@@ -11,7 +11,9 @@ class EvaluateStrategy final : public Strategy {
  public:
   std::string name() const override { return "evaluate"; }
 
-  std::variant<Selection, End> Next(const Lineage&) const override { return End{"evaluated"}; }
+  std::variant<Selection, End> Next(const Lineage&) const override {
+    return End{v1::Job::END_REASON_EVALUATED};
+  }
 
   std::optional<std::vector<double>> Distribution(const std::vector<v1::Action>&) const override {
     return std::nullopt;

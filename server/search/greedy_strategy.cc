@@ -36,7 +36,7 @@ std::variant<Selection, End> GreedyStrategy::Next(const Lineage& lineage) const 
     exhausted.insert(lineage.BestOf(stop.after_trial, exhausted).value_or(0));
   }
   const int parent = lineage.BestOf(lineage.trials(), exhausted).value_or(0);
-  if (exhausted.contains(parent)) return End{"no_action"};
+  if (exhausted.contains(parent)) return End{v1::Job::END_REASON_NO_ACTION};
   Selection selection{.parent = parent, .step = lineage.trials()};
   for (int trial = 1; trial <= lineage.trials(); ++trial) {
     const auto& candidate = lineage.candidates[static_cast<size_t>(trial)];

@@ -21,7 +21,7 @@ class Replay {
         StartRollout(trial);
       }
     }
-    if (exhausted_.contains(at_.parent) && at_.step == 0) return End{"no_action"};
+    if (exhausted_.contains(at_.parent) && at_.step == 0) return End{v1::Job::END_REASON_NO_ACTION};
     return at_;
   }
 

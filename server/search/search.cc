@@ -9,9 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/rpc/error.h"
 #include "google/protobuf/util/time_util.h"
@@ -42,12 +40,12 @@ constexpr int64_t kMaxProgramBytes = 16 << 20;
 
 // Why and how a job ends.
 struct Ending {
-  std::string reason;
+  v1::Job::EndReason reason = v1::Job::END_REASON_UNSPECIFIED;
   std::optional<v1::JobFailure> failure;
 };
 
 Ending FailedBecause(const std::string& reason, const std::string& message) {
-  Ending ending{.reason = "failed", .failure = v1::JobFailure()};
+  Ending ending{.reason = v1::Job::END_REASON_FAILED, .failure = v1::JobFailure()};
   ending.failure->set_reason(reason);
   ending.failure->set_message(message);
   return ending;
@@ -98,7 +96,8 @@ class Search::Impl {
 
   absl::StatusOr<v1::Job> Cancel() {
     const absl::StatusOr<v1::Job> job = journal_.RecordCancelling();
-    if (job.ok() && job->state() == v1::Job::STATE_CANCELLING) Interrupt("cancelled");
+    if (job.ok() && job->state() == v1::Job::STATE_CANCELLING)
+      Interrupt(v1::Job::END_REASON_CANCELLED);
     return job;
   }
 
@@ -112,7 +111,7 @@ class Search::Impl {
     absl::Status status = co_await journal_.Load();
     if (!status.ok() || HasEnded(job_)) co_return status;
     strategy_ = MakeStrategy(job_);
-    if (job_.state() == v1::Job::STATE_CANCELLING) Interrupt("cancelled");
+    if (job_.state() == v1::Job::STATE_CANCELLING) Interrupt(v1::Job::END_REASON_CANCELLED);
     if (status.ok()) status = co_await ChooseDevice();
     if (status.ok()) status = co_await Inspect();
     while (status.ok() && !ending_) {
@@ -174,7 +173,8 @@ class Search::Impl {
       absl::StatusOr<v1::LeaseResult> result = co_await Submit(std::move(work));
       if (!result.ok()) co_return result.status();
       if (result->has_problem_failure()) {
-        ending_ = Ending{.reason = "failed", .failure = result->problem_failure()};
+        ending_ =
+            Ending{.reason = v1::Job::END_REASON_FAILED, .failure = result->problem_failure()};
         co_return absl::OkStatus();
       }
       *job_.mutable_inspection() = std::move(*result->mutable_inspection());
@@ -190,7 +190,7 @@ class Search::Impl {
   awaitable<absl::Status> NextTrial() {
     if (job_.budget().max_tokens() > 0 &&
         job_.budget_use().tokens() >= job_.budget().max_tokens()) {
-      ending_ = Ending{.reason = "tokens"};
+      ending_ = Ending{.reason = v1::Job::END_REASON_TOKENS};
       co_return absl::OkStatus();
     }
     const auto next = strategy_->Next(lineage_);
@@ -338,7 +338,7 @@ class Search::Impl {
     const auto response = co_await coder_.ApplyAction(parent, *program, candidate.action());
     if (!response.ok() && interruption_.is_set()) co_return response.status();
     if (rpc::ErrorReason(response.status()) == "TOKEN_BUDGET_EXHAUSTED") {
-      ending_ = Ending{.reason = "tokens"};
+      ending_ = Ending{.reason = v1::Job::END_REASON_TOKENS};
       co_return absl::OkStatus();
     }
     if (IsForGood(response.status())) {
@@ -433,7 +433,7 @@ class Search::Impl {
   }
 
   awaitable<absl::Status> Finish() {
-    const bool is_cancelled = ending_->reason == "cancelled";
+    const bool is_cancelled = ending_->reason == v1::Job::END_REASON_CANCELLED;
     // A start program that nobody could work on is not what was asked for.
     const bool has_winner =
         !job_.best_candidate().empty() &&
@@ -448,10 +448,7 @@ class Search::Impl {
     job_.set_state(is_cancelled ? v1::Job::STATE_CANCELLED
                    : has_winner ? v1::Job::STATE_SUCCEEDED
                                 : v1::Job::STATE_FAILED);
-    v1::Job::EndReason reason = v1::Job::END_REASON_UNSPECIFIED;
-    MTMC_CHECK(v1::Job::EndReason_Parse(
-        absl::StrCat("END_REASON_", absl::AsciiStrToUpper(ending_->reason)), &reason));
-    job_.set_end_reason(reason);
+    job_.set_end_reason(ending_->reason);
     const absl::Status status = co_await journal_.RecordEnd();
     if (status.ok()) tools_.observer.OnEnd(job_, BestCandidate());
     co_return status;
@@ -524,11 +521,11 @@ class Search::Impl {
         ToAbsl(job_.budget().max_wall_time());
     const absl::Duration rest = std::max(end - tools_.clock.Now(), absl::ZeroDuration());
     tools_.loop.PostAfter(rest, [this, alive = std::weak_ptr<int>(alive_)] {
-      if (!alive.expired() && !HasEnded(job_)) Interrupt("wall_time");
+      if (!alive.expired() && !HasEnded(job_)) Interrupt(v1::Job::END_REASON_WALL_TIME);
     });
   }
 
-  void Interrupt(const std::string& reason) {
+  void Interrupt(v1::Job::EndReason reason) {
     if (interruption_.is_set()) return;
     interruption_reason_ = reason;
     interruption_.Set();
@@ -540,7 +537,7 @@ class Search::Impl {
   // Tells timers whether this object still lives.
   const std::shared_ptr<int> alive_ = std::make_shared<int>(0);
   Interruption interruption_;
-  std::string interruption_reason_;
+  v1::Job::EndReason interruption_reason_ = v1::Job::END_REASON_UNSPECIFIED;
   Journal journal_;
   PatientCoder coder_;
   // The journal's: the job with the changes of the next record, and what is

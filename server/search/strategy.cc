@@ -38,12 +38,13 @@ std::optional<End> FindEnd(const v1::Job& job, const Lineage& lineage) {
     const bool is_ahead = Speedup(candidate).value_or(0) > 1;
     const double ratio = candidate.evaluation().profile().speed_of_light_ratio();
     if (is_ahead && ratio >= job.search().speed_of_light_ratio()) {
-      return End{"speed_of_light"};
+      return End{v1::Job::END_REASON_SPEED_OF_LIGHT};
     }
   }
-  if (lineage.trials() >= job.budget().max_trials()) return End{"trials"};
+  if (lineage.trials() >= job.budget().max_trials()) return End{v1::Job::END_REASON_TRIALS};
   const int patience = job.search().patience();
-  if (patience > 0 && lineage.trials() - best.value_or(0) >= patience) return End{"patience"};
+  if (patience > 0 && lineage.trials() - best.value_or(0) >= patience)
+    return End{v1::Job::END_REASON_PATIENCE};
   return std::nullopt;
 }
 

@@ -32,9 +32,9 @@ struct Selection {
   std::vector<Past> history;
 };
 
-// Why there is no next trial: a value of `Job.end_reason`.
+// Why there is no next trial.
 struct End {
-  std::string reason;
+  v1::Job::EndReason reason = v1::Job::END_REASON_UNSPECIFIED;
 };
 
 // A search algorithm as selection x operator x termination over the lineage

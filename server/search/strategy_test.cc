@@ -57,7 +57,7 @@ Selection Select(const v1::Job& job, const Lineage& lineage) {
   return std::get<Selection>(next);
 }
 
-std::string EndOf(const v1::Job& job, const Lineage& lineage) {
+v1::Job::EndReason EndOf(const v1::Job& job, const Lineage& lineage) {
   const auto next = MakeStrategy(job)->Next(lineage);
   REQUIRE(std::holds_alternative<End>(next));
   return std::get<End>(next).reason;
@@ -129,7 +129,7 @@ TEST_CASE("A search goes on from the next best when nothing is left of the best"
   Select(MakeJob(strategy), lineage);
 
   lineage.stops.push_back({.after_trial = 2, .had_choice = false});
-  CHECK(EndOf(MakeJob(strategy), lineage) == "no_action");
+  CHECK(EndOf(MakeJob(strategy), lineage) == v1::Job::END_REASON_NO_ACTION);
 }
 
 TEST_CASE("A search whose start failed goes on from it until something is right", "[search]") {
@@ -139,7 +139,7 @@ TEST_CASE("A search whose start failed goes on from it until something is right"
 
   Lineage lineage = MakeLineage({std::nullopt});
   lineage.stops = {{.after_trial = 0, .had_choice = false}};
-  CHECK(EndOf(MakeJob("mtmc"), lineage) == "no_action");
+  CHECK(EndOf(MakeJob("mtmc"), lineage) == v1::Job::END_REASON_NO_ACTION);
 }
 
 TEST_CASE("No rollout begins with a start that failed once something is right", "[search]") {
@@ -156,14 +156,14 @@ TEST_CASE("Every strategy ends at its limits", "[search]") {
   CAPTURE(strategy);
   v1::Job job = MakeJob(strategy);
   job.mutable_budget()->set_max_trials(3);
-  CHECK(EndOf(job, MakeLineage({1.0, 1.1, 1.2, 1.3})) == "trials");
+  CHECK(EndOf(job, MakeLineage({1.0, 1.1, 1.2, 1.3})) == v1::Job::END_REASON_TRIALS);
 
   job.mutable_search()->set_patience(2);
-  CHECK(EndOf(job, MakeLineage({1.0, 0.9, 0.8})) == "patience");
+  CHECK(EndOf(job, MakeLineage({1.0, 0.9, 0.8})) == v1::Job::END_REASON_PATIENCE);
 
   Lineage lineage = MakeLineage({1.1});
   lineage.candidates[0].mutable_evaluation()->mutable_profile()->set_speed_of_light_ratio(0.96);
-  CHECK(EndOf(job, lineage) == "speed_of_light");
+  CHECK(EndOf(job, lineage) == v1::Job::END_REASON_SPEED_OF_LIGHT);
 }
 
 TEST_CASE("No strategy ends at the speed of light behind the baseline", "[search]") {
