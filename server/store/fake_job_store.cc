@@ -18,11 +18,6 @@ absl::Status NotFound(const std::string& kind, const std::string& name) {
                         absl::StrCat("\"", name, "\" does not exist"));
 }
 
-absl::Status NotOwner() {
-  return rpc::MakeError(absl::StatusCode::kUnavailable, "NOT_OWNER",
-                        "another coordinator owns the jobs now; call again");
-}
-
 absl::Status AlreadyExists(const std::string& what) {
   return rpc::MakeError(absl::StatusCode::kAlreadyExists, "ALREADY_EXISTS", what + " exists");
 }
@@ -205,9 +200,7 @@ absl::StatusOr<OwnerRecord> FakeJobStore::ReadOwner() {
 
 absl::Status FakeJobStore::ReplaceOwner(const OwnerRecord& seen, const OwnerRecord& next) {
   absl::MutexLock lock(&mu_);
-  if (owner_ != seen) {
-    return rpc::MakeError(absl::StatusCode::kAborted, "OWNER_CHANGED", "the owner has changed");
-  }
+  if (owner_ != seen) return OwnerChanged();
   owner_ = next;
   return absl::OkStatus();
 }

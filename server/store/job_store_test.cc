@@ -11,6 +11,7 @@
 #include "common/testing/status_matchers.h"
 #include "server/store/sqlite_job_store.h"
 #include "server/store/store_makers.h"
+#include "server/store/test_records.h"
 
 namespace mtmc::store {
 namespace {
@@ -18,26 +19,11 @@ namespace {
 using testing::IsOk;
 using testing::StatusIs;
 
-constexpr char kJob[] = "projects/p/jobs/a";
-
-v1::Job MakeJob(const std::string& name) {
-  v1::Job job;
-  job.set_name(name);
-  job.set_state(v1::Job::STATE_PENDING);
-  return job;
-}
-
 v1::Candidate MakeCandidate(const std::string& job, int trial) {
   v1::Candidate candidate;
   candidate.set_name(job + "/candidates/c" + std::to_string(trial));
   candidate.set_trial(trial);
   return candidate;
-}
-
-v1::JobEvent Notice(const std::string& text) {
-  v1::JobEvent event;
-  event.set_notice(text);
-  return event;
 }
 
 absl::Status Insert(JobStore& store, const std::string& name, const std::string& request_id = "") {

@@ -38,4 +38,8 @@ class OwnerStore {
   virtual absl::Status ReplaceOwner(const OwnerRecord& seen, const OwnerRecord& next) = 0;
 };
 
+// What a store answers to a Write of an epoch that is over, and to ReplaceOwner.
+absl::Status NotOwner();
+absl::Status OwnerChanged();
+
 }  // namespace mtmc::store

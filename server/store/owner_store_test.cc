@@ -15,6 +15,7 @@
 #include "common/testing/status_matchers.h"
 #include "server/store/fenced_job_store.h"
 #include "server/store/store_makers.h"
+#include "server/store/test_records.h"
 
 namespace mtmc::store {
 namespace {
@@ -22,19 +23,8 @@ namespace {
 using testing::IsOk;
 using testing::StatusIs;
 
-constexpr char kJob[] = "projects/p/jobs/a";
-
-v1::Job MakeJob(const std::string& name) {
-  v1::Job job;
-  job.set_name(name);
-  job.set_state(v1::Job::STATE_PENDING);
-  return job;
-}
-
-v1::JobEvent Notice(int64_t epoch, int number) {
-  v1::JobEvent event;
-  event.set_notice(std::to_string(epoch) + " " + std::to_string(number));
-  return event;
+v1::JobEvent NoticeOf(int64_t epoch, int number) {
+  return Notice(std::to_string(epoch) + " " + std::to_string(number));
 }
 
 int64_t EpochOf(const v1::JobEvent& event) { return std::stoll(event.notice()); }
@@ -76,13 +66,13 @@ TEMPLATE_TEST_CASE("JobStore writes nothing of an epoch that is over", "[store]"
   REQUIRE_THAT(TakeOver(*store, "b"), IsOk());
 
   const absl::Status late = first.Commit(
-      {.job_name = kJob, .events = {Notice(1, 1)}, .leases = {{.id = "l", .work = "w"}}});
+      {.job_name = kJob, .events = {NoticeOf(1, 1)}, .leases = {{.id = "l", .work = "w"}}});
 
   CHECK_THAT(late, StatusIs(absl::StatusCode::kUnavailable));
   CHECK(rpc::ErrorReason(late) == "NOT_OWNER");
   CHECK(store->ReadEvents(kJob, 0, 10)->empty());
   CHECK(store->ReadFleet()->leases.empty());
-  CHECK_THAT(FencedJobStore(*store, 2).Commit({.job_name = kJob, .events = {Notice(2, 1)}}),
+  CHECK_THAT(FencedJobStore(*store, 2).Commit({.job_name = kJob, .events = {NoticeOf(2, 1)}}),
              IsOk());
 }
 
@@ -120,7 +110,7 @@ TEMPLATE_TEST_CASE("JobStore keeps out the late owner in any order of steps", "[
       default: {  // writes in the epoch it believes in
         if (believed[who].epoch == 0) break;
         FencedJobStore fenced(*store, believed[who].epoch);
-        const v1::JobEvent event = Notice(believed[who].epoch, step);
+        const v1::JobEvent event = NoticeOf(believed[who].epoch, step);
         const bool is_current = believed[who].epoch == owner.epoch;
         CHECK(fenced.Commit({.job_name = kJob, .events = {event}}).ok() == is_current);
         if (is_current) expected.push_back(event.notice());
@@ -154,7 +144,7 @@ TEMPLATE_TEST_CASE("JobStore has no event of an epoch after one of a later epoch
         int64_t epoch = 1;
         for (int number = 0; !stop.stop_requested(); ++number) {
           FencedJobStore fenced(*store, epoch);
-          if (fenced.Commit({.job_name = kJob, .events = {Notice(epoch, number)}}).ok()) {
+          if (fenced.Commit({.job_name = kJob, .events = {NoticeOf(epoch, number)}}).ok()) {
             ++written;
           } else {
             ++refused;

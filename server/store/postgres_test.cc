@@ -14,6 +14,7 @@
 #include "common/testing/status_matchers.h"
 #include "server/store/postgres_job_store.h"
 #include "server/store/postgres_server.h"
+#include "server/store/test_records.h"
 
 namespace mtmc::store {
 namespace {
@@ -21,7 +22,6 @@ namespace {
 using testing::IsOk;
 using testing::StatusIs;
 
-constexpr char kJob[] = "projects/p/jobs/a";
 // For what a loaded host does in a second.
 constexpr absl::Duration kPatience = absl::Seconds(60);
 
@@ -34,19 +34,6 @@ std::optional<PostgresServer> StartServer() {
   }
   REQUIRE_THAT(server.status(), IsOk());
   return *std::move(server);
-}
-
-v1::Job MakeJob(const std::string& name) {
-  v1::Job job;
-  job.set_name(name);
-  job.set_state(v1::Job::STATE_PENDING);
-  return job;
-}
-
-v1::JobEvent Notice(const std::string& text) {
-  v1::JobEvent event;
-  event.set_notice(text);
-  return event;
 }
 
 // Repeats a Write while the store is UNAVAILABLE, as its callers do.

@@ -24,11 +24,6 @@ constexpr size_t kMaxIdleReaders = 8;
 // memory of all together stays below a megabyte.
 constexpr size_t kMaxDoubts = 1000;
 
-absl::Status NotOwner() {
-  return rpc::MakeError(absl::StatusCode::kUnavailable, "NOT_OWNER",
-                        "another coordinator owns the jobs now; call again");
-}
-
 // Writes with equal digests write the same.
 std::string DigestOf(const Write& write) {
   base::Sha256Builder hash;

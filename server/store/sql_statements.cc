@@ -217,7 +217,7 @@ absl::Status ReplaceOwner(soci::session& session, const OwnerRecord& seen,
        use(seen.name));
   update.execute(true);
   if (update.get_affected_rows() == 1) return absl::OkStatus();
-  return rpc::MakeError(absl::StatusCode::kAborted, "OWNER_CHANGED", "the owner has changed");
+  return OwnerChanged();
 }
 
 absl::Status Apply(soci::session& session, const Write& write) {
