@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/http/http_server.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
-#include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <string>
@@ -15,6 +10,7 @@
 #include "absl/synchronization/notification.h"
 #include "common/base/unique_fd.h"
 #include "common/rpc/error.h"
+#include "common/testing/socket_client.h"
 #include "common/testing/status_matchers.h"
 
 namespace mtmc::http {
@@ -23,43 +19,12 @@ namespace {
 using Catch::Matchers::Contains;
 using Catch::Matchers::EndsWith;
 using Catch::Matchers::StartsWith;
+using testing::Connect;
+using testing::Exchange;
+using testing::HttpGet;
 using testing::IsOk;
-
-base::UniqueFd Connect(int port) {
-  base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  REQUIRE(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) ==
-          0);
-  return socket;
-}
-
-void SendAll(const base::UniqueFd& socket, const std::string& text) {
-  REQUIRE(::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL) ==
-          static_cast<ssize_t>(text.size()));
-}
-
-std::string ReadAll(const base::UniqueFd& socket) {
-  std::string reply;
-  std::array<char, 4096> buffer;
-  while (true) {
-    const ssize_t count = ::recv(socket.get(), buffer.data(), buffer.size(), 0);
-    if (count <= 0) return reply;
-    reply.append(buffer.data(), static_cast<std::size_t>(count));
-  }
-}
-
-std::string Exchange(int port, const std::string& request) {
-  const base::UniqueFd socket = Connect(port);
-  SendAll(socket, request);
-  return ReadAll(socket);
-}
-
-std::string Get(int port, const std::string& path) {
-  return Exchange(port, "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n");
-}
+using testing::ReadAll;
+using testing::SendAll;
 
 std::unique_ptr<Server> Serve(Server::Options options) {
   auto server = Server::Create(std::move(options));
@@ -72,7 +37,7 @@ TEST_CASE("A quick answer is given at once", "[http]") {
     return Response{.body = request.method + " " + request.target, .headers = {}};
   }});
 
-  const std::string reply = Get(server->port(), "/a?b=c");
+  const std::string reply = HttpGet(server->port(), "/a?b=c");
 
   CHECK_THAT(reply, StartsWith("HTTP/1.1 200 OK"));
   CHECK_THAT(reply, EndsWith("\r\n\r\nGET /a?b=c"));
@@ -101,7 +66,7 @@ TEST_CASE("An answer in parts is framed for HTTP/1.1 and bare for HTTP/1.0", "[h
     CHECK_THAT(writer.Write("two"), IsOk());
   }});
 
-  CHECK_THAT(Get(server->port(), "/"), EndsWith("4\r\none,\r\n3\r\ntwo\r\n0\r\n\r\n"));
+  CHECK_THAT(HttpGet(server->port(), "/"), EndsWith("4\r\none,\r\n3\r\ntwo\r\n0\r\n\r\n"));
   CHECK_THAT(Exchange(server->port(), "GET / HTTP/1.0\r\n\r\n"), EndsWith("\r\n\r\none,two"));
 }
 
@@ -162,8 +127,9 @@ TEST_CASE("Too many at a time are told to come again, and quick answers go on", 
   SendAll(first, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
   has_begun.WaitForNotification();
 
-  CHECK_THAT(Get(server->port(), "/"), StartsWith("HTTP/1.1 503") && Contains("Retry-After: 1"));
-  CHECK_THAT(Get(server->port(), "/quick"), EndsWith("q"));
+  CHECK_THAT(HttpGet(server->port(), "/"),
+             StartsWith("HTTP/1.1 503") && Contains("Retry-After: 1"));
+  CHECK_THAT(HttpGet(server->port(), "/quick"), EndsWith("q"));
 
   go_on.Notify();
   CHECK_THAT(ReadAll(first), EndsWith("slow"));
@@ -180,7 +146,7 @@ TEST_CASE("Rubbish and what is too large is refused, and the server goes on", "[
   CHECK_THAT(Exchange(server->port(), "GET /" + std::string(30'000, 'x') + " HTTP/1.1\r\n\r\n"),
              StartsWith("HTTP/1.1 431"));
 
-  CHECK_THAT(Get(server->port(), "/"), EndsWith("ok"));
+  CHECK_THAT(HttpGet(server->port(), "/"), EndsWith("ok"));
 }
 
 TEST_CASE("A client that sends nothing holds up nobody", "[http]") {
@@ -189,7 +155,7 @@ TEST_CASE("A client that sends nothing holds up nobody", "[http]") {
   std::vector<base::UniqueFd> idle;
   for (int i = 0; i < 20; ++i) idle.push_back(Connect(server->port()));
 
-  CHECK_THAT(Get(server->port(), "/"), EndsWith("ok"));
+  CHECK_THAT(HttpGet(server->port(), "/"), EndsWith("ok"));
 }
 
 TEST_CASE("A port in use is PORT_TAKEN, a name is no address", "[http]") {

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/metrics/metrics.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <array>
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "common/base/unique_fd.h"
 #include "common/metrics/http_endpoint.h"
 #include "common/rpc/error.h"
+#include "common/testing/socket_client.h"
 #include "common/testing/status_matchers.h"
 
 namespace mtmc::metrics {
@@ -21,31 +15,9 @@ namespace {
 using Catch::Matchers::Contains;
 using Catch::Matchers::EndsWith;
 using Catch::Matchers::StartsWith;
+using testing::Exchange;
+using testing::HttpGet;
 using testing::IsOk;
-
-// Everything the server sends in answer to `request`.
-std::string Exchange(int port, const std::string& request) {
-  const base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  REQUIRE(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) ==
-          0);
-  REQUIRE(::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) ==
-          static_cast<ssize_t>(request.size()));
-  std::string reply;
-  std::array<char, 4096> buffer;
-  while (true) {
-    const ssize_t count = ::read(socket.get(), buffer.data(), buffer.size());
-    if (count <= 0) return reply;
-    reply.append(buffer.data(), static_cast<std::size_t>(count));
-  }
-}
-
-std::string Get(int port, const std::string& path) {
-  return Exchange(port, "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n");
-}
 
 std::unique_ptr<HttpEndpoint> Serve(Registry& registry, HttpEndpoint::Options options = {}) {
   auto endpoint = HttpEndpoint::Create(registry, std::move(options));
@@ -79,7 +51,7 @@ TEST_CASE("The endpoint serves the metrics", "[metrics]") {
   Registry registry("test");
   const auto endpoint = Serve(registry);
 
-  const std::string reply = Get(endpoint->port(), "/metrics");
+  const std::string reply = HttpGet(endpoint->port(), "/metrics");
 
   CHECK_THAT(reply, StartsWith("HTTP/1.1 200 OK"));
   CHECK_THAT(reply, Contains("mtmc_build_info"));
@@ -98,17 +70,17 @@ TEST_CASE("Readiness lists each dependency, and waits for those that are require
               return absl::UnavailableError("nobody answers");
             }}}});
 
-  const std::string before = Get(endpoint->port(), "/readyz");
+  const std::string before = HttpGet(endpoint->port(), "/readyz");
   CHECK_THAT(before, StartsWith("HTTP/1.1 503"));
   CHECK_THAT(before, EndsWith("not ready\nstore: it opens\ngateway: nobody answers (can do "
                               "without)\n"));
-  CHECK_THAT(Get(endpoint->port(), "/healthz"), StartsWith("HTTP/1.1 200"));
+  CHECK_THAT(HttpGet(endpoint->port(), "/healthz"), StartsWith("HTTP/1.1 200"));
 
   has_store = true;
-  const std::string after = Get(endpoint->port(), "/readyz");
+  const std::string after = HttpGet(endpoint->port(), "/readyz");
   CHECK_THAT(after, StartsWith("HTTP/1.1 200"));
   CHECK_THAT(after, Contains("\r\n\r\nready\nstore: ok\n"));
-  const std::string metrics = Get(endpoint->port(), "/metrics");
+  const std::string metrics = HttpGet(endpoint->port(), "/metrics");
   CHECK_THAT(metrics, Contains("mtmc_dependency_up{dependency=\"store\"} 1"));
   CHECK_THAT(metrics, Contains("mtmc_dependency_up{dependency=\"gateway\"} 0"));
 }
@@ -147,8 +119,8 @@ TEST_CASE("The endpoint goes on after rubbish", "[metrics]") {
   Exchange(endpoint->port(), "\r\n\r\nno http\r\n\r\n");
   Exchange(endpoint->port(), "GET /" + std::string(20'000, 'x') + " HTTP/1.1\r\n\r\n");
 
-  CHECK_THAT(Get(endpoint->port(), "/healthz"), StartsWith("HTTP/1.1 200"));
-  CHECK_THAT(Get(endpoint->port(), "/nothing"), StartsWith("HTTP/1.1 404"));
+  CHECK_THAT(HttpGet(endpoint->port(), "/healthz"), StartsWith("HTTP/1.1 200"));
+  CHECK_THAT(HttpGet(endpoint->port(), "/nothing"), StartsWith("HTTP/1.1 404"));
 }
 
 TEST_CASE("A port in use is PORT_TAKEN", "[metrics]") {
