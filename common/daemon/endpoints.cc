@@ -35,7 +35,7 @@ absl::StatusOr<std::unique_ptr<Endpoints>> Endpoints::OpenHttp(
   http.serve = [self = endpoints.get()](const http::Request& request,
                                         http::ResponseWriter& writer) {
     if (const rest::RestGateway* rest = self->serving_rest_) return rest->Serve(request, writer);
-    writer.Send({.status = 404, .body = "paths: /metrics /healthz /readyz\n", .headers = {}});
+    writer.Send(metrics::NoSuchPath());
   };
   MTMC_ASSIGN_OR_RETURN(endpoints->http_, metrics::HttpEndpoint::Create(registry, std::move(http)));
   return endpoints;

@@ -36,7 +36,7 @@ namespace mtmc::daemon {
 //
 //   auto endpoints = Endpoints::OpenHttp(flags, registry, dependencies);
 //   ...                                  // load a model, open a store
-//   (*endpoints)->Serve({.services = {...}});
+//   (*endpoints)->Serve({...});
 //
 // A service: immovable; serves from OpenHttp() to Shutdown().
 class Endpoints {

@@ -51,10 +51,14 @@ std::optional<http::Response> Answer(const http::Request& request, Registry& reg
                           .body = registry.Render(),
                           .headers = {}};
   }
-  return http::Response{.status = 404, .body = "paths: /metrics /healthz /readyz\n", .headers = {}};
+  return NoSuchPath();
 }
 
 }  // namespace
+
+http::Response NoSuchPath() {
+  return {.status = 404, .body = "paths: /metrics /healthz /readyz\n", .headers = {}};
+}
 
 absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Create(Registry& registry,
                                                                    Options options) {

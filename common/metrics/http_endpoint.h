@@ -25,6 +25,9 @@ struct Dependency {
   std::function<absl::Status()> check;
 };
 
+// The answer to a path that nothing is served at: 404, with those of HttpEndpoint.
+http::Response NoSuchPath();
+
 // The HTTP side of a daemon, for Prometheus and Kubernetes:
 //
 // | path     | answer                                                            |
