@@ -122,9 +122,11 @@ class LeaseService final : public v1::LeaseService::CallbackService {
   static grpc::ServerUnaryReactor* Hold(const std::shared_ptr<HeldCall>& call,
                                         const std::shared_ptr<Coordinator>& coordinator,
                                         const v1::SynchronizeRequest& request) {
-    auto* reactor = call->Open(
-        call, [coordinator, worker = request.worker().name(), instance = request.instance_id()] {
-          coordinator->Disconnect(worker, instance);
+    // Weak, because the coordinator holds the call: together they would live for ever.
+    auto* reactor =
+        call->Open(call, [weak = std::weak_ptr(coordinator), worker = request.worker().name(),
+                          instance = request.instance_id()] {
+          if (const auto living = weak.lock()) living->Disconnect(worker, instance);
         });
     auto answer = std::make_shared<Answer>(call);
     coordinator->Synchronize(request, [answer](absl::StatusOr<v1::SynchronizeResponse> result) {
