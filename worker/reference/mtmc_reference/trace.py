@@ -59,9 +59,9 @@ def trace(problem, model, inputs, seed=0):
     ProblemFailure UNTRACEABLE or OUTPUT_UNSUPPORTED. Takes seconds and, because
     it runs on fake tensors, no memory of the inputs' size.
     """
-    program, dead, structure, plain = export(problem, model, inputs)
+    program, dead, structure, attribute_paths = export(problem, model, inputs)
     put_back(program.graph, problem.path)
-    writer = _Writer(problem.path, program, parameter_names(model), plain, seed)
+    writer = _Writer(problem.path, program, parameter_names(model), attribute_paths, seed)
     graph = writer.graph(structure)
     graph["arguments"] = _arguments(problem, graph, inputs)
     text = json.dumps(graph, sort_keys=True, separators=(",", ":"))
@@ -91,14 +91,14 @@ def _constant_data(tensor):
 class _Writer:
     """Turns one exported program into the dictionary; used once."""
 
-    def __init__(self, path, program, argument_names, plain, seed):
-        """`plain` are the paths of buffers that are plain attributes of the model."""
+    def __init__(self, path, program, argument_names, attribute_paths, seed):
+        """`attribute_paths` are the paths of buffers that are plain attributes of the model."""
         self._path = path
         self._argument_names = argument_names
         self._program = program
         mutated = {spec.target for spec in program.graph_signature.output_specs}
         # What does not change is a constant: the model has no buffer of that name.
-        self._constants = plain - mutated
+        self._constants = attribute_paths - mutated
         # For the first operator that draws random numbers; None after it.
         self._seed = seed
         self._names = Names()
