@@ -113,8 +113,7 @@ def test_a_file_that_is_not_there_is_a_usage_error(stack, is_clean, name, conten
 
 
 def test_a_job_cancelled_in_the_middle_ends_and_keeps_its_candidates(stack, is_clean):
-    options = problems.quick(stacks.CONTRACT, trials=200, patience=200)
-    options["search"].strategy = "random"
+    options = problems.quick(stacks.CONTRACT, trials=200, strategy="random", patience=200)
     job = stack.create_job(problems.pointwise(999), **options)
 
     def has_candidate():
