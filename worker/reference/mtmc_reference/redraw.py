@@ -25,6 +25,8 @@ _CHUNK = 1 << 22
 _STRETCHES = 8
 # Of whole-numbered floats, one row in so many is all at one end of what was seen.
 _ROWS_PER_END = 8
+# Parts of a row that are special values, where a row has few or many.
+_FEW_SPECIAL, _MOST_SPECIAL = 0.1, 0.6
 # Whole numbers beyond 32 bits.
 _WIDE = ((1 << 32) + 1, -(1 << 33) + 3, (1 << 40) + 5)
 
@@ -273,15 +275,18 @@ def _ends(low, high, special):
             other = low + (torch.arange(extent, device=device) + start) % span
             drawn = torch.where(kind == 3, other.to(drawn.dtype), drawn)
             for value in special:
-                places = torch.rand(rows.shape, generator=generator, device=device) < 0.1
-                drawn = torch.where(places & (kind > 3), int(value), drawn)
+                places = torch.rand(rows.shape, generator=generator, device=device)
+                share = torch.where(kind > 4, _MOST_SPECIAL, _FEW_SPECIAL) / len(special)
+                drawn = torch.where((places < share) & (kind > 3), int(value), drawn)
             rows.copy_(torch.where(kind == 5, rows.long(), drawn) if not special else drawn)
         if special and tensor.numel():
-            # A few in any case: a small tensor may have no row of that kind.
+            # A part in any case: a small tensor may have no row of that kind, and one special
+            # element of many hardly moves a mean over them.
             flat = tensor.view(-1)
-            for value in special[: flat.numel() // 2]:
-                place = torch.randint(flat.numel(), (1,), generator=generator, device=device)
-                flat[place] = int(value)
+            count = max(min(flat.numel(), _SMALL) // 4 // len(special), 1)
+            order = torch.randperm(min(flat.numel(), _CHUNK), generator=generator, device=device)
+            for number, value in enumerate(special[: flat.numel() // 2]):
+                flat[order[number * count : (number + 1) * count]] = int(value)
 
     return change
 

@@ -206,9 +206,10 @@ def test_a_program_that_forgets_ignored_labels_is_refused(client, write_problem,
         rows = torch.log_softmax(t["x"].double(), 1)
         return -rows[torch.arange(64), t["labels"] % 8].mean().float()
 
-    answers = client.check_all(forgetful)
-    assert answers["public"]["isCorrect"], answers["public"]
-    assert not answers[EXTREMES]["isCorrect"], answers[EXTREMES]
+    assert client.check(forgetful)["isCorrect"]
+    # Of one mean in two hundred, the ignored rows happen to have the mean of the others.
+    answers = [client.check(forgetful, number, EXTREMES) for number in range(3, 7)]
+    assert not all(answer["isCorrect"] for answer in answers), answers
 
 
 def test_without_an_input_to_change_a_distribution_is_dropped(drawn):
