@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -69,13 +70,19 @@ bool LowerStack(NodeLowering& node) {
   return true;
 }
 
-// Where a padded position reads, for the modes that repeat the tensor.
-ScalarPtr PaddedIndex(const ScalarPtr& index, int64_t extent, const std::string& mode) {
+// Where a position that was moved by the padding in front reads, for the modes that repeat
+// the tensor. A negative padding takes elements away, first of all.
+ScalarPtr PaddedIndex(const ScalarPtr& index, int64_t extent, int64_t before, int64_t after,
+                      const std::string& mode) {
   const ScalarPtr last = Index(extent - 1);
   if (mode == "replicate") {
     return Apply(Scalar::Operator::kMin, {Apply(Scalar::Operator::kMax, {index, Index(0)}), last});
   }
-  if (mode == "circular") return Mod(Add(index, Index(extent)), extent);
+  if (mode == "circular") {
+    const int64_t first = std::max<int64_t>(-before, 0);
+    const int64_t period = extent - first - std::max<int64_t>(-after, 0);
+    return Add(Mod(Add(index, Index(period - first)), period), Index(first));
+  }
   const ScalarPtr mirrored = Apply(Scalar::Operator::kAbs, {index});
   return Sub(last, Apply(Scalar::Operator::kAbs, {Sub(last, mirrored)}));
 }
@@ -85,33 +92,33 @@ bool LowerPad(NodeLowering& node, const std::string& mode) {
   const auto padding = node.FindInts(node.Has("pad") ? "pad" : "padding");
   if (!padding || padding->size() % 2 != 0) return false;
   const double value = node.Double("value", 0);
-  node.DefineMovement({node.result_type(), [=](const Indices& indices) {
-                         Indices source = indices;
-                         ScalarPtr is_inside = Literal(1, DataType::kBool);
-                         for (size_t i = 0; i * 2 < padding->size(); ++i) {
-                           const size_t dim = source.size() - 1 - i;
-                           const int64_t before = (*padding).at(2 * i);
-                           const int64_t after = (*padding).at(2 * i + 1);
-                           const int64_t extent = self.type.shape.at(dim);
-                           source.at(dim) = Sub(source.at(dim), Index(before));
-                           if (mode != "constant") {
-                             source.at(dim) = PaddedIndex(source.at(dim), extent, mode);
-                             continue;
-                           }
-                           if (before > 0)
-                             is_inside = And(is_inside, LessEqual(Index(0), source.at(dim)));
-                           if (after > 0)
-                             is_inside = And(is_inside, Less(source.at(dim), Index(extent)));
-                         }
-                         return Select(is_inside, self.at(source),
-                                       Literal(value, self.type.data_type));
-                       }});
+  node.DefineMovement(
+      {node.result_type(), [=](const Indices& indices) {
+         Indices source = indices;
+         ScalarPtr is_inside = Literal(1, DataType::kBool);
+         for (size_t i = 0; i * 2 < padding->size(); ++i) {
+           const size_t dim = source.size() - 1 - i;
+           const int64_t before = (*padding).at(2 * i);
+           const int64_t after = (*padding).at(2 * i + 1);
+           const int64_t extent = self.type.shape.at(dim);
+           source.at(dim) = Sub(source.at(dim), Index(before));
+           if (mode != "constant") {
+             source.at(dim) = PaddedIndex(source.at(dim), extent, before, after, mode);
+             continue;
+           }
+           if (before > 0) is_inside = And(is_inside, LessEqual(Index(0), source.at(dim)));
+           if (after > 0) is_inside = And(is_inside, Less(source.at(dim), Index(extent)));
+         }
+         return Select(is_inside, self.at(source), Literal(value, self.type.data_type));
+       }});
   return true;
 }
 
 bool LowerFlip(NodeLowering& node) {
   const Elements self = node.Tensor("self");
-  const std::vector<int> dims = node.Dimensions("dims", self.rank());
+  // None of the dimensions, not all of them as in a reduction.
+  const bool is_none = node.FindInts("dims").value_or(std::vector<int64_t>{}).empty();
+  const auto dims = is_none ? std::vector<int>{} : node.Dimensions("dims", self.rank());
   node.DefineMovement({self.type, [=](const Indices& indices) {
                          Indices source = indices;
                          for (const int dim : dims) {

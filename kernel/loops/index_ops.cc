@@ -21,8 +21,14 @@ bool LowerEmbedding(NodeLowering& node) {
   return true;
 }
 
-// self with its index along `dim` taken from a tensor of the result's shape.
-bool LowerGather(NodeLowering& node, const char* index_name) {
+// An index that counts from the end where it is negative.
+ScalarPtr FromEnd(const ScalarPtr& index, int64_t extent) {
+  return Select(Less(index, Index(0)), Add(index, Index(extent)), index);
+}
+
+// self with its index along `dim` taken from a tensor of the result's shape. `wraps` says
+// whether a negative index counts from the end.
+bool LowerGather(NodeLowering& node, const char* index_name, bool wraps) {
   const Elements self = node.Tensor("self");
   const auto dim = node.FindInt("dim");
   if (!dim) return false;
@@ -30,7 +36,8 @@ bool LowerGather(NodeLowering& node, const char* index_name) {
   const auto d = static_cast<size_t>(NodeLowering::Dimension(*dim, self.rank()));
   node.Define({node.result_type(), [=](const Indices& axes) {
                  Indices source = axes;
-                 source.at(d) = index.at(axes);
+                 const ScalarPtr at = index.at(axes);
+                 source.at(d) = wraps ? FromEnd(at, self.type.shape.at(d)) : at;
                  for (size_t i = 0; i < source.size(); ++i) {
                    if (i != d && self.type.shape.at(i) == 1) source.at(i) = Index(0);
                  }
@@ -78,9 +85,7 @@ bool LowerIndex(NodeLowering& node) {
                  const Indices inner = Part(axes, split, static_cast<int64_t>(axes.size()) - split);
                  Indices source;
                  for (size_t i = 0; i < wide.size(); ++i) {
-                   const ScalarPtr index = wide.at(i).at(outer);
-                   source.push_back(Select(Less(index, Index(0)),
-                                           Add(index, Index(self.type.shape.at(i))), index));
+                   source.push_back(FromEnd(wide.at(i).at(outer), self.type.shape.at(i)));
                  }
                  source.insert(source.end(), inner.begin(), inner.end());
                  return self.at(source);
@@ -103,8 +108,10 @@ bool LowerOneHot(NodeLowering& node) {
 
 void AddIndexOps(OpTable& table) {
   table["embedding"] = LowerEmbedding;
-  table["gather"] = [](NodeLowering& node) { return LowerGather(node, "index"); };
-  table["take_along_dim"] = [](NodeLowering& node) { return LowerGather(node, "indices"); };
+  table["gather"] = [](NodeLowering& node) { return LowerGather(node, "index", /*wraps=*/false); };
+  table["take_along_dim"] = [](NodeLowering& node) {
+    return LowerGather(node, "indices", /*wraps=*/true);
+  };
   table["index_select"] = LowerIndexSelect;
   table["index"] = LowerIndex;
   table["one_hot"] = LowerOneHot;

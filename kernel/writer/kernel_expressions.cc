@@ -358,9 +358,12 @@ KernelWriter::Piece KernelWriter::PrintCall(const Scalar& scalar) {
   const std::string suffix = is_cuda && !is_double ? "f" : "";
   switch (scalar.op) {
     case Operator::kAbs: {
-      const std::string_view name =
-          is_floating ? (is_double || !is_cuda ? "fabs" : "fabsf") : "abs";
-      return {Concat(name, "(", Print(scalar.operands[0]), ")"), kPrimary};
+      const std::string x = Print(scalar.operands[0]);
+      if (is_floating)
+        return {Concat(is_double || !is_cuda ? "fabs(" : "fabsf(", x, ")"), kPrimary};
+      if (is_cuda) return {Concat("abs(", x, ")"), kPrimary};
+      // OpenCL's is unsigned, and so would be what is computed with it.
+      return {Concat("(", text_.ComputeType(scalar.type), ")abs(", x, ")"), kUnary};
     }
     case Operator::kReciprocal:
       return {Concat(is_double ? "1.0" : "1.0f", " / ",

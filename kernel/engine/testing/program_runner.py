@@ -20,6 +20,7 @@ TORCH_TYPES = {
     "i64": torch.int64, "i32": torch.int32, "i16": torch.int16, "i8": torch.int8,
     "u8": torch.uint8, "bool": torch.bool,
 }
+MEMORY_FORMATS = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
 
 
 class Tensor:
@@ -100,7 +101,8 @@ def graph_argument(proto, values):
     if "boolValue" in proto:
         return proto["boolValue"]
     if "stringValue" in proto:
-        return proto["stringValue"]
+        text = proto["stringValue"]
+        return getattr(torch, text) if text in MEMORY_FORMATS else text
     if "dataType" in proto:
         return TORCH_TYPES[proto["dataType"].removeprefix("DATA_TYPE_").lower()]
     if "list" in proto:
@@ -178,8 +180,10 @@ class OpenClRunner:
             return value.contiguous().view(-1).view(torch.uint8).numpy()
 
         for name, value in arrays.items():
+            # No buffer is empty.
+            host = bytes_of(value) if value.numel() else np.zeros(16, np.uint8)
             buffers[name] = self.cl.Buffer(
-                self.context, flags.READ_WRITE | flags.USE_HOST_PTR, hostbuf=bytes_of(value))
+                self.context, flags.READ_WRITE | flags.USE_HOST_PTR, hostbuf=host)
         steps = [self._step(word, rest, built, bindings, arrays, buffers) for word, rest in program.steps]
 
         def run():
