@@ -119,10 +119,12 @@ absl::StatusOr<v1::Job> Api::GetJob(const std::string& name) {
 }
 
 absl::StatusOr<std::vector<v1::Job>> Api::ListJobs(const std::string& parent, int limit,
-                                                   const std::string& filter) {
+                                                   const std::string& filter,
+                                                   const std::string& order_by) {
   v1::ListJobsRequest first;
   first.set_parent(parent);
   first.set_filter(filter);
+  first.set_order_by(order_by);
   return CallPaged<v1::Job>(
       first, static_cast<size_t>(limit),
       [&](const v1::ListJobsRequest& request) {
@@ -140,6 +142,32 @@ absl::StatusOr<v1::Job> Api::CancelJob(const std::string& name) {
                           return stubs_->jobs->CancelJob(a...);
                         }));
   return std::move(*response.mutable_job());
+}
+
+absl::StatusOr<v1::Job> Api::PauseJob(const std::string& name) {
+  v1::PauseJobRequest request;
+  request.set_name(name);
+  MTMC_ASSIGN_OR_RETURN(auto response, CallOnce<v1::PauseJobResponse>(request, [&](auto... a) {
+                          return stubs_->jobs->PauseJob(a...);
+                        }));
+  return std::move(*response.mutable_job());
+}
+
+absl::StatusOr<v1::Job> Api::ResumeJob(const std::string& name) {
+  v1::ResumeJobRequest request;
+  request.set_name(name);
+  MTMC_ASSIGN_OR_RETURN(auto response, CallOnce<v1::ResumeJobResponse>(request, [&](auto... a) {
+                          return stubs_->jobs->ResumeJob(a...);
+                        }));
+  return std::move(*response.mutable_job());
+}
+
+absl::Status Api::DeleteJob(const std::string& name) {
+  v1::DeleteJobRequest request;
+  request.set_name(name);
+  return CallOnce<v1::DeleteJobResponse>(request,
+                                         [&](auto... a) { return stubs_->jobs->DeleteJob(a...); })
+      .status();
 }
 
 absl::Status Api::WatchJob(const std::string& name, int64_t cursor,

@@ -30,8 +30,12 @@ class Api {
   absl::StatusOr<v1::Job> CreateJob(const v1::CreateJobRequest& request);
   absl::StatusOr<v1::Job> GetJob(const std::string& name);
   absl::StatusOr<std::vector<v1::Job>> ListJobs(const std::string& parent, int limit,
-                                                const std::string& filter = "");
+                                                const std::string& filter = "",
+                                                const std::string& order_by = "");
   absl::StatusOr<v1::Job> CancelJob(const std::string& name);
+  absl::StatusOr<v1::Job> PauseJob(const std::string& name);
+  absl::StatusOr<v1::Job> ResumeJob(const std::string& name);
+  absl::Status DeleteJob(const std::string& name);
 
   // Calls `observe` with each event after `cursor`, until the job has ended,
   // `observe` returns false, or the stream breaks (UNAVAILABLE: call again from

@@ -108,13 +108,15 @@ void DeclareJobs(CLI::App& app, Options& options, ExitCode& exit_code) {
   create->add_flag("--dry-run", options.jobs.is_validate_only, "check everything, create nothing");
   create->add_option("--timeout", options.jobs.timeout_seconds,
                      "with --wait: longest wait in seconds");
-  CLI::App* list = AddCommand(*jobs, "list", "list jobs, newest first", exit_code,
-                              [&] { return RunJobsList(options.jobs); });
+  CLI::App* list = AddCommand(*jobs, "list", "list jobs, newest first unless told otherwise",
+                              exit_code, [&] { return RunJobsList(options.jobs); });
   list->add_option("--limit", options.jobs.limit, "most jobs to list")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   list->add_option("--filter", options.jobs.filter,
                    "only jobs that this holds for, as 'state = SUCCEEDED AND best_speedup > 1.5'");
+  list->add_option("--order-by", options.jobs.order_by,
+                   "create_time, end_time or best_speedup; with ' desc' behind it, largest first");
   CLI::App* get =
       AddCommand(*jobs, "get", "show one job", exit_code, [&] { return RunJobsGet(options.jobs); });
   CLI::App* watch = AddCommand(*jobs, "watch", "follow a job; Ctrl-C detaches", exit_code,
@@ -125,6 +127,15 @@ void DeclareJobs(CLI::App& app, Options& options, ExitCode& exit_code) {
                                 [&] { return RunJobsCancel(options.jobs); });
   for (CLI::App* command : {get, watch, cancel}) {
     command->add_option("job", options.jobs.name, "job name")->required();
+  }
+  CLI::App* pause = AddCommand(*jobs, "pause", "let jobs rest; their time stands still", exit_code,
+                               [&] { return RunJobsPause(options.jobs); });
+  CLI::App* resume = AddCommand(*jobs, "resume", "let paused jobs go on", exit_code,
+                                [&] { return RunJobsResume(options.jobs); });
+  CLI::App* remove = AddCommand(*jobs, "delete", "forget jobs that have ended, for good", exit_code,
+                                [&] { return RunJobsDelete(options.jobs); });
+  for (CLI::App* command : {pause, resume, remove}) {
+    command->add_option("job", options.jobs.names, "job names")->required();
   }
 }
 

@@ -64,8 +64,11 @@ struct JobsOptions {
   CommonOptions common;
   JobOptions job;
   std::string name;
+  // For commands that take several jobs.
+  std::vector<std::string> names;
   int limit = 50;
   std::string filter;
+  std::string order_by;
   bool is_waiting = false;
   bool is_validate_only = false;
   // Longest wait in seconds; 0 waits for ever.
@@ -77,6 +80,9 @@ ExitCode RunJobsList(const JobsOptions& options);
 ExitCode RunJobsGet(const JobsOptions& options);
 ExitCode RunJobsWatch(const JobsOptions& options);
 ExitCode RunJobsCancel(const JobsOptions& options);
+ExitCode RunJobsPause(const JobsOptions& options);
+ExitCode RunJobsResume(const JobsOptions& options);
+ExitCode RunJobsDelete(const JobsOptions& options);
 
 struct CandidatesOptions {
   CommonOptions common;

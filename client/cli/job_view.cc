@@ -96,6 +96,8 @@ void JobView::ObserveJob(const v1::Job& job) {
     }
   }
   if (job.state() == v1::Job::STATE_PENDING) activity_ = "waiting for a worker";
+  if (job.state() == v1::Job::STATE_PAUSED) activity_ = "paused";
+  if (job.state() == v1::Job::STATE_RUNNING && activity_ == "paused") activity_ = "";
   if (job.state() == v1::Job::STATE_RUNNING && candidates_.empty()) {
     activity_ =
         job_->has_inspection() ? "writing the start program" : "tracing and timing the reference";

@@ -73,7 +73,7 @@ absl::StatusOr<ExitCode> List(const JobsOptions& options) {
   MTMC_ASSIGN_OR_RETURN(Session session, Connect(options.common));
   MTMC_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs,
                         session.api->ListJobs(absl::StrCat("projects/", options.common.project),
-                                              options.limit, options.filter));
+                                              options.limit, options.filter, options.order_by));
   if (!options.common.is_json) {
     PrintJobs(jobs);
     return kExitOk;
@@ -95,7 +95,7 @@ absl::StatusOr<ExitCode> Get(const JobsOptions& options) {
   PrintJobs({job});
   if (job.has_failure())
     std::cout << "\n" << job.failure().message() << " [" << job.failure().reason() << "]\n";
-  if (!job.has_end_time()) {
+  if (!job.has_end_time() && job.state() != v1::Job::STATE_PAUSED) {
     MTMC_ASSIGN_OR_RETURN(const std::vector<v1::Worker> workers, session.api->ListWorkers());
     const std::string why = WhyJobWaits(job, workers);
     if (!why.empty()) std::cout << "\nwaits for a worker: " << why << "\n";
@@ -124,6 +124,32 @@ absl::StatusOr<ExitCode> Cancel(const JobsOptions& options) {
   return kExitOk;
 }
 
+// Of each of the jobs in turn; the first that cannot be changed ends it.
+absl::StatusOr<ExitCode> Change(const JobsOptions& options,
+                                absl::StatusOr<v1::Job> (Api::*change)(const std::string&)) {
+  MTMC_ASSIGN_OR_RETURN(Session session, Connect(options.common));
+  for (const std::string& name : options.names) {
+    MTMC_ASSIGN_OR_RETURN(const v1::Job job,
+                          (*session.api.*change)(JobName(options.common.project, name)));
+    if (options.common.is_json) {
+      PrintJson(job, std::cout);
+    } else {
+      std::cout << ShortName(job.name()) << " " << StateText(job.state()) << "\n";
+    }
+  }
+  return kExitOk;
+}
+
+absl::StatusOr<ExitCode> Delete(const JobsOptions& options) {
+  MTMC_ASSIGN_OR_RETURN(Session session, Connect(options.common));
+  for (const std::string& name : options.names) {
+    const std::string full_name = JobName(options.common.project, name);
+    MTMC_RETURN_IF_ERROR(session.api->DeleteJob(full_name));
+    if (!options.common.is_json) std::cout << ShortName(full_name) << " deleted\n";
+  }
+  return kExitOk;
+}
+
 }  // namespace
 
 ExitCode RunJobsCreate(const JobsOptions& options) { return Finish(Create(options)); }
@@ -135,5 +161,15 @@ ExitCode RunJobsGet(const JobsOptions& options) { return Finish(Get(options)); }
 ExitCode RunJobsWatch(const JobsOptions& options) { return Finish(Watch(options)); }
 
 ExitCode RunJobsCancel(const JobsOptions& options) { return Finish(Cancel(options)); }
+
+ExitCode RunJobsPause(const JobsOptions& options) {
+  return Finish(Change(options, &Api::PauseJob));
+}
+
+ExitCode RunJobsResume(const JobsOptions& options) {
+  return Finish(Change(options, &Api::ResumeJob));
+}
+
+ExitCode RunJobsDelete(const JobsOptions& options) { return Finish(Delete(options)); }
 
 }  // namespace mtmc::client

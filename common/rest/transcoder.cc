@@ -86,6 +86,19 @@ absl::Status ReadQuery(const Descriptor& type, std::string_view query, Json& req
   return absl::OkStatus();
 }
 
+// HTTP method and path of a rule; no name for a method that is not served.
+struct Verb {
+  std::string name;
+  std::string path;
+};
+
+Verb VerbOf(const google::api::HttpRule& rule) {
+  if (rule.has_get()) return {.name = "GET", .path = rule.get()};
+  if (rule.has_post()) return {.name = "POST", .path = rule.post()};
+  if (rule.has_delete_()) return {.name = "DELETE", .path = rule.delete_()};
+  return {};
+}
+
 absl::StatusOr<Json> ParseBody(const std::string& body) {
   if (body.empty()) return Json::object();
   // Deeper than any message of ours; the parser recurses.
@@ -123,15 +136,13 @@ absl::StatusOr<Transcoder> Transcoder::Make(const std::vector<std::string>& serv
       const MethodDescriptor& method = *service->method(i);
       if (!method.options().HasExtension(google::api::http)) continue;
       const google::api::HttpRule& rule = method.options().GetExtension(google::api::http);
-      const bool is_get = rule.has_get();
-      if (!is_get && !rule.has_post()) {
-        return absl::InvalidArgumentError(absl::StrCat(method.full_name(), ": only get and post"));
+      const Verb verb = VerbOf(rule);
+      if (verb.name.empty()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(method.full_name(), ": only get, post and delete"));
       }
-      Route route{.http_method = is_get ? "GET" : "POST",
-                  .path = {},
-                  .body = rule.body(),
-                  .method = &method};
-      MTMC_ASSIGN_OR_RETURN(route.path, PathTemplate::Parse(is_get ? rule.get() : rule.post()));
+      Route route{.http_method = verb.name, .path = {}, .body = rule.body(), .method = &method};
+      MTMC_ASSIGN_OR_RETURN(route.path, PathTemplate::Parse(verb.path));
       transcoder.routes_.push_back(std::move(route));
     }
   }

@@ -88,6 +88,14 @@ TEST_CASE("Where the path names a field, a body or query does not change it", "[
   CHECK(request.name() == "projects/p/jobs/j");
 }
 
+TEST_CASE("One path serves several HTTP methods", "[rest]") {
+  const char* path = "/v1/projects/p/jobs/j";
+
+  CHECK(Transcoded<v1::GetJobRequest>("GET", path).name() == "projects/p/jobs/j");
+  CHECK(Transcoded<v1::DeleteJobRequest>("DELETE", path).name() == "projects/p/jobs/j");
+  CHECK(Reason("POST", path) == "METHOD_NOT_ALLOWED");
+}
+
 TEST_CASE("What is wrong has its reason", "[rest]") {
   CHECK(Reason("GET", "/v1/nothing") == "PATH_NOT_FOUND");
   CHECK(Reason("DELETE", "/v1/workers") == "METHOD_NOT_ALLOWED");

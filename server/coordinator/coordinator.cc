@@ -39,6 +39,12 @@ absl::Status Stopping() {
                         "the coordinator stops or is stuck; try again");
 }
 
+absl::Status NotEnded(const std::string& job) {
+  return rpc::MakeError(absl::StatusCode::kFailedPrecondition, "JOB_NOT_ENDED",
+                        absl::StrCat("job ", job, " has not ended; cancel it first"),
+                        {{"job", job}});
+}
+
 v1::JobEvent CreationEvent(const v1::Job& job) {
   v1::JobEvent event;
   *event.mutable_time() = job.create_time();
@@ -91,9 +97,9 @@ void Coordinator::Stop() {
 absl::Status Coordinator::Load() {
   MTMC_ASSIGN_OR_RETURN(
       leases_, LeaseManager::Create(options_.leases, parts_.clock, parts_.store, parts_.metrics));
-  store::JobQuery query{
-      .states = {v1::Job::STATE_PENDING, v1::Job::STATE_RUNNING, v1::Job::STATE_CANCELLING},
-      .page_size = 500};
+  store::JobQuery query{.states = {v1::Job::STATE_PENDING, v1::Job::STATE_RUNNING,
+                                   v1::Job::STATE_CANCELLING, v1::Job::STATE_PAUSED},
+                        .page_size = 500};
   do {
     MTMC_ASSIGN_OR_RETURN(const store::JobPage page, parts_.store.ListJobs(query));
     for (const v1::Job& job : page.jobs) {
@@ -173,20 +179,69 @@ absl::StatusOr<v1::Job> Coordinator::Insert(v1::Job job, const std::string& requ
   return job;
 }
 
-absl::StatusOr<v1::Job> Coordinator::CancelJob(const std::string& name) {
+absl::StatusOr<v1::Job> Coordinator::AskSearch(const std::string& name,
+                                               absl::StatusOr<v1::Job> (search::Search::*what)()) {
   MTMC_RETURN_IF_ERROR(CheckJobName(name));
-  return Ask<v1::Job>([this, name]() -> absl::StatusOr<v1::Job> {
+  return Ask<v1::Job>([this, name, what]() -> absl::StatusOr<v1::Job> {
     auto found = searches_.find(name);
     if (found == searches_.end()) {
       absl::StatusOr<v1::Job> job = parts_.store.LookupJob(name);
       if (!job.ok() || search::HasEnded(*job)) return job;
-      // Its search gave up on the store; one is needed to end the job.
+      // Its search gave up on the store; one is needed to change the job.
       StartSearch(name);
       found = searches_.find(name);
       if (found == searches_.end()) return job;
     }
-    return found->second->Cancel();
+    return (*found->second.*what)();
   });
+}
+
+absl::StatusOr<v1::Job> Coordinator::CancelJob(const std::string& name) {
+  return AskSearch(name, &search::Search::Cancel);
+}
+
+absl::StatusOr<v1::Job> Coordinator::PauseJob(const std::string& name) {
+  return AskSearch(name, &search::Search::Pause);
+}
+
+absl::StatusOr<v1::Job> Coordinator::ResumeJob(const std::string& name) {
+  return AskSearch(name, &search::Search::Resume);
+}
+
+absl::Status Coordinator::DeleteJob(const std::string& name) {
+  MTMC_RETURN_IF_ERROR(CheckJobName(name));
+  return Ask<bool>([this, name]() -> absl::StatusOr<bool> {
+           MTMC_ASSIGN_OR_RETURN(const v1::Job job, parts_.store.LookupJob(name));
+           if (!search::HasEnded(job)) return NotEnded(name);
+           MTMC_RETURN_IF_ERROR(RemoveJob(name));
+           return true;
+         })
+      .status();
+}
+
+absl::Status Coordinator::RemoveJob(const std::string& name) {
+  MTMC_RETURN_IF_ERROR(parts_.store.Commit({.job_name = name, .is_job_deleted = true}));
+  // Whoever watches it finds that it is not there.
+  OnEvents(name);
+  Log(LogLevel::kInfo, "job deleted", {{"job", name}});
+  return absl::OkStatus();
+}
+
+void Coordinator::SweepJobs() {
+  const absl::Time now = parts_.clock.Now();
+  if (options_.retention == absl::ZeroDuration() || now < next_sweep_) return;
+  next_sweep_ = now + options_.sweep_interval;
+  // What cannot be read or deleted now is by a later sweep.
+  const auto oldest = parts_.store.ListJobs(
+      {.states = {v1::Job::STATE_SUCCEEDED, v1::Job::STATE_FAILED, v1::Job::STATE_CANCELLED},
+       .order = {.field = store::JobOrder::Field::kEndTime, .is_descending = false},
+       .page_size = options_.max_swept});
+  if (!oldest.ok()) return;
+  for (const v1::Job& job : oldest->jobs) {
+    const absl::Time end = absl::FromUnixNanos(
+        google::protobuf::util::TimeUtil::TimestampToNanoseconds(job.end_time()));
+    if (now < end + options_.retention || !RemoveJob(job.name()).ok()) return;
+  }
 }
 
 void Coordinator::Synchronize(const v1::SynchronizeRequest& request, LeaseManager::Reply reply) {
@@ -251,7 +306,8 @@ absl::Status Coordinator::CheckLoop() const {
 
 void Coordinator::ShowJobs() {
   // All states from the start, so that a sum over them is never of nothing.
-  std::map<std::string, int> jobs = {{"pending", 0}, {"running", 0}, {"cancelling", 0}};
+  std::map<std::string, int> jobs = {
+      {"pending", 0}, {"running", 0}, {"cancelling", 0}, {"paused", 0}};
   for (const auto& [name, search] : searches_) {
     ++jobs[base::EnumWord(v1::Job::State_Name(search->state()), "STATE_")];
   }
@@ -264,6 +320,7 @@ void Coordinator::Tick() {
   parts_.metrics.ObserveLag(
       std::max(absl::Nanoseconds(now - last) - options_.tick, absl::ZeroDuration()));
   leases_->Tick();
+  SweepJobs();
   // Scrapes are seconds apart, and jobs may be many.
   if (now / kShownEvery != last / kShownEvery || is_first_tick_) ShowJobs();
   is_first_tick_ = false;

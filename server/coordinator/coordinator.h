@@ -28,7 +28,7 @@ namespace mtmc::coordinator {
 //
 //   services (gRPC threads, executor)          event loop
 //   --------------------------------           ----------
-//   CreateJob, CancelJob, workers   -- ask -->  searches, LeaseManager
+//   changes of jobs, workers        -- ask -->  searches, LeaseManager
 //   Synchronize                     -- post --> LeaseManager
 //   Get, List, Watch                -- read --> store (any thread)
 //
@@ -44,6 +44,12 @@ class Coordinator final : private search::SearchObserver {
     search::Search::Options search;
     // How often the fleet is looked over for what has expired.
     absl::Duration tick = absl::Milliseconds(50);
+    // How long a job that has ended is kept; 0 is for ever.
+    absl::Duration retention;
+    // Between two looks for jobs that have been kept long enough, and how many each
+    // deletes at most: a hundred take some 100 ms of the loop.
+    absl::Duration sweep_interval = absl::Minutes(1);
+    int max_swept = 100;
   };
 
   // All outlive the coordinator.
@@ -71,6 +77,9 @@ class Coordinator final : private search::SearchObserver {
   // The methods of JobService that change something; job.proto has the codes.
   absl::StatusOr<v1::CreateJobResponse> CreateJob(const v1::CreateJobRequest& request);
   absl::StatusOr<v1::Job> CancelJob(const std::string& name);
+  absl::StatusOr<v1::Job> PauseJob(const std::string& name);
+  absl::StatusOr<v1::Job> ResumeJob(const std::string& name);
+  absl::Status DeleteJob(const std::string& name);
 
   // Never blocks; `reply` is called on the loop.
   void Synchronize(const v1::SynchronizeRequest& request, LeaseManager::Reply reply);
@@ -99,8 +108,13 @@ class Coordinator final : private search::SearchObserver {
   absl::StatusOr<T> Ask(std::function<absl::StatusOr<T>()> task);
 
   absl::StatusOr<v1::Job> Insert(v1::Job job, const std::string& request_id);
+  // Asks the job's search, begun again if it had given up.
+  absl::StatusOr<v1::Job> AskSearch(const std::string& name,
+                                    absl::StatusOr<v1::Job> (search::Search::*what)());
   void StartSearch(const std::string& job);
   void OnSearchEnd(const std::string& job, const absl::Status& status);
+  absl::Status RemoveJob(const std::string& name);
+  void SweepJobs();
   void Tick();
   void ShowJobs();
   absl::StatusOr<std::vector<v1::Job>> FindByRequest(const v1::CreateJobRequest& request);
@@ -122,6 +136,7 @@ class Coordinator final : private search::SearchObserver {
   search::EventLoop loop_;
   // On the loop only.
   bool is_first_tick_ = true;
+  absl::Time next_sweep_ = absl::InfinitePast();
   std::unique_ptr<LeaseManager> leases_;
   // Those that go on. Shared with the task that drops one after its end.
   std::map<std::string, std::shared_ptr<search::Search>> searches_;

@@ -22,12 +22,13 @@ void World::Start() {
                            .search = {.min_backoff = absl::Milliseconds(1),
                                       .max_backoff = absl::Milliseconds(5),
                                       .device_poll = absl::Milliseconds(1)},
-                           .tick = absl::Milliseconds(2)},
+                           .tick = absl::Milliseconds(2),
+                           .retention = retention},
                           {.store = store,
                            .artifacts = *artifacts,
                            .coder = coder,
                            .policy = policy,
-                           .clock = clock,
+                           .clock = *clock,
                            .metrics = metrics,
                            .feed = feed});
   REQUIRE_THAT(created.status(), IsOk());

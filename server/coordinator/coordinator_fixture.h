@@ -26,7 +26,9 @@ inline constexpr absl::Duration kPatience = absl::Seconds(20);
 // A coordinator with a store, a coder, a policy and a worker, in one process. It may be
 // stopped and started again: `memory` is what a disk would be.
 struct World {
-  base::RealClock clock;
+  base::RealClock real_clock;
+  // Another one may be set before the start.
+  const base::Clock* clock = &real_clock;
   base::TempDir folder = *base::TempDir::Create("world");
   store::FakeJobStore memory;
   CrashingStore store{memory};
@@ -41,6 +43,7 @@ struct World {
   JobFeed feed{store, executor};
   std::unique_ptr<Coordinator> coordinator;
   absl::Duration patience = LeaseManager::Options().patience;
+  absl::Duration retention = Coordinator::Options().retention;
 
   ~World();
 

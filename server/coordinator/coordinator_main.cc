@@ -54,8 +54,22 @@ struct Flags {
       static_cast<int>(absl::ToInt64Milliseconds(Succession::Options().patience));
   std::string policy = "127.0.0.1:50152";
   std::string gateway = "127.0.0.1:50153";
+  std::string retention = "0";
   int lease_grace_ms = static_cast<int>(absl::ToInt64Milliseconds(LeaseManager::Options().grace));
 };
+
+std::optional<absl::Duration> ParseRetention(const std::string& text) {
+  absl::Duration retention;
+  if (!absl::ParseDuration(text, &retention) || retention < absl::ZeroDuration()) {
+    return std::nullopt;
+  }
+  return retention;
+}
+
+// What CLI11 wants of a check: what is wrong, or nothing.
+std::string IsRetention(const std::string& text) {
+  return ParseRetention(text) ? "" : "must be a duration such as 720h, or 0";
+}
 
 void Declare(CLI::App& app, Flags& flags) {
   daemon::Declare(app, flags.daemon);
@@ -86,6 +100,10 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--max-database-bytes", flags.stores.max_database_bytes,
                  "most bytes of the database; 0 is what the disk has")
       ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--retention", flags.retention,
+                 "how long a job that has ended is kept, as 720h; 0 is for ever")
+      ->check(IsRetention)
       ->capture_default_str();
   app.add_option("--lease-grace-ms", flags.lease_grace_ms,
                  "milliseconds a worker may be late before its lease goes to another one")
@@ -124,7 +142,8 @@ absl::StatusOr<std::shared_ptr<Coordinator>> BeginReign(const Flags& flags, Stor
   MTMC_ASSIGN_OR_RETURN(
       reign->coordinator,
       Coordinator::Create(
-          {.leases = {.grace = absl::Milliseconds(flags.lease_grace_ms)}},
+          {.leases = {.grace = absl::Milliseconds(flags.lease_grace_ms)},
+           .retention = ParseRetention(flags.retention).value_or(absl::ZeroDuration())},
           {.store = stores.is_shared ? static_cast<store::JobStore&>(*reign->store) : *stores.jobs,
            .artifacts = *stores.artifacts,
            .coder = *backends.gateway,

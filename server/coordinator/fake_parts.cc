@@ -113,7 +113,31 @@ void FakeCoder::ApplyAction(const v1::ApplyActionRequest& request,
     response.mutable_program()->set_text(
         absl::StrCat(request.program().text(), "\n", request.action().text()));
   }
+  {
+    absl::MutexLock lock(&mu_);
+    if (is_holding_) return held_.push_back([done, response] { done(response); });
+  }
   done(response);
+}
+
+void FakeCoder::Hold() {
+  absl::MutexLock lock(&mu_);
+  is_holding_ = true;
+}
+
+void FakeCoder::Release() {
+  std::vector<std::function<void()>> held;
+  {
+    absl::MutexLock lock(&mu_);
+    is_holding_ = false;
+    held.swap(held_);
+  }
+  for (const auto& answer : held) answer();
+}
+
+bool FakeCoder::is_held() const {
+  absl::MutexLock lock(&mu_);
+  return !held_.empty();
 }
 
 void FakePolicy::ChooseAction(const v1::ChooseActionRequest& request,

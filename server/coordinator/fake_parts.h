@@ -27,6 +27,11 @@ class FakeCoder final : public search::MicroCoder {
   void BreakSteps(absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
   int calls() const ABSL_LOCKS_EXCLUDED(mu_);
 
+  // From now on steps are begun, but not answered before Release().
+  void Hold() ABSL_LOCKS_EXCLUDED(mu_);
+  void Release() ABSL_LOCKS_EXCLUDED(mu_);
+  bool is_held() const ABSL_LOCKS_EXCLUDED(mu_);
+
   void CreateProgram(const v1::CreateProgramRequest& request,
                      search::Done<v1::CreateProgramResponse> done) override;
   void ListActions(const v1::ListActionsRequest& request,
@@ -41,6 +46,8 @@ class FakeCoder final : public search::MicroCoder {
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
   absl::Status step_failure_ ABSL_GUARDED_BY(mu_);
   int calls_ ABSL_GUARDED_BY(mu_) = 0;
+  bool is_holding_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<std::function<void()>> held_ ABSL_GUARDED_BY(mu_);
 };
 
 // A policy that draws by the request's seed alone.

@@ -19,6 +19,7 @@
 #include "server/coordinator/relay.h"
 #include "server/coordinator/resource_name.h"
 #include "server/coordinator/services.h"
+#include "server/store/job_order.h"
 #include "server/store/job_store.h"
 
 namespace mtmc::coordinator {
@@ -81,6 +82,44 @@ class JobService final : public v1::JobService::CallbackService {
         });
   }
 
+  grpc::ServerUnaryReactor* PauseJob(grpc::CallbackServerContext* context,
+                                     const v1::PauseJobRequest* request,
+                                     v1::PauseJobResponse* response) override {
+    return relay_.Serve<v1::JobService>(
+        context, *request, *response, executor_, &v1::JobService::Stub::PauseJob,
+        [](Coordinator& coordinator,
+           const v1::PauseJobRequest& pause) -> absl::StatusOr<v1::PauseJobResponse> {
+          v1::PauseJobResponse paused;
+          MTMC_ASSIGN_OR_RETURN(*paused.mutable_job(), coordinator.PauseJob(pause.name()));
+          return paused;
+        });
+  }
+
+  grpc::ServerUnaryReactor* ResumeJob(grpc::CallbackServerContext* context,
+                                      const v1::ResumeJobRequest* request,
+                                      v1::ResumeJobResponse* response) override {
+    return relay_.Serve<v1::JobService>(
+        context, *request, *response, executor_, &v1::JobService::Stub::ResumeJob,
+        [](Coordinator& coordinator,
+           const v1::ResumeJobRequest& resume) -> absl::StatusOr<v1::ResumeJobResponse> {
+          v1::ResumeJobResponse resumed;
+          MTMC_ASSIGN_OR_RETURN(*resumed.mutable_job(), coordinator.ResumeJob(resume.name()));
+          return resumed;
+        });
+  }
+
+  grpc::ServerUnaryReactor* DeleteJob(grpc::CallbackServerContext* context,
+                                      const v1::DeleteJobRequest* request,
+                                      v1::DeleteJobResponse* response) override {
+    return relay_.Serve<v1::JobService>(
+        context, *request, *response, executor_, &v1::JobService::Stub::DeleteJob,
+        [](Coordinator& coordinator,
+           const v1::DeleteJobRequest& drop) -> absl::StatusOr<v1::DeleteJobResponse> {
+          MTMC_RETURN_IF_ERROR(coordinator.DeleteJob(drop.name()));
+          return v1::DeleteJobResponse();
+        });
+  }
+
   grpc::ServerWriteReactor<v1::WatchJobsResponse>* WatchJobs(
       grpc::CallbackServerContext* /*context*/, const v1::WatchJobsRequest* request) override {
     auto stream = rpc::ServerStream<v1::WatchJobsResponse>::Create({});
@@ -132,15 +171,17 @@ class JobService final : public v1::JobService::CallbackService {
     MTMC_RETURN_IF_ERROR(CheckProjectName(request.parent()));
     MTMC_ASSIGN_OR_RETURN(const filter::Filter filter,
                           filter::Filter::Parse(request.filter(), *v1::Job::descriptor()));
+    MTMC_ASSIGN_OR_RETURN(const store::JobOrder order, store::ParseJobOrder(request.order_by()));
     MTMC_ASSIGN_OR_RETURN(
         FilteredPage<v1::Job> page,
         ReadPage<v1::Job>(
             filter, request.page_size(), request.page_token(),
             [&](int size, const std::string& token) -> absl::StatusOr<FilteredPage<v1::Job>> {
-              MTMC_ASSIGN_OR_RETURN(
-                  store::JobPage read,
-                  store_.ListJobs(
-                      {.project = request.parent(), .page_size = size, .page_token = token}));
+              MTMC_ASSIGN_OR_RETURN(store::JobPage read,
+                                    store_.ListJobs({.project = request.parent(),
+                                                     .order = order,
+                                                     .page_size = size,
+                                                     .page_token = token}));
               return FilteredPage<v1::Job>{std::move(read.jobs), std::move(read.next_page_token)};
             }));
     v1::ListJobsResponse response;

@@ -85,6 +85,11 @@ std::optional<std::string> LeaseManager::RecordGrant(const FleetMember& state, T
   return record.id;
 }
 
+bool LeaseManager::HasBegun(const std::string& key) const {
+  const Task* task = queue_.Find(key);
+  return task != nullptr && !task->lease.empty() && !leases_.at(task->lease).is_ahead;
+}
+
 bool LeaseManager::Grant(FleetMember& state, Task& task) {
   const auto lease = RecordGrant(state, task, /*is_ahead=*/false);
   if (!lease) return false;

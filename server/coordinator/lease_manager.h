@@ -100,6 +100,7 @@ class LeaseManager final : public search::Evaluator {
   std::string WhyNoDevice(const v1::Job& job) override;
   void Submit(search::Work work, search::Done<v1::LeaseResult> done) override;
   void Abandon(const std::string& key, const std::string& job) override;
+  bool HasBegun(const std::string& key) const override;
 
   // One call of a worker; worker.proto has the codes. An idle worker is
   // answered when there is work or after `hold`.

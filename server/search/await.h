@@ -19,7 +19,7 @@
 
 namespace mtmc::search {
 
-// Why a coroutine is to end early. Set once, on the loop; whatever the
+// Why a coroutine is to end early, or to begin again. Set on the loop; whatever the
 // coroutine waits for then returns CANCELLED at once.
 class Interruption {
  public:
@@ -27,6 +27,14 @@ class Interruption {
 
   void Set() {
     is_set_ = true;
+    Wake();
+  }
+
+  // The coroutine has heard of it and goes on.
+  void Clear() { is_set_ = false; }
+
+  // Lets a coroutine that is in WaitFor() look at once whether to wait on.
+  void Wake() {
     if (wake_) wake_();
   }
 
@@ -73,8 +81,8 @@ boost::asio::awaitable<absl::StatusOr<T>> Await(EventLoop& loop, Interruption& i
 }
 
 // Waits for `duration` of real time or until the interruption.
-inline boost::asio::awaitable<void> Pause(EventLoop& loop, Interruption& interruption,
-                                          absl::Duration duration) {
+inline boost::asio::awaitable<void> WaitFor(EventLoop& loop, Interruption& interruption,
+                                            absl::Duration duration) {
   namespace asio = boost::asio;
   if (interruption.is_set()) co_return;
   auto timer =

@@ -85,6 +85,9 @@ class Evaluator {
   // Forgets what `job` submitted under `key`; its `done` is not called any
   // more. The worker is told to stop unless another job waits for the same.
   virtual void Abandon(const std::string& key, const std::string& job) = 0;
+
+  // Whether a worker works on it; one that only prepares it has not begun.
+  virtual bool HasBegun(const std::string& key) const = 0;
 };
 
 }  // namespace mtmc::search

@@ -22,6 +22,12 @@ constexpr int kEventsPerRead = 500;
 
 }  // namespace
 
+absl::Status AlreadyEnding(const std::string& job) {
+  return rpc::MakeError(absl::StatusCode::kFailedPrecondition, "JOB_CANCELLING",
+                        absl::StrCat("job ", job, " is ending; it cannot be paused any more"),
+                        {{"job", job}});
+}
+
 bool IsPassing(const absl::Status& status) {
   return absl::IsUnavailable(status) || (absl::IsResourceExhausted(status) &&
                                          rpc::ErrorReason(status) != "TOKEN_BUDGET_EXHAUSTED");
@@ -44,16 +50,21 @@ Journal::Journal(std::string job, const Search::Options& options, const SearchTo
 awaitable<absl::Status> Journal::Load() {
   absl::StatusOr<v1::Job> job = tools_.store.LookupJob(name_);
   while (!job.ok() && IsPassing(job.status())) {
-    co_await Pause(tools_.loop, interruption_, options_.max_backoff);
+    co_await WaitFor(tools_.loop, interruption_, options_.max_backoff);
     job = tools_.store.LookupJob(name_);
   }
   if (!job.ok()) co_return job.status();
   job_ = *std::move(job);
   is_loaded_ = true;
+  lineage_ = {};
+  pauses_ = {};
   for (int64_t cursor = 0;;) {
     const auto events = tools_.store.ReadEvents(name_, cursor, kEventsPerRead);
     if (!events.ok()) co_return events.status();
-    for (const v1::JobEvent& event : *events) lineage_.Apply(event);
+    for (const v1::JobEvent& event : *events) {
+      lineage_.Apply(event);
+      pauses_.Apply(event);
+    }
     if (events->size() < kEventsPerRead) co_return absl::OkStatus();
     cursor = events->back().sequence();
   }
@@ -61,6 +72,11 @@ awaitable<absl::Status> Journal::Load() {
 
 google::protobuf::Timestamp Journal::Now() const {
   return TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(tools_.clock.Now()));
+}
+
+google::protobuf::Duration Journal::WallTime() const {
+  if (!job_.has_start_time()) return {};
+  return Now() - job_.start_time() - pauses_.Until(Now());
 }
 
 awaitable<absl::Status> Journal::RecordJob() {
@@ -167,6 +183,40 @@ absl::StatusOr<v1::Job> Journal::RecordCancelling() {
   return job_;
 }
 
+absl::StatusOr<v1::Job> Journal::RecordPaused() {
+  absl::StatusOr<v1::Job> job = tools_.store.LookupJob(name_);
+  if (!job.ok() || HasEnded(*job)) return job;
+  if (job->state() == v1::Job::STATE_CANCELLING) return AlreadyEnding(name_);
+  if (job->state() != v1::Job::STATE_PAUSED) {
+    job->set_state(v1::Job::STATE_PAUSED);
+    if (is_loaded_ && job->has_start_time()) {
+      *job->mutable_budget_use()->mutable_wall_time() = WallTime();
+    }
+    const absl::Status status = Commit(JobWrite(*job));
+    if (!status.ok()) return status;
+  }
+  // Also when the answer to an earlier record was lost.
+  SetState(v1::Job::STATE_PAUSED);
+  return job;
+}
+
+absl::StatusOr<v1::Job> Journal::RecordResumed() {
+  absl::StatusOr<v1::Job> job = tools_.store.LookupJob(name_);
+  if (!job.ok()) return job;
+  if (job->state() == v1::Job::STATE_PAUSED) {
+    job->set_state(job->has_start_time() ? v1::Job::STATE_RUNNING : v1::Job::STATE_PENDING);
+    const absl::Status status = Commit(JobWrite(*job));
+    if (!status.ok()) return status;
+  }
+  if (is_paused()) SetState(job->state());
+  return job;
+}
+
+// Of the job in hand, which may have changes that are not recorded yet.
+void Journal::SetState(v1::Job::State state) {
+  if (is_loaded_) job_.set_state(state);
+}
+
 awaitable<absl::Status> Journal::Save(store::Write write, Interruption& interruption) {
   absl::Duration backoff = options_.min_backoff;
   while (true) {
@@ -179,14 +229,21 @@ awaitable<absl::Status> Journal::Save(store::Write write, Interruption& interrup
                  {"reason", rpc::ErrorReason(status)},
                  {"message", base::ToStd(status.message())}});
     }
-    co_await Pause(tools_.loop, interruption, backoff);
+    co_await WaitFor(tools_.loop, interruption, backoff);
     backoff = std::min(2 * backoff, options_.max_backoff);
+    // It may have been paused, resumed or cancelled meanwhile.
+    if (write.job) write.job->set_state(job_.state());
+    for (v1::JobEvent& event : write.events) {
+      if (event.has_job()) event.mutable_job()->set_state(job_.state());
+    }
   }
 }
 
 absl::Status Journal::Commit(const store::Write& write) {
   const absl::Status status = tools_.store.Commit(write);
-  if (status.ok()) tools_.observer.OnEvents(name_);
+  if (!status.ok()) return status;
+  for (const v1::JobEvent& event : write.events) pauses_.Apply(event);
+  tools_.observer.OnEvents(name_);
   return status;
 }
 
@@ -224,7 +281,7 @@ void Journal::AddCandidate(const v1::Candidate& candidate, store::Write& write) 
 
 void Journal::UpdateWallTime() {
   if (!job_.has_start_time()) return;
-  *job_.mutable_budget_use()->mutable_wall_time() = Now() - job_.start_time();
+  *job_.mutable_budget_use()->mutable_wall_time() = WallTime();
 }
 
 }  // namespace mtmc::search

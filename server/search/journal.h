@@ -12,6 +12,7 @@
 #include "mtmc/v1/job.pb.h"
 #include "server/search/await.h"
 #include "server/search/lineage.h"
+#include "server/search/pause_time.h"
 #include "server/search/search.h"
 
 namespace mtmc::store {
@@ -22,6 +23,9 @@ namespace mtmc::search {
 
 // Whether nothing is left to do for the candidate.
 bool IsFinished(const v1::Candidate& candidate);
+
+// FAILED_PRECONDITION with reason JOB_CANCELLING: too late for a pause.
+absl::Status AlreadyEnding(const std::string& job);
 
 // One job as the store has it, its record and its lineage, and the only writer of
 // both. A search changes `job()` and then records; each record is one
@@ -38,7 +42,7 @@ class Journal {
   Journal(std::string job, const Search::Options& options, const SearchTools& tools,
           Interruption& interruption);
 
-  // Reads the job and its event log.
+  // Reads the job and its event log; again, to forget what was not recorded.
   boost::asio::awaitable<absl::Status> Load();
 
   const std::string& name() const { return name_; }
@@ -52,6 +56,11 @@ class Journal {
   const Lineage& lineage() const { return lineage_; }
 
   google::protobuf::Timestamp Now() const;
+
+  bool is_paused() const { return job_.state() == v1::Job::STATE_PAUSED; }
+
+  // Time since the search first started, without the pauses; 0 before.
+  google::protobuf::Duration WallTime() const;
 
   boost::asio::awaitable<absl::Status> RecordJob();
 
@@ -83,9 +92,19 @@ class Journal {
   // come before Load(). Returns the job.
   absl::StatusOr<v1::Job> RecordCancelling();
 
+  // At once: the job is PAUSED, with nothing else that is not recorded yet; unless it
+  // is so or has ended. FAILED_PRECONDITION with reason JOB_CANCELLING when it is
+  // CANCELLING. May come before Load(). Returns the job.
+  absl::StatusOr<v1::Job> RecordPaused();
+
+  // At once: the job is no longer PAUSED, if it was. May come before Load(). Returns the
+  // job.
+  absl::StatusOr<v1::Job> RecordResumed();
+
  private:
   boost::asio::awaitable<absl::Status> Save(store::Write write, Interruption& interruption);
   absl::Status Commit(const store::Write& write);
+  void SetState(v1::Job::State state);
 
   v1::JobEvent NewEvent() const;
   v1::JobEvent NoticeEvent(const std::string& text) const;
@@ -101,6 +120,7 @@ class Journal {
   v1::Job job_;
   bool is_loaded_ = false;
   Lineage lineage_;
+  PauseTime pauses_;
 };
 
 }  // namespace mtmc::search

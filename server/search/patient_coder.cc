@@ -16,7 +16,7 @@ using boost::asio::awaitable;
 awaitable<absl::StatusOr<v1::CreateProgramResponse>> PatientCoder::CreateProgram() {
   v1::CreateProgramRequest request;
   *request.mutable_context() = Context();
-  co_return co_await Call<v1::CreateProgramResponse>(
+  co_return co_await Write<v1::CreateProgramResponse>(
       [this, &request](Done<v1::CreateProgramResponse> done) {
         tools_.coder.CreateProgram(request, std::move(done));
       });
@@ -41,19 +41,29 @@ awaitable<absl::StatusOr<v1::ApplyActionResponse>> PatientCoder::ApplyAction(
   *request.mutable_program() = program;
   *request.mutable_action() = action;
   *request.mutable_evaluation() = candidate.evaluation();
-  co_return co_await Call<v1::ApplyActionResponse>(
+  co_return co_await Write<v1::ApplyActionResponse>(
       [this, &request](Done<v1::ApplyActionResponse> done) {
         tools_.coder.ApplyAction(request, std::move(done));
       });
 }
 
 template <class Response>
+awaitable<absl::StatusOr<Response>> PatientCoder::Write(std::function<void(Done<Response>)> start) {
+  is_writing_ = true;
+  auto response = co_await Call<Response>(std::move(start));
+  is_writing_ = false;
+  co_return response;
+}
+
+template <class Response>
 awaitable<absl::StatusOr<Response>> PatientCoder::Call(std::function<void(Done<Response>)> start) {
   absl::Duration backoff = options_.min_backoff;
   bool was_down = false;
+  bool is_writing = false;
   while (true) {
     auto response = co_await Await<Response>(tools_.loop, interruption_, start);
     if (!response.ok()) Settle(response.status());
+    if (IsPassing(response.status()) && journal_.is_paused()) interruption_.Set();
     if (response.ok() || !IsPassing(response.status()) || interruption_.is_set()) {
       if (was_down && response.ok()) co_await journal_.RecordNotice("the gateway answers again");
       co_return response;
@@ -63,7 +73,9 @@ awaitable<absl::StatusOr<Response>> PatientCoder::Call(std::function<void(Done<R
           "the gateway does not answer, the job waits for it: ", response.status().message()));
     }
     was_down = true;
-    co_await Pause(tools_.loop, interruption_, backoff);
+    is_writing = std::exchange(is_writing_, false);
+    co_await WaitFor(tools_.loop, interruption_, backoff);
+    is_writing_ = is_writing;
     backoff = std::min(2 * backoff, options_.max_backoff);
   }
 }

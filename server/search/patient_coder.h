@@ -20,7 +20,8 @@ namespace mtmc::search {
 // begins and when it is over.
 //
 // Every call returns what the gateway answered, or CANCELLED if the interruption
-// came first. A resource; called on the event loop. Private to this folder.
+// came first. Once the job is paused, a call that failed is not made again: it sets the
+// interruption. A resource; called on the event loop. Private to this folder.
 class PatientCoder {
  public:
   // All arguments outlive it, and what `tools` name.
@@ -37,7 +38,12 @@ class PatientCoder {
   boost::asio::awaitable<absl::StatusOr<v1::ApplyActionResponse>> ApplyAction(
       const v1::Candidate& candidate, const v1::Program& program, const v1::Action& action);
 
+  // A program is being written, and perhaps paid for, at this moment.
+  bool is_writing() const { return is_writing_; }
+
  private:
+  template <class Response>
+  boost::asio::awaitable<absl::StatusOr<Response>> Write(std::function<void(Done<Response>)> start);
   template <class Response>
   boost::asio::awaitable<absl::StatusOr<Response>> Call(std::function<void(Done<Response>)> start);
 
@@ -48,6 +54,7 @@ class PatientCoder {
   const SearchTools tools_;
   Journal& journal_;
   Interruption& interruption_;
+  bool is_writing_ = false;
 };
 
 }  // namespace mtmc::search

@@ -37,6 +37,8 @@ using boost::asio::awaitable;
 using google::protobuf::util::TimeUtil;
 
 constexpr int64_t kMaxProgramBytes = 16 << 20;
+// Between two looks of a paused job, which is woken when there is something to see.
+constexpr absl::Duration kLongWait = absl::Hours(1);
 
 // Why and how a job ends.
 struct Ending {
@@ -101,20 +103,58 @@ class Search::Impl {
     return job;
   }
 
+  absl::StatusOr<v1::Job> Rest() {
+    if ((ending_ || has_reason_to_end()) && !HasEnded(job_)) return AlreadyEnding(name_);
+    const absl::StatusOr<v1::Job> job = journal_.RecordPaused();
+    if (!job.ok() || job->state() != v1::Job::STATE_PAUSED) return job;
+    DisarmWallTime();
+    const bool is_worth_waiting =
+        coder_.is_writing() || (!submitted_.empty() && tools_.evaluator.HasBegun(submitted_));
+    if (is_worth_waiting) return job;
+    // Now: a worker may call before the coroutine has its turn.
+    if (!submitted_.empty()) tools_.evaluator.Abandon(submitted_, name_);
+    // Without a reason: it goes on.
+    interruption_.Set();
+    return job;
+  }
+
+  absl::StatusOr<v1::Job> GoOn() {
+    const bool was_paused = journal_.is_paused();
+    const absl::StatusOr<v1::Job> job = journal_.RecordResumed();
+    if (!was_paused || journal_.is_paused()) return job;
+    // It may not have come to rest yet, and then goes on as if nothing had been.
+    if (job_.has_start_time()) ArmWallTime();
+    interruption_.Wake();
+    return job;
+  }
+
   v1::Job::State state() const {
     return job_.state() == v1::Job::STATE_UNSPECIFIED ? v1::Job::STATE_PENDING : job_.state();
   }
 
  private:
-  // The story of a job.
+  // The story of a job, from its first line again after each pause.
   awaitable<absl::Status> Run() {
-    absl::Status status = co_await journal_.Load();
-    if (!status.ok() || HasEnded(job_)) co_return status;
+    while (true) {
+      absl::Status status = co_await journal_.Load();
+      if (!status.ok() || HasEnded(job_)) co_return status;
+      status = co_await RunToRest();
+      if (!status.ok() && !interruption_.is_set()) co_return status;
+      if (!ending_) co_await AwaitResume();
+      if (has_reason_to_end()) ending_ = Ending{.reason = interruption_reason_};
+      if (ending_) co_return co_await Finish();
+      interruption_.Clear();
+    }
+  }
+
+  // Until there is an ending, an interruption or a pause.
+  awaitable<absl::Status> RunToRest() {
     strategy_ = MakeStrategy(job_);
     if (job_.state() == v1::Job::STATE_CANCELLING) Interrupt(v1::Job::END_REASON_CANCELLED);
-    if (status.ok()) status = co_await ChooseDevice();
-    if (status.ok()) status = co_await Inspect();
-    while (status.ok() && !ending_) {
+    absl::Status status;
+    if (!journal_.is_paused()) status = co_await ChooseDevice();
+    if (status.ok() && !journal_.is_paused()) status = co_await Inspect();
+    while (status.ok() && !ending_ && !journal_.is_paused()) {
       if (lineage_.candidates.empty()) {
         status = co_await BeginStart();
       } else if (!IsFinished(lineage_.candidates.back())) {
@@ -123,12 +163,15 @@ class Search::Impl {
         status = co_await NextTrial();
       }
     }
-    if (interruption_.is_set()) {
-      ending_ = Ending{.reason = interruption_reason_};
-    } else if (!status.ok()) {
-      co_return status;
+    co_return status;
+  }
+
+  // At once when the job is not paused, or no longer.
+  awaitable<void> AwaitResume() {
+    while (journal_.is_paused() && !has_reason_to_end()) {
+      interruption_.Clear();
+      co_await WaitFor(tools_.loop, interruption_, kLongWait);
     }
-    co_return co_await Finish();
   }
 
   // Waits for a worker that matches; with it the search starts.
@@ -144,7 +187,7 @@ class Search::Impl {
       const std::string why = polls < 10 ? "" : tools_.evaluator.WhyNoDevice(job_);
       if (!why.empty() && why != told) journal_.RecordWaiting(why);
       told = why;
-      co_await Pause(tools_.loop, interruption_, options_.device_poll);
+      co_await WaitFor(tools_.loop, interruption_, options_.device_poll);
       choice = tools_.evaluator.FindDevice(job_);
     }
     if (!choice || interruption_.is_set()) co_return absl::CancelledError("interrupted");
@@ -366,7 +409,7 @@ class Search::Impl {
   awaitable<absl::Status> RecordProgram(v1::Candidate candidate, v1::Program program) {
     absl::StatusOr<v1::Digest> digest = tools_.artifacts.Put(program.text());
     while (!digest.ok() && IsPassing(digest.status()) && !interruption_.is_set()) {
-      co_await Pause(tools_.loop, interruption_, options_.max_backoff);
+      co_await WaitFor(tools_.loop, interruption_, options_.max_backoff);
       digest = tools_.artifacts.Put(program.text());
     }
     if (!digest.ok()) co_return digest.status();
@@ -463,10 +506,12 @@ class Search::Impl {
 
   awaitable<absl::StatusOr<v1::LeaseResult>> Submit(Work work) {
     const std::string key = work.key;
+    submitted_ = key;
     auto result = co_await Await<v1::LeaseResult>(
         tools_.loop, interruption_, [this, &work](Done<v1::LeaseResult> done) {
           tools_.evaluator.Submit(std::move(work), std::move(done));
         });
+    submitted_.clear();
     if (!result.ok()) tools_.evaluator.Abandon(key, name_);
     co_return result;
   }
@@ -516,17 +561,20 @@ class Search::Impl {
   }
 
   void ArmWallTime() {
-    const absl::Time end =
-        absl::FromUnixNanos(TimeUtil::TimestampToNanoseconds(job_.start_time())) +
-        ToAbsl(job_.budget().max_wall_time());
-    const absl::Duration rest = std::max(end - tools_.clock.Now(), absl::ZeroDuration());
-    tools_.loop.PostAfter(rest, [this, alive = std::weak_ptr<int>(alive_)] {
-      if (!alive.expired() && !HasEnded(job_)) Interrupt(v1::Job::END_REASON_WALL_TIME);
+    const absl::Duration rest = std::max(
+        ToAbsl(job_.budget().max_wall_time()) - ToAbsl(journal_.WallTime()), absl::ZeroDuration());
+    alarm_ = std::make_shared<int>(0);
+    tools_.loop.PostAfter(rest, [this, alarm = std::weak_ptr<int>(alarm_)] {
+      if (!alarm.expired() && !HasEnded(job_)) Interrupt(v1::Job::END_REASON_WALL_TIME);
     });
   }
 
+  void DisarmWallTime() { alarm_.reset(); }
+
+  bool has_reason_to_end() const { return interruption_reason_ != v1::Job::END_REASON_UNSPECIFIED; }
+
   void Interrupt(v1::Job::EndReason reason) {
-    if (interruption_.is_set()) return;
+    if (has_reason_to_end()) return;
     interruption_reason_ = reason;
     interruption_.Set();
   }
@@ -534,9 +582,10 @@ class Search::Impl {
   const std::string name_;
   const Options options_;
   const SearchTools tools_;
-  // Tells timers whether this object still lives.
-  const std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  // Lives as long as the timer of the wall time counts.
+  std::shared_ptr<int> alarm_;
   Interruption interruption_;
+  // Why the job is to end. Without it, an interruption is a pause.
   v1::Job::EndReason interruption_reason_ = v1::Job::END_REASON_UNSPECIFIED;
   Journal journal_;
   PatientCoder coder_;
@@ -546,6 +595,8 @@ class Search::Impl {
   const Lineage& lineage_ = journal_.lineage();
   std::unique_ptr<const Strategy> strategy_;
   std::optional<Ending> ending_;
+  // Key of the work that a worker is asked for; empty when there is none.
+  std::string submitted_;
   bool is_policy_down_ = false;
 };
 
@@ -559,5 +610,9 @@ void Search::Start(std::function<void(absl::Status)> on_end) { impl_->Start(std:
 v1::Job::State Search::state() const { return impl_->state(); }
 
 absl::StatusOr<v1::Job> Search::Cancel() { return impl_->Cancel(); }
+
+absl::StatusOr<v1::Job> Search::Pause() { return impl_->Rest(); }
+
+absl::StatusOr<v1::Job> Search::Resume() { return impl_->GoOn(); }
 
 }  // namespace mtmc::search

@@ -70,6 +70,9 @@ struct SearchTools {
 //   device -> inspection -> start candidate -> { select, choose, apply,
 //   evaluate, record } -> end
 //
+// A paused search waits between two steps, and then reads from its first line as after
+// a restart.
+//
 // Every step first looks in the store for what is already decided or done and
 // goes on from there, and records what it decided before it acts on it. A
 // search can therefore be dropped at any moment; a new one for the same job
@@ -107,6 +110,15 @@ class Search {
 
   // Asks for the end. Returns the job, CANCELLING unless it has ended already.
   absl::StatusOr<v1::Job> Cancel();
+
+  // Lets the job rest: what a worker or the coder does at this moment is finished and
+  // recorded, nothing else is begun, and the wall time stands still. Returns the job,
+  // PAUSED unless it has ended already. FAILED_PRECONDITION with reason JOB_CANCELLING
+  // when it is ending.
+  absl::StatusOr<v1::Job> Pause();
+
+  // Goes on from what is recorded. Returns the job, unchanged unless it was PAUSED.
+  absl::StatusOr<v1::Job> Resume();
 
  private:
   class Impl;

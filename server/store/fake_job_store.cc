@@ -2,12 +2,12 @@
 #include "server/store/fake_job_store.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
+#include "server/store/job_order.h"
 #include "server/store/page_token.h"
 
 namespace mtmc::store {
@@ -33,7 +33,7 @@ bool Matches(const JobQuery& query, const v1::Job& job, const std::string& reque
 std::string Listing(const JobQuery& query) {
   std::string listing = "jobs " + query.project;
   for (const v1::Job::State state : query.states) absl::StrAppend(&listing, ",", state);
-  return listing;
+  return listing + ListingOf(query.order);
 }
 
 }  // namespace
@@ -48,7 +48,8 @@ absl::Status FakeJobStore::CheckJob(const Write& write) {
       return AlreadyExists(write.request_id);
     }
   }
-  const bool touches_job = write.job || !write.candidates.empty() || !write.events.empty();
+  const bool touches_job =
+      write.job || !write.candidates.empty() || !write.events.empty() || write.is_job_deleted;
   if (touches_job && !write.new_job && !jobs_.contains(write.job_name)) {
     return NotFound("JOB", write.job_name);
   }
@@ -57,9 +58,8 @@ absl::Status FakeJobStore::CheckJob(const Write& write) {
 
 void FakeJobStore::ApplyJob(const Write& write) {
   if (write.new_job) {
-    const auto position = static_cast<int64_t>(jobs_.size()) + 1;
     jobs_[write.job_name] = {
-        .job = *write.new_job, .position = position, .request_id = write.request_id};
+        .job = *write.new_job, .position = ++last_position_, .request_id = write.request_id};
   }
   if (write.job_name.empty()) return;
   JobRecord& record = jobs_[write.job_name];
@@ -73,6 +73,19 @@ void FakeJobStore::ApplyJob(const Write& write) {
     record.events.push_back(event);
     record.events.back().set_sequence(static_cast<int64_t>(record.events.size()));
   }
+}
+
+void FakeJobStore::DeleteJob(const std::string& name) {
+  const JobRecord record = std::move(jobs_.extract(name).mapped());
+  std::erase_if(evaluations_, [&](const auto& entry) {
+    return std::any_of(record.candidates.begin(), record.candidates.end(), [&](const auto& each) {
+      return each.second.name() == entry.second.candidate;
+    });
+  });
+  const bool is_shared = std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
+    return entry.second.inspection_key == record.inspection_key;
+  });
+  if (!is_shared) inspections_.erase(record.inspection_key);
 }
 
 absl::Status FakeJobStore::Commit(const Write& write) {
@@ -94,6 +107,7 @@ absl::Status FakeJobStore::Commit(const Write& write) {
                   [&](const auto& lease) { return lease.second.work == write.finished_work; });
   }
   for (const WorkerRecord& worker : write.workers) workers_[worker.worker.name()] = worker;
+  if (write.is_job_deleted) DeleteJob(write.job_name);
   return absl::OkStatus();
 }
 
@@ -110,19 +124,24 @@ absl::StatusOr<v1::Job> FakeJobStore::LookupJob(const std::string& name) {
 absl::StatusOr<JobPage> FakeJobStore::ListJobs(const JobQuery& query) {
   absl::MutexLock lock(&mu_);
   MTMC_ASSIGN_OR_RETURN(const int page_size, EffectivePageSize(query.page_size));
-  MTMC_ASSIGN_OR_RETURN(const int64_t before, ParsePageToken(Listing(query), query.page_token,
-                                                             std::numeric_limits<int64_t>::max()));
-  std::map<int64_t, const JobRecord*, std::greater<>> newest_first;
-  for (const auto& [name, record] : jobs_) newest_first[record.position] = &record;
+  MTMC_ASSIGN_OR_RETURN(const PageMark start,
+                        ParsePageMark(Listing(query), query.page_token, FirstMark(query.order)));
+  std::vector<std::pair<PageMark, const JobRecord*>> found;
+  for (const auto& [name, record] : jobs_) {
+    const PageMark mark = MarkOf(record.job, record.position, query.order);
+    if (!IsAfter(start, mark, query.order)) continue;
+    if (Matches(query, record.job, record.request_id)) found.emplace_back(mark, &record);
+  }
+  std::sort(found.begin(), found.end(),
+            [&](const auto& a, const auto& b) { return IsAfter(a.first, b.first, query.order); });
   JobPage page;
-  int64_t last = 0;
-  for (const auto& [position, record] : newest_first) {
-    if (position >= before || !Matches(query, record->job, record->request_id)) continue;
+  PageMark last;
+  for (const auto& [mark, record] : found) {
     if (page.jobs.size() == static_cast<size_t>(page_size)) {
       page.next_page_token = MakePageToken(Listing(query), last);
       break;
     }
-    last = position;
+    last = mark;
     page.jobs.push_back(record->job);
   }
   return page;

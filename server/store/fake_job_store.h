@@ -43,10 +43,12 @@ class FakeJobStore : public JobStore, public OwnerStore {
 
   absl::Status CheckJob(const Write& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ApplyJob(const Write& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void DeleteJob(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   absl::Mutex mu_;
   OwnerRecord owner_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, JobRecord> jobs_ ABSL_GUARDED_BY(mu_);
+  int64_t last_position_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<std::string, EvaluationRecord> evaluations_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, v1::Inspection> inspections_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, LeaseRecord> leases_ ABSL_GUARDED_BY(mu_);

@@ -90,6 +90,20 @@ struct Write {
   std::string finished_work;
   // Inserted or replaced, by name.
   std::vector<WorkerRecord> workers;
+  // The job is removed with its candidates, its events, the evaluations that were made
+  // for it, and its inspection unless another job has the same. Nothing else of the job
+  // is in such a Write.
+  bool is_job_deleted = false;
+};
+
+// An order of jobs. Those without the value come last; equal ones, newest first.
+struct JobOrder {
+  enum class Field { kCreateTime, kEndTime, kBestSpeedup };
+
+  Field field = Field::kCreateTime;
+  bool is_descending = true;
+
+  bool operator==(const JobOrder&) const = default;
 };
 
 struct JobQuery {
@@ -99,6 +113,7 @@ struct JobQuery {
   std::vector<v1::Job::State> states;
   // When not empty, only the job that was created by this request.
   std::string request_id;
+  JobOrder order;
   int page_size = 50;
   std::string page_token;
 };
@@ -134,7 +149,9 @@ struct Fleet {
 //  2. Events of a job are numbered 1, 2, 3, ... in order of commit.
 //  3. A new job with a taken name or request id is ALREADY_EXISTS; a change of
 //     a job that does not exist is NOT_FOUND. Nothing is written then.
-//  4. The first evaluation of a fingerprint, and inspection of a key, is final.
+//  4. The first evaluation of a fingerprint, and inspection of a key, is final until it
+//     is deleted with the job that it was made for.
+//  5. Nothing of a deleted job is left, and its name and request id are free again.
 //
 // Thread-safe. Calls block for about a millisecond (a commit waits for the
 // disk). UNAVAILABLE with reason STORE_UNAVAILABLE: try again.
@@ -148,8 +165,9 @@ class JobStore {
   // With its inspection. NOT_FOUND with reason JOB_NOT_FOUND.
   virtual absl::StatusOr<v1::Job> LookupJob(const std::string& name) = 0;
 
-  // Newest first, without inspections. INVALID_ARGUMENT with reason
-  // INVALID_PAGE_TOKEN.
+  // In the order of the query, without inspections. A job that gets another value while
+  // its pages are read may be missed or come twice; all others come once.
+  // INVALID_ARGUMENT with reason INVALID_PAGE_TOKEN.
   virtual absl::StatusOr<JobPage> ListJobs(const JobQuery& query) = 0;
 
   // NOT_FOUND with reason CANDIDATE_NOT_FOUND.

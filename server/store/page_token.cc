@@ -21,10 +21,21 @@ std::string ListingTag(const std::string& listing) {
   return base::Sha256(listing).sha256_hex.substr(0, 8);
 }
 
+absl::Status Foreign(const std::string& token) {
+  return rpc::MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PAGE_TOKEN",
+                        absl::StrCat("page_token \"", absl::CHexEscape(token),
+                                     "\" is not from this listing; list again without it"));
+}
+
 }  // namespace
 
 std::string MakePageToken(const std::string& listing, int64_t position) {
   return absl::WebSafeBase64Escape(absl::StrCat("1:", ListingTag(listing), ":", position));
+}
+
+std::string MakePageToken(const std::string& listing, const PageMark& mark) {
+  return absl::WebSafeBase64Escape(
+      absl::StrCat("2:", ListingTag(listing), ":", mark.key, ":", mark.position));
 }
 
 absl::StatusOr<int64_t> ParsePageToken(const std::string& listing, const std::string& token,
@@ -39,9 +50,22 @@ absl::StatusOr<int64_t> ParsePageToken(const std::string& listing, const std::st
       return position;
     }
   }
-  return rpc::MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PAGE_TOKEN",
-                        absl::StrCat("page_token \"", absl::CHexEscape(token),
-                                     "\" is not from this listing; list again without it"));
+  return Foreign(token);
+}
+
+absl::StatusOr<PageMark> ParsePageMark(const std::string& listing, const std::string& token,
+                                       const PageMark& start) {
+  if (token.empty()) return start;
+  std::string text;
+  PageMark mark;
+  if (absl::WebSafeBase64Unescape(token, &text)) {
+    const std::vector<std::string> parts = absl::StrSplit(text, ':');
+    if (parts.size() == 4 && parts[0] == "2" && parts[1] == ListingTag(listing) &&
+        absl::SimpleAtoi(parts[2], &mark.key) && absl::SimpleAtoi(parts[3], &mark.position)) {
+      return mark;
+    }
+  }
+  return Foreign(token);
 }
 
 absl::StatusOr<int> EffectivePageSize(int page_size) {

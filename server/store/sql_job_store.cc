@@ -44,6 +44,7 @@ std::string DigestOf(const Write& write) {
                      lease.is_ahead));
   }
   add(write.finished_work);
+  add(write.is_job_deleted ? "deleted" : "");
   for (const WorkerRecord& worker : write.workers) {
     add(absl::StrCat(worker.is_draining, " ", worker.worker.SerializeAsString()));
   }
@@ -144,8 +145,8 @@ absl::Status SqlJobStore::Open() {
 }
 
 absl::Status SqlJobStore::Commit(const Write& write) {
-  const bool touches_job =
-      write.new_job || write.job || !write.candidates.empty() || !write.events.empty();
+  const bool touches_job = write.new_job || write.job || !write.candidates.empty() ||
+                           !write.events.empty() || write.is_job_deleted;
   MTMC_CHECK(!touches_job || !write.job_name.empty());
   absl::MutexLock lock(&write_mu_);
   bool is_in_doubt = false;
@@ -177,7 +178,9 @@ absl::Status SqlJobStore::TryCommit(const Write& write, bool& is_in_doubt) {
       return NotOwner();
     }
     MTMC_RETURN_IF_ERROR(sql::Apply(session, write));
-    if (!write.events.empty()) database_->Announce(session, write.job_name);
+    if (!write.events.empty() || write.is_job_deleted) {
+      database_->Announce(session, write.job_name);
+    }
     is_in_doubt = true;
     transaction.commit();
     is_in_doubt = false;

@@ -48,11 +48,21 @@ constexpr const char* kVersion4[] = {
     "CREATE TABLE commits (id TEXT PRIMARY KEY)",
 };
 
+constexpr const char* kVersion5[] = {
+    // What jobs are listed by, as whole numbers; NULL where there is no value
+    // (job_order.h). FillOrderKeys writes those of older jobs.
+    "ALTER TABLE jobs ADD COLUMN end_order BIGINT",
+    "ALTER TABLE jobs ADD COLUMN speedup_order BIGINT",
+    // For the retention, which looks for the oldest: what ListJobs orders by.
+    "CREATE INDEX jobs_by_end ON jobs ((COALESCE(end_order, 9223372036854775807)),"
+    " position DESC)",
+    // For the deletion of a job.
+    "CREATE INDEX jobs_by_inspection ON jobs (inspection_key)",
+    "CREATE INDEX evaluations_by_candidate ON evaluations (candidate)",
+};
+
 constexpr Migration kMigrations[] = {
-    {1, kVersion1},
-    {2, kVersion2},
-    {3, kVersion3},
-    {4, kVersion4},
+    {1, kVersion1}, {2, kVersion2}, {3, kVersion3}, {4, kVersion4}, {5, kVersion5},
 };
 
 }  // namespace

@@ -3,15 +3,14 @@
 
 #include <soci/soci.h>
 
-#include <limits>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
 #include "server/store/page_token.h"
+#include "server/store/sql_codec.h"
+#include "server/store/sql_jobs.h"
 #include "server/store/sql_schema.h"
 
 namespace mtmc::store::sql {
@@ -19,56 +18,6 @@ namespace {
 
 using soci::into;
 using soci::use;
-
-template <class Message>
-std::string Encode(const Message& message) {
-  return absl::Base64Escape(message.SerializeAsString());
-}
-
-template <class Message>
-absl::StatusOr<Message> Decode(const std::string& body) {
-  std::string bytes;
-  Message message;
-  if (absl::Base64Unescape(body, &bytes) && message.ParseFromString(bytes)) return message;
-  return rpc::MakeError(absl::StatusCode::kDataLoss, "STORE_CORRUPT",
-                        absl::StrCat("a stored ", Message::descriptor()->name(),
-                                     " cannot be read; restore the data directory"));
-}
-
-absl::Status NotFound(const std::string& kind, const std::string& name) {
-  return rpc::MakeError(absl::StatusCode::kNotFound, absl::StrCat(kind, "_NOT_FOUND"),
-                        absl::StrCat("\"", name, "\" does not exist"), {{"name", name}});
-}
-
-// `projects/p/jobs/j` to `projects/p`.
-std::string ProjectOf(const std::string& job_name) {
-  return job_name.substr(0, job_name.rfind("/jobs/"));
-}
-
-std::string EncodeJob(v1::Job job) {
-  job.clear_inspection();
-  return Encode(job);
-}
-
-void InsertJob(soci::session& sql, const Write& write) {
-  const v1::Job& job = *write.new_job;
-  const std::string project = ProjectOf(job.name());
-  const int state = job.state();
-  const std::string body = EncodeJob(job);
-  soci::indicator request_kind = write.request_id.empty() ? soci::i_null : soci::i_ok;
-  // PostgreSQL takes a parameter of a SELECT for text unless it is told.
-  sql << "INSERT INTO jobs (name, project, position, state, request_id, last_event,"
-         " inspection_key, body) SELECT :name, :project, COALESCE(MAX(position), 0) + 1,"
-         " CAST(:state AS BIGINT), :request, 0, '', :body FROM jobs",
-      use(job.name()), use(project), use(state), use(write.request_id, request_kind), use(body);
-}
-
-void UpdateJob(soci::session& sql, const Write& write) {
-  const int state = write.job->state();
-  const std::string body = EncodeJob(*write.job);
-  sql << "UPDATE jobs SET state = :state, body = :body WHERE name = :name", use(state), use(body),
-      use(write.job_name);
-}
 
 void WriteCandidate(soci::session& sql, const std::string& job, const v1::Candidate& candidate) {
   const int trial = candidate.trial();
@@ -151,20 +100,6 @@ std::vector<std::string> Bodies(soci::rowset<std::string>& rows, size_t limit) {
   return bodies;
 }
 
-std::optional<std::string> FindBody(soci::session& sql, const std::string& query,
-                                    const std::string& key) {
-  std::string body;
-  sql << query, use(key), into(body);
-  if (!sql.got_data()) return std::nullopt;
-  return body;
-}
-
-// The part of a WHERE clause that only holds numbers of our own.
-std::string StateFilter(const std::vector<v1::Job::State>& states) {
-  if (states.empty()) return "";
-  return absl::StrCat(" AND state IN (", absl::StrJoin(states, ","), ")");
-}
-
 }  // namespace
 
 absl::Status Migrate(soci::session& session) {
@@ -181,6 +116,7 @@ absl::Status Migrate(soci::session& session) {
   for (const Migration& migration : Migrations()) {
     if (migration.version <= version) continue;
     for (const char* statement : migration.statements) session << statement;
+    if (migration.version == kOrderKeysVersion) MTMC_RETURN_IF_ERROR(FillOrderKeys(session));
     session << "INSERT INTO schema_version (version) VALUES (:v)", use(migration.version);
   }
   return absl::OkStatus();
@@ -221,8 +157,8 @@ absl::Status ReplaceOwner(soci::session& session, const OwnerRecord& seen,
 }
 
 absl::Status Apply(soci::session& session, const Write& write) {
-  const bool touches_job =
-      write.new_job || write.job || !write.candidates.empty() || !write.events.empty();
+  const bool touches_job = write.new_job || write.job || !write.candidates.empty() ||
+                           !write.events.empty() || write.is_job_deleted;
   if (write.new_job) InsertJob(session, write);
   long long last_event = 0;
   if (touches_job) {
@@ -241,48 +177,8 @@ absl::Status Apply(soci::session& session, const Write& write) {
   AppendEvents(session, write, last_event);
   WriteResults(session, write);
   WriteFleet(session, write);
+  if (write.is_job_deleted) DeleteJob(session, write.job_name);
   return absl::OkStatus();
-}
-
-absl::StatusOr<v1::Job> LookupJob(soci::session& sql, const std::string& name) {
-  std::string body, key;
-  sql << "SELECT body, inspection_key FROM jobs WHERE name = :name", use(name), into(body),
-      into(key);
-  if (!sql.got_data()) return NotFound("JOB", name);
-  MTMC_ASSIGN_OR_RETURN(v1::Job job, Decode<v1::Job>(body));
-  const auto inspection = FindBody(sql, "SELECT body FROM inspections WHERE key = :key", key);
-  if (inspection) {
-    MTMC_ASSIGN_OR_RETURN(*job.mutable_inspection(), Decode<v1::Inspection>(*inspection));
-  }
-  return job;
-}
-
-absl::StatusOr<JobPage> ListJobs(soci::session& sql, const JobQuery& query) {
-  const std::string filter = StateFilter(query.states);
-  const std::string listing = absl::StrCat("jobs ", query.project, filter);
-  MTMC_ASSIGN_OR_RETURN(const int page_size, EffectivePageSize(query.page_size));
-  MTMC_ASSIGN_OR_RETURN(const int64_t before, ParsePageToken(listing, query.page_token,
-                                                             std::numeric_limits<int64_t>::max()));
-  const auto before_position = static_cast<long long>(before);
-  const int limit = page_size + 1;
-  soci::rowset<soci::row> rows =
-      (sql.prepare << absl::StrCat("SELECT position, body FROM jobs WHERE position < :before",
-                                   filter,
-                                   " AND (:p = '' OR project = :q) AND (:r = '' OR request_id = :s)"
-                                   " ORDER BY position DESC LIMIT :limit"),
-       use(before_position), use(query.project), use(query.project), use(query.request_id),
-       use(query.request_id), use(limit));
-  JobPage page;
-  long long last = 0;
-  for (const soci::row& row : rows) {
-    if (page.jobs.size() == static_cast<size_t>(page_size)) {
-      page.next_page_token = MakePageToken(listing, last);
-      break;
-    }
-    last = row.get<long long>(0);
-    MTMC_ASSIGN_OR_RETURN(page.jobs.emplace_back(), Decode<v1::Job>(row.get<std::string>(1)));
-  }
-  return page;
 }
 
 absl::StatusOr<v1::Candidate> LookupCandidate(soci::session& sql, const std::string& name) {

@@ -159,6 +159,37 @@ def test_a_wait_that_takes_too_long_ends_and_the_job_goes_on(stack):
     stack.await_job(job.name, 60)
 
 
+def test_jobs_are_paused_resumed_and_deleted_by_name(stack):
+    # No worker has this name, so that the job waits for as long as it is looked at.
+    nobody = stacks.CONTRACT.WorkerSelector(worker="workers/nobody")
+    job = stack.create_job(problems.pointwise(504), worker_selector=nobody)
+    name = job.name.rpartition("/")[2]
+    assert stack.json("jobs", "pause", name)["state"] == "STATE_PAUSED"
+    assert stack.json("jobs", "get", name)["state"] == "STATE_PAUSED"
+    assert stack.json("jobs", "resume", name)["state"] == "STATE_PENDING"
+    refused = stack.run("jobs", "delete", name)
+    assert refused.returncode == EXIT_UNAVAILABLE and "JOB_NOT_ENDED" in refused.stderr
+    assert stack.json("jobs", "pause", name)["state"] == "STATE_PAUSED"
+    assert stack.run("jobs", "cancel", name).returncode == 0
+    stack.await_job(job.name, 60)
+    assert stack.run("jobs", "delete", name).returncode == 0
+    with pytest.raises(contract.CallError) as gone:
+        stack.job(job.name)
+    assert gone.value.reason == "JOB_NOT_FOUND"
+
+
+def test_jobs_are_listed_in_the_order_that_is_asked_for(stack, job):
+    listed = stack.client.call("JobService", "ListJobs", parent=PROJECT, page_size=500,
+                               order_by="create_time")  # fmt: skip
+    times = [entry.create_time.ToNanoseconds() for entry in listed.jobs]
+    assert times == sorted(times)
+    best = stack.json("jobs", "list", "--order-by", "best_speedup desc")["jobs"]
+    speedups = [entry.get("best_speedup", 0) for entry in best]
+    assert speedups == sorted(speedups, reverse=True) and speedups[0] > 0
+    refused = stack.run("jobs", "list", "--order-by", "name")
+    assert refused.returncode == EXIT_USAGE and "INVALID_ORDER" in refused.stderr
+
+
 def test_a_drained_worker_takes_nothing_new_until_it_is_undrained(stack):
     worker = stack.json("workers", "list")["workers"][0]["name"]
     assert stack.run("workers", "drain", worker).returncode == 0

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/store/sql_jobs.h"
+
+#include <soci/soci.h>
+
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
+#include "server/store/job_order.h"
+#include "server/store/page_token.h"
+#include "server/store/sql_codec.h"
+#include "server/store/sql_statements.h"
+
+namespace mtmc::store::sql {
+namespace {
+
+using soci::into;
+using soci::use;
+
+// `projects/p/jobs/j` to `projects/p`.
+std::string ProjectOf(const std::string& job_name) {
+  return job_name.substr(0, job_name.rfind("/jobs/"));
+}
+
+std::string EncodeJob(v1::Job job) {
+  job.clear_inspection();
+  return Encode(job);
+}
+
+// What a job is ordered by, as it is bound; NULL where the job has no such value.
+// Not const where it is bound: SOCI takes indicators as they may come back.
+struct OrderKeys {
+  explicit OrderKeys(const v1::Job& job) {
+    Set(OrderKey(job, JobOrder::Field::kEndTime), end, end_kind);
+    Set(OrderKey(job, JobOrder::Field::kBestSpeedup), speedup, speedup_kind);
+  }
+
+  static void Set(const std::optional<int64_t>& key, long long& value, soci::indicator& kind) {
+    value = key.value_or(0);
+    kind = key ? soci::i_ok : soci::i_null;
+  }
+
+  long long end = 0;
+  soci::indicator end_kind = soci::i_null;
+  long long speedup = 0;
+  soci::indicator speedup_kind = soci::i_null;
+};
+
+// The part of a WHERE clause that only holds numbers of our own.
+std::string StateFilter(const std::vector<v1::Job::State>& states) {
+  if (states.empty()) return "";
+  return absl::StrCat(" AND state IN (", absl::StrJoin(states, ","), ")");
+}
+
+// The expression that jobs are ordered by: of a job without the value one that comes
+// after all others.
+std::string OrderExpression(const JobOrder& order) {
+  if (order.field == JobOrder::Field::kCreateTime) return "position";
+  const char* column = order.field == JobOrder::Field::kEndTime ? "end_order" : "speedup_order";
+  return absl::StrCat("COALESCE(", column, ", ", LastKey(order), ")");
+}
+
+}  // namespace
+
+void InsertJob(soci::session& sql, const Write& write) {
+  const v1::Job& job = *write.new_job;
+  const std::string project = ProjectOf(job.name());
+  const int state = job.state();
+  const std::string body = EncodeJob(job);
+  OrderKeys keys(job);
+  soci::indicator request_kind = write.request_id.empty() ? soci::i_null : soci::i_ok;
+  // PostgreSQL takes a parameter of a SELECT for text unless it is told.
+  sql << "INSERT INTO jobs (name, project, position, state, request_id, last_event,"
+         " inspection_key, body, end_order, speedup_order) SELECT :name, :project, "
+         "COALESCE(MAX(position), 0) + 1,"
+         " CAST(:state AS BIGINT), :request, 0, '', :body, CAST(:ended AS BIGINT),"
+         " CAST(:speedup AS BIGINT) FROM jobs",
+      use(job.name()), use(project), use(state), use(write.request_id, request_kind), use(body),
+      use(keys.end, keys.end_kind), use(keys.speedup, keys.speedup_kind);
+}
+
+void UpdateJob(soci::session& sql, const Write& write) {
+  const int state = write.job->state();
+  const std::string body = EncodeJob(*write.job);
+  OrderKeys keys(*write.job);
+  sql << "UPDATE jobs SET state = :state, body = :body, end_order = :ended,"
+         " speedup_order = :speedup WHERE name = :name",
+      use(state), use(body), use(keys.end, keys.end_kind), use(keys.speedup, keys.speedup_kind),
+      use(write.job_name);
+}
+
+void DeleteJob(soci::session& sql, const std::string& name) {
+  sql << "DELETE FROM evaluations WHERE candidate IN"
+         " (SELECT name FROM candidates WHERE job = :job)",
+      use(name);
+  sql << "DELETE FROM candidates WHERE job = :job", use(name);
+  sql << "DELETE FROM events WHERE job = :job", use(name);
+  std::string inspection;
+  sql << "SELECT inspection_key FROM jobs WHERE name = :name", use(name), into(inspection);
+  sql << "DELETE FROM jobs WHERE name = :name", use(name);
+  sql << "DELETE FROM inspections WHERE key = :key AND NOT EXISTS"
+         " (SELECT 1 FROM jobs WHERE inspection_key = :other)",
+      use(inspection), use(inspection);
+}
+
+absl::Status FillOrderKeys(soci::session& sql) {
+  std::vector<std::string> names;
+  soci::rowset<std::string> rows = (sql.prepare << "SELECT name FROM jobs");
+  for (const std::string& name : rows) names.push_back(name);
+  for (const std::string& name : names) {
+    const auto body = FindBody(sql, "SELECT body FROM jobs WHERE name = :name", name);
+    MTMC_ASSIGN_OR_RETURN(const v1::Job job, Decode<v1::Job>(body.value_or("")));
+    OrderKeys keys(job);
+    sql << "UPDATE jobs SET end_order = :ended, speedup_order = :speedup WHERE name = :name",
+        use(keys.end, keys.end_kind), use(keys.speedup, keys.speedup_kind), use(name);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::Job> LookupJob(soci::session& sql, const std::string& name) {
+  std::string body, key;
+  sql << "SELECT body, inspection_key FROM jobs WHERE name = :name", use(name), into(body),
+      into(key);
+  if (!sql.got_data()) return NotFound("JOB", name);
+  MTMC_ASSIGN_OR_RETURN(v1::Job job, Decode<v1::Job>(body));
+  const auto inspection = FindBody(sql, "SELECT body FROM inspections WHERE key = :key", key);
+  if (inspection) {
+    MTMC_ASSIGN_OR_RETURN(*job.mutable_inspection(), Decode<v1::Inspection>(*inspection));
+  }
+  return job;
+}
+
+absl::StatusOr<JobPage> ListJobs(soci::session& sql, const JobQuery& query) {
+  const std::string filter = StateFilter(query.states);
+  const std::string listing = absl::StrCat("jobs ", query.project, filter, ListingOf(query.order));
+  MTMC_ASSIGN_OR_RETURN(const int page_size, EffectivePageSize(query.page_size));
+  MTMC_ASSIGN_OR_RETURN(const PageMark mark,
+                        ParsePageMark(listing, query.page_token, FirstMark(query.order)));
+  const auto key = static_cast<long long>(mark.key);
+  const auto position = static_cast<long long>(mark.position);
+  const int limit = page_size + 1;
+  const std::string expression = OrderExpression(query.order);
+  const char* after = query.order.is_descending ? "<" : ">";
+  const char* direction = query.order.is_descending ? "DESC" : "ASC";
+  // The first of the conditions is one that an index serves.
+  soci::rowset<soci::row> rows =
+      (sql.prepare << absl::StrCat("SELECT position, body FROM jobs WHERE ", expression, " ", after,
+                                   "= :key AND (", expression, " ", after,
+                                   " :same OR position < :position)", filter,
+                                   " AND (:p = '' OR project = :q) AND (:r = '' OR request_id = :s)"
+                                   " ORDER BY ",
+                                   expression, " ", direction, ", position DESC LIMIT :limit"),
+       use(key), use(key), use(position), use(query.project), use(query.project),
+       use(query.request_id), use(query.request_id), use(limit));
+  JobPage page;
+  PageMark last;
+  for (const soci::row& row : rows) {
+    if (page.jobs.size() == static_cast<size_t>(page_size)) {
+      page.next_page_token = MakePageToken(listing, last);
+      break;
+    }
+    MTMC_ASSIGN_OR_RETURN(page.jobs.emplace_back(), Decode<v1::Job>(row.get<std::string>(1)));
+    last = MarkOf(page.jobs.back(), row.get<long long>(0), query.order);
+  }
+  return page;
+}
+
+}  // namespace mtmc::store::sql

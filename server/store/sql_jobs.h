@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "server/store/job_store.h"
+
+namespace soci {
+class session;
+}
+
+// The statements that write the table of jobs. Private to this folder: each runs within
+// a transaction of the caller's and may throw what SOCI throws.
+namespace mtmc::store::sql {
+
+// Version of the schema whose order keys FillOrderKeys writes.
+inline constexpr int kOrderKeysVersion = 5;
+
+void InsertJob(soci::session& sql, const Write& write);
+void UpdateJob(soci::session& sql, const Write& write);
+
+// With everything that belongs to it.
+void DeleteJob(soci::session& sql, const std::string& name);
+
+// For jobs of a store whose schema had none.
+absl::Status FillOrderKeys(soci::session& sql);
+
+}  // namespace mtmc::store::sql
