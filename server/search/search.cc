@@ -141,7 +141,7 @@ class Search::Impl {
     co_return co_await run_.journal.RecordCandidate(NewCandidate(0), {});
   }
 
-  // Selects, chooses, and records the choice: a new trial, or a stop.
+  // Selects, chooses, and records the choice: a new trial, a known step, or a stop.
   awaitable<absl::Status> NextTrial() {
     if (run_.job.budget().max_tokens() > 0 &&
         run_.job.budget_use().tokens() >= run_.job.budget().max_tokens()) {
@@ -169,8 +169,7 @@ class Search::Impl {
       *candidate.mutable_decision() = step.decision;
       candidate.mutable_decision()->set_rollout(selection.rollout);
       candidate.mutable_decision()->set_step(selection.step);
-      run_.job.mutable_budget_use()->set_trials(candidate.trial());
-      status = co_await run_.journal.RecordCandidate(candidate, notices);
+      status = co_await trial_runner_.Begin(std::move(candidate), notices);
     }
     if (status.ok()) run_.tools.observer.OnDecision(step.decision, step.action.type());
     co_return status;

@@ -7,11 +7,13 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/digest.h"
 #include "common/rpc/error.h"
 #include "google/protobuf/util/time_util.h"
 #include "kernel/graph/operators.h"
 #include "server/search/at_once.h"
 #include "server/search/fingerprint.h"
+#include "server/search/known_step.h"
 #include "server/search/reward.h"
 #include "server/store/artifact_store.h"
 #include "server/store/job_store.h"
@@ -30,6 +32,41 @@ google::protobuf::Duration BusyTime(const v1::Evaluation& evaluation) {
 }
 
 }  // namespace
+
+awaitable<absl::Status> TrialRunner::Begin(v1::Candidate candidate, Notices notices) {
+  std::optional<v1::Program> made;
+  if (candidate.coder() == kBuiltinCoder) {
+    const v1::Candidate parent = run_.CandidateOf(ParentTrial(candidate));
+    const auto program = run_.ReadProgram(parent);
+    if (!program.ok()) co_return program.status();
+    auto response = co_await run_.coder.ApplyAction(parent, *program, candidate.action());
+    if (!response.ok() && run_.interruption.is_set()) co_return response.status();
+    if (response.ok() && response->has_program()) {
+      made = std::move(*response->mutable_program());
+    } else {
+      answer_ = std::move(response);
+    }
+  }
+  if (made) {
+    const auto known = FindJudged(run_.lineage, base::Sha256(made->text()).sha256_hex);
+    if (known) {
+      candidate.set_schedule(made->schedule());
+      co_return co_await RecordKnown(std::move(candidate), *known, std::move(notices));
+    }
+  }
+  run_.job.mutable_budget_use()->set_trials(TrialsAfter(run_.lineage, 0) + 1);
+  if (!made) co_return co_await run_.journal.RecordCandidate(std::move(candidate), notices);
+  co_return co_await RecordProgram(std::move(candidate), *std::move(made), std::move(notices));
+}
+
+awaitable<absl::Status> TrialRunner::RecordKnown(v1::Candidate candidate, int known,
+                                                 Notices notices) {
+  const v1::Candidate& judged = run_.CandidateOf(known);
+  *candidate.mutable_program() = judged.program();
+  *candidate.mutable_evaluation() = judged.evaluation();
+  candidate.mutable_evaluation()->set_is_cached(true);
+  co_return co_await RecordEvaluation(std::move(candidate), std::move(notices));
+}
 
 awaitable<absl::Status> TrialRunner::Advance(v1::Candidate candidate) {
   if (candidate.has_program()) co_return co_await Evaluate(std::move(candidate));
@@ -70,7 +107,9 @@ awaitable<absl::Status> TrialRunner::CodeStep(v1::Candidate candidate) {
   const v1::Candidate parent = run_.lineage.candidates[parent_trial];
   const auto program = run_.ReadProgram(parent);
   if (!program.ok()) co_return program.status();
-  const auto response = co_await run_.coder.ApplyAction(parent, *program, candidate.action());
+  auto answer = std::exchange(answer_, std::nullopt);
+  if (!answer) answer = co_await run_.coder.ApplyAction(parent, *program, candidate.action());
+  const absl::StatusOr<v1::ApplyActionResponse>& response = *answer;
   if (!response.ok() && run_.interruption.is_set()) co_return response.status();
   if (rpc::ErrorReason(response.status()) == "TOKEN_BUDGET_EXHAUSTED") {
     run_.ending = Ending{.reason = v1::Job::END_REASON_TOKENS};
@@ -97,7 +136,8 @@ awaitable<absl::Status> TrialRunner::CodeStep(v1::Candidate candidate) {
   co_return co_await run_.journal.RecordCandidate(candidate, {});
 }
 
-awaitable<absl::Status> TrialRunner::RecordProgram(v1::Candidate candidate, v1::Program program) {
+awaitable<absl::Status> TrialRunner::RecordProgram(v1::Candidate candidate, v1::Program program,
+                                                   Notices notices) {
   absl::StatusOr<v1::Digest> digest = run_.tools.artifacts.Put(program.text());
   while (!digest.ok() && IsPassing(digest.status()) && !run_.interruption.is_set()) {
     co_await Pause(run_.tools.loop, run_.interruption, run_.options.max_backoff);
@@ -106,10 +146,14 @@ awaitable<absl::Status> TrialRunner::RecordProgram(v1::Candidate candidate, v1::
   if (!digest.ok()) co_return digest.status();
   *candidate.mutable_program() = *digest;
   candidate.set_schedule(program.schedule());
-  co_return co_await run_.journal.RecordCandidate(candidate, {});
+  co_return co_await run_.journal.RecordCandidate(candidate, notices);
 }
 
 awaitable<absl::Status> TrialRunner::Evaluate(v1::Candidate candidate) {
+  // A language model that repeats itself has cost its tokens.
+  if (const auto known = FindJudged(run_.lineage, candidate.program().sha256())) {
+    co_return co_await RecordKnown(std::move(candidate), *known);
+  }
   Work work = run_.NewWork(candidate.name());
   auto* request = work.lease.mutable_evaluation();
   *request->mutable_problem() = run_.job.problem();
@@ -146,7 +190,7 @@ awaitable<absl::Status> TrialRunner::Evaluate(v1::Candidate candidate) {
   co_return co_await RecordEvaluation(std::move(candidate));
 }
 
-awaitable<absl::Status> TrialRunner::RecordEvaluation(v1::Candidate candidate) {
+awaitable<absl::Status> TrialRunner::RecordEvaluation(v1::Candidate candidate, Notices notices) {
   candidate.set_state(v1::Candidate::STATE_EVALUATED);
   *candidate.mutable_end_time() = run_.journal.Now();
   if (!candidate.parents().empty()) {
@@ -164,7 +208,7 @@ awaitable<absl::Status> TrialRunner::RecordEvaluation(v1::Candidate candidate) {
     run_.job.set_best_candidate(winner.name());
     if (const auto speedup = Speedup(winner)) run_.job.set_best_speedup(*speedup);
   }
-  co_return co_await run_.journal.RecordCandidate(candidate, {});
+  co_return co_await run_.journal.RecordCandidate(candidate, notices);
 }
 
 // Step of the rollout in which a candidate was made: what the strategy said
