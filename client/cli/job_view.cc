@@ -139,8 +139,23 @@ void JobView::ObserveCandidate(const v1::Candidate& candidate) {
   } else {
     absl::StrAppend(&line, Dim(Shortened(candidate.coder_failure(), 60)));
   }
+  if (const std::string known = KnownAs(candidate); !known.empty()) {
+    absl::StrAppend(&line, "  ", Dim(absl::StrCat("as ", known)));
+  }
   PrintLine(line);
   activity_ = "choosing the next action";
+}
+
+std::string JobView::KnownAs(const v1::Candidate& candidate) const {
+  if (!candidate.evaluation().is_cached()) return "";
+  const v1::Candidate* first = nullptr;
+  for (const auto& [name, other] : candidates_) {
+    if (other.program().sha256() == candidate.program().sha256() &&
+        other.trial() < candidate.trial() && (first == nullptr || other.trial() < first->trial())) {
+      first = &other;
+    }
+  }
+  return first == nullptr ? "" : ShortName(first->name());
 }
 
 void JobView::PrintLine(const std::string& line) {

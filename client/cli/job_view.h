@@ -52,6 +52,9 @@ class JobView {
   void ObserveJob(const v1::Job& job);
   void ObserveCandidate(const v1::Candidate& candidate);
   void PrintHead();
+  // Short name of the first candidate with the same program, whose evaluation this one
+  // has; empty for a program of its own.
+  std::string KnownAs(const v1::Candidate& candidate) const;
   void PrintLine(const std::string& line);
   void EraseLiveLine();
 

@@ -45,6 +45,24 @@ TEST_CASE("JobView prints each finished trial once", "[cli]") {
   CHECK(view.cursor() == 2);
 }
 
+TEST_CASE("JobView says which candidate a known step leads to", "[cli]") {
+  std::ostringstream out;
+  JobView view(out, /*is_live=*/false);
+  for (int trial = 0; trial < 3; ++trial) {
+    v1::JobEvent event = Finished(trial + 1, "j/c" + std::to_string(trial), "", "step");
+    event.mutable_candidate()->set_trial(trial);
+    event.mutable_candidate()->mutable_program()->set_sha256(trial == 1 ? "b" : "a");
+    event.mutable_candidate()->mutable_evaluation()->set_is_cached(trial > 0);
+    view.Observe(event);
+  }
+
+  const std::string text = out.str();
+  // Another job has judged `b`.
+  CHECK(text.find("as c1") == std::string::npos);
+  CHECK(text.find("as c0") != std::string::npos);
+  CHECK(text.find("as c0") == text.rfind("as c0"));
+}
+
 TEST_CASE("JobView follows the winner back to the start", "[cli]") {
   std::ostringstream out;
   JobView view(out, /*is_live=*/false);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/coordinator/fake_parts.h"
 
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
 #include "common/config/version.h"
 
@@ -69,6 +71,22 @@ absl::Status FakeCoder::Enter() {
   return failure_;
 }
 
+void FakeCoder::CloseSpace() {
+  absl::MutexLock lock(&mu_);
+  is_closed_ = true;
+}
+
+std::string FakeCoder::TextAfter(const std::string& text, const std::string& action) {
+  absl::MutexLock lock(&mu_);
+  if (!is_closed_) return absl::StrCat(text, "\n", action);
+  const std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  std::set<std::string> actions(lines.begin() + 1, lines.end());
+  actions.insert(action);
+  std::string result = lines[0];
+  for (const std::string& each : actions) absl::StrAppend(&result, "\n", each);
+  return result;
+}
+
 void FakeCoder::CreateProgram(const v1::CreateProgramRequest& /*request*/,
                               search::Done<v1::CreateProgramResponse> done) {
   const absl::Status status = Enter();
@@ -111,7 +129,7 @@ void FakeCoder::ApplyAction(const v1::ApplyActionRequest& request,
     response.mutable_coder_failure()->set_message("cannot reorder");
   } else {
     response.mutable_program()->set_text(
-        absl::StrCat(request.program().text(), "\n", request.action().text()));
+        TextAfter(request.program().text(), request.action().text()));
   }
   {
     absl::MutexLock lock(&mu_);

@@ -21,6 +21,9 @@ namespace mtmc::coordinator {
 // no program.
 class FakeCoder final : public search::MicroCoder {
  public:
+  // From now on programs are the set of their actions: there are eight, and most steps
+  // lead to one that was there before.
+  void CloseSpace() ABSL_LOCKS_EXCLUDED(mu_);
   // Set: every call fails with it.
   void Break(absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
   // Set: every step fails with it, but not the start.
@@ -41,6 +44,8 @@ class FakeCoder final : public search::MicroCoder {
 
  private:
   absl::Status Enter() ABSL_LOCKS_EXCLUDED(mu_);
+  std::string TextAfter(const std::string& text, const std::string& action)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   mutable absl::Mutex mu_;
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
@@ -48,6 +53,7 @@ class FakeCoder final : public search::MicroCoder {
   int calls_ ABSL_GUARDED_BY(mu_) = 0;
   bool is_holding_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::function<void()>> held_ ABSL_GUARDED_BY(mu_);
+  bool is_closed_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 // A policy that draws by the request's seed alone.

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/digest.h"
 #include "common/fleet/device_class.h"
+#include "server/search/known_step.h"
 
 namespace mtmc::search {
 namespace {
@@ -57,15 +58,7 @@ bool IsAnswer(const v1::EvaluationRequest& request, const v1::Evaluation& evalua
 }
 
 bool IsReusable(const v1::EvaluationRequest& request, const v1::Evaluation& evaluation) {
-  switch (evaluation.failure().kind()) {
-    case v1::Failure::KIND_CRASH:
-    case v1::Failure::KIND_TIMEOUT:
-    case v1::Failure::KIND_OUT_OF_MEMORY:
-    case v1::Failure::KIND_REFERENCE:
-      return false;
-    default:
-      return IsAnswer(request, evaluation);
-  }
+  return IsJudgement(evaluation) && IsAnswer(request, evaluation);
 }
 
 }  // namespace mtmc::search

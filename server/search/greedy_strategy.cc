@@ -5,6 +5,8 @@
 #include <iterator>
 #include <set>
 
+#include "server/search/known_step.h"
+
 namespace mtmc::search {
 namespace {
 
@@ -32,6 +34,9 @@ std::variant<Selection, End> GreedyStrategy::Next(const Lineage& lineage) const 
   if (auto end = FindEnd(job_, lineage)) return *end;
   // Every stop was taken on the candidate that was best then.
   std::set<int> exhausted;
+  for (int trial = 1; trial <= lineage.trials(); ++trial) {
+    if (OriginalOf(lineage, trial) != trial) exhausted.insert(trial);
+  }
   for (const Stop& stop : lineage.stops) {
     exhausted.insert(lineage.BestOf(stop.after_trial, exhausted).value_or(0));
   }

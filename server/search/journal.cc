@@ -10,6 +10,7 @@
 #include "common/base/string_view.h"
 #include "common/rpc/error.h"
 #include "google/protobuf/util/time_util.h"
+#include "server/search/known_step.h"
 #include "server/store/job_store.h"
 
 namespace mtmc::search {
@@ -109,7 +110,8 @@ awaitable<absl::Status> Journal::RecordCandidate(v1::Candidate candidate,
   const absl::Status status = co_await Save(write, interruption_);
   if (status.ok()) {
     lineage_.Put(candidate);
-    if (IsFinished(candidate)) tools_.observer.OnCandidate(job_, candidate);
+    const bool is_trial = !IsKnownStep(lineage_, candidate.trial());
+    if (IsFinished(candidate) && is_trial) tools_.observer.OnCandidate(job_, candidate);
   }
   co_return status;
 }

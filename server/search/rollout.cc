@@ -3,6 +3,8 @@
 
 #include <set>
 
+#include "server/search/known_step.h"
+
 namespace mtmc::search {
 namespace {
 
@@ -30,7 +32,10 @@ class Replay {
     const auto& parent = lineage_.candidates[static_cast<size_t>(at_.parent)];
     const Outcome outcome = Compare(parent, lineage_.candidates[static_cast<size_t>(trial)]);
     at_.history.push_back({trial, outcome});
-    if (outcome == Outcome::kFaster || outcome == Outcome::kSame) at_.parent = trial;
+    const int original = OriginalOf(lineage_, trial);
+    // No rollout begins with what another candidate is as well.
+    if (original != trial) exhausted_.insert(trial);
+    if (outcome == Outcome::kFaster || outcome == Outcome::kSame) at_.parent = original;
     if (++at_.step == max_steps_) StartRollout(trial);
   }
 

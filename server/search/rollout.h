@@ -9,7 +9,8 @@
 namespace mtmc::search {
 
 // Serial refinement: each step acts on the current candidate; the result
-// becomes current unless it failed or is slower, and then its parent stays.
+// becomes current unless it failed or is slower, and then its parent stays. After a
+// known step the older candidate with the same program is current.
 // After `max_steps` steps or a stop a new rollout begins, in turn from the best
 // and from the start candidate. A candidate on which nothing was left but to
 // stop is *exhausted*: no rollout begins with it again, but with the best one

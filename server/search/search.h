@@ -79,7 +79,8 @@ struct SearchTools {
 // ends with the same result.
 //
 // Invariants:
-//  1. A trial is counted in the same transaction that records its decision.
+//  1. A trial is counted in the same transaction that records its decision. A known
+//     step (known_step.h) is none.
 //  2. Trials are begun one after another; at most the newest is unfinished.
 //  3. `best_candidate` changes in the transaction that records the evaluation.
 //  4. Nothing of a job changes after its end.

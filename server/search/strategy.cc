@@ -4,6 +4,7 @@
 #include "common/base/check.h"
 #include "server/search/evaluate_strategy.h"
 #include "server/search/greedy_strategy.h"
+#include "server/search/known_step.h"
 #include "server/search/mtmc_strategy.h"
 #include "server/search/random_strategy.h"
 
@@ -41,9 +42,9 @@ std::optional<End> FindEnd(const v1::Job& job, const Lineage& lineage) {
       return End{v1::Job::END_REASON_SPEED_OF_LIGHT};
     }
   }
-  if (lineage.trials() >= job.budget().max_trials()) return End{v1::Job::END_REASON_TRIALS};
+  if (TrialsAfter(lineage, 0) >= job.budget().max_trials()) return End{v1::Job::END_REASON_TRIALS};
   const int patience = job.search().patience();
-  if (patience > 0 && lineage.trials() - best.value_or(0) >= patience)
+  if (patience > 0 && TrialsAfter(lineage, best.value_or(0)) >= patience)
     return End{v1::Job::END_REASON_PATIENCE};
   return std::nullopt;
 }

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "server/search/known_step.h"
 #include "server/search/lineage.h"
 #include "server/search/reward.h"
 
@@ -38,6 +39,18 @@ Lineage MakeLineage(const std::vector<std::optional<double>>& speedups) {
     lineage.Put(Evaluated(static_cast<int>(lineage.candidates.size()), speedup));
   }
   return lineage;
+}
+
+// Trial `trial` as a known step of the built-in coder to candidate `known`.
+v1::Candidate Repeated(Lineage& lineage, int known, int trial) {
+  v1::Candidate& original = lineage.candidates[static_cast<size_t>(known)];
+  original.mutable_program()->set_sha256("program of " + std::to_string(known));
+  v1::Candidate candidate = original;
+  candidate.set_name("j/candidates/c" + std::to_string(trial));
+  candidate.set_trial(trial);
+  candidate.set_coder(kBuiltinCoder);
+  candidate.mutable_evaluation()->set_is_cached(true);
+  return candidate;
 }
 
 v1::Job MakeJob(const std::string& strategy) {
@@ -164,6 +177,43 @@ TEST_CASE("Every strategy ends at its limits", "[search]") {
   Lineage lineage = MakeLineage({1.1});
   lineage.candidates[0].mutable_evaluation()->mutable_profile()->set_speed_of_light_ratio(0.96);
   CHECK(EndOf(job, lineage) == v1::Job::END_REASON_SPEED_OF_LIGHT);
+}
+
+TEST_CASE("Known steps use up neither trials nor patience", "[search]") {
+  const std::string strategy = GENERATE("mtmc", "greedy", "random");
+  CAPTURE(strategy);
+  v1::Job job = MakeJob(strategy);
+  job.mutable_budget()->set_max_trials(2);
+  job.mutable_search()->set_patience(2);
+  Lineage lineage = MakeLineage({1.0, 0.9});
+  for (int trial = 2; trial < 5; ++trial) lineage.Put(Repeated(lineage, 1, trial));
+  Select(job, lineage);
+
+  lineage.Put(Evaluated(5, 0.8));
+  CHECK(EndOf(job, lineage) == v1::Job::END_REASON_TRIALS);
+}
+
+TEST_CASE("A rollout goes on from the candidate that a known step leads to", "[search]") {
+  Lineage lineage = MakeLineage({1.0, 1.5, 1.2});
+  lineage.Put(Repeated(lineage, 1, 3));
+
+  const Selection selection = Select(MakeJob("mtmc"), lineage);
+
+  CHECK(selection.parent == 1);
+  CHECK(selection.step == 3);
+  CHECK(selection.history.back().trial == 3);
+}
+
+TEST_CASE("No search begins again with the repetition of an exhausted candidate", "[search]") {
+  const std::string strategy = GENERATE("mtmc", "random", "greedy");
+  CAPTURE(strategy);
+  Lineage lineage = MakeLineage({1.0, 1.5});
+  lineage.Put(Repeated(lineage, 1, 2));
+  lineage.stops = {{.after_trial = 2, .had_choice = false}};
+  CHECK(Select(MakeJob(strategy), lineage).parent == 0);
+
+  lineage.stops.push_back({.after_trial = 2, .had_choice = false});
+  CHECK(EndOf(MakeJob(strategy), lineage) == v1::Job::END_REASON_NO_ACTION);
 }
 
 TEST_CASE("No strategy ends at the speed of light behind the baseline", "[search]") {

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/search/chooser.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/search/at_once.h"
+#include "server/search/await.h"
+#include "server/search/event_loop.h"
+#include "server/search/mix.h"
+#include "server/search/question.h"
+
+namespace mtmc::search {
+
+using boost::asio::awaitable;
+
+awaitable<absl::StatusOr<v1::ChooseActionRequest>> Chooser::Question(const Selection& selection) {
+  const v1::Candidate& parent = run_.CandidateOf(selection.parent);
+  const auto program = run_.ReadProgram(parent);
+  if (!program.ok()) co_return program.status();
+  const auto actions = co_await run_.coder.ListActions(parent, *program);
+  v1::ChooseActionRequest request;
+  if (!actions.ok()) {
+    if (run_.interruption.is_set()) co_return actions.status();
+    run_.ending = FailedBecause(actions.status(), "ACTIONS_NOT_LISTED");
+    co_return request;
+  }
+  request.set_policy(run_.job.search().mtmc().policy());
+  request.set_temperature(run_.job.search().mtmc().temperature());
+  request.set_seed(ForkSeed(run_.job.search().seed(),
+                            absl::StrCat("policy of rollout ", selection.rollout),
+                            run_.lineage.trials()));
+  for (v1::Action& action : LegalActions(run_.job, run_.lineage, selection, *actions)) {
+    *request.add_actions() = std::move(action);
+  }
+  *request.mutable_search_state() = MakeSearchState(run_.job, run_.lineage, selection, *program);
+  co_return request;
+}
+
+awaitable<MacroStep> Chooser::Decide(int parent, const v1::ChooseActionRequest& request,
+                                     std::vector<std::string>& notices) {
+  if (!run_.strategy->joins_steps()) co_return co_await Choose(request, notices);
+  if (std::optional<v1::Action> mix = FindMix(run_.lineage, parent)) {
+    v1::ChooseActionRequest known;
+    known.set_seed(request.seed());
+    *known.add_actions() = *std::move(mix);
+    co_return DrawStep(known, "measured", {1.0});
+  }
+  MacroStep step = co_await Choose(request, notices);
+  step.action =
+      JoinSteps(run_.lineage, parent, step, {request.actions().begin(), request.actions().end()});
+  co_return step;
+}
+
+// Draws the action: by the strategy itself, by the policy service, or by the
+// rules in this process when the service does not answer well.
+awaitable<MacroStep> Chooser::Choose(const v1::ChooseActionRequest& request,
+                                     std::vector<std::string>& notices) {
+  const std::vector<v1::Action> actions(request.actions().begin(), request.actions().end());
+  if (actions.size() == 1) co_return DrawStep(request, run_.strategy->name(), {1.0});
+  if (const auto probabilities = run_.strategy->Distribution(actions)) {
+    co_return DrawStep(request, run_.strategy->name(), *probabilities);
+  }
+  const auto answer = co_await Await<v1::ChooseActionResponse>(
+      run_.tools.loop, run_.interruption, [this, &request](Done<v1::ChooseActionResponse> done) {
+        run_.tools.policy.ChooseAction(request, std::move(done));
+      });
+  const absl::Status status = answer.ok() ? CheckAnswer(request, *answer) : answer.status();
+  if (status.ok()) {
+    if (is_policy_down_) notices.push_back("the policy service decides again");
+    is_policy_down_ = false;
+    co_return FromAnswer(request, *answer);
+  }
+  if (!run_.interruption.is_set()) {
+    run_.tools.observer.OnFallback(absl::IsDeadlineExceeded(status) ? "deadline"
+                                   : absl::IsUnavailable(status)    ? "unavailable"
+                                   : answer.ok()                    ? "invalid"
+                                                                    : "error");
+    if (!is_policy_down_) {
+      notices.push_back(absl::StrCat("the rules decide instead of policy `", request.policy(),
+                                     "`: ", status.message()));
+    }
+    is_policy_down_ = true;
+  }
+  co_return FallBack(request);
+}
+
+}  // namespace mtmc::search

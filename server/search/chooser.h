@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "mtmc/v1/policy.pb.h"
+#include "server/search/macro_step.h"
+#include "server/search/search_run.h"
+#include "server/search/strategy.h"
+
+namespace mtmc::search {
+
+// The macro step of one job: what may be done, and what is done next. Records
+// nothing; a decision is the caller's to record. Called on the event
+// loop. Private to this folder.
+class Chooser {
+ public:
+  // The run is borrowed.
+  explicit Chooser(SearchRun& run) : run_(run) {}
+
+  // The search state and its legal, untried actions. Sets the run's ending when
+  // the coder cannot list them.
+  boost::asio::awaitable<absl::StatusOr<v1::ChooseActionRequest>> Question(
+      const Selection& selection);
+
+  // The fastest mix of what was measured, if it promises more than what is there; else
+  // the drawn action, with one on every other group. `notices` get what is to be told.
+  boost::asio::awaitable<MacroStep> Decide(int parent, const v1::ChooseActionRequest& request,
+                                           std::vector<std::string>& notices);
+
+ private:
+  boost::asio::awaitable<MacroStep> Choose(const v1::ChooseActionRequest& request,
+                                           std::vector<std::string>& notices);
+
+  SearchRun& run_;
+  bool is_policy_down_ = false;
+};
+
+}  // namespace mtmc::search

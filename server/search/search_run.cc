@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/search/search_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/search/event_loop.h"
+#include "server/store/artifact_store.h"
+
+namespace mtmc::search {
+namespace {
+
+using boost::asio::awaitable;
+
+constexpr int64_t kMaxProgramBytes = 16 << 20;
+
+}  // namespace
+
+SearchRun::SearchRun(std::string job_name, const Search::Options& search_options,
+                     const SearchTools& search_tools)
+    : name(std::move(job_name)),
+      options(search_options),
+      tools(search_tools),
+      journal(name, options, tools, interruption),
+      coder(options, tools, journal, interruption) {}
+
+absl::StatusOr<v1::Program> SearchRun::ReadProgram(const v1::Candidate& candidate) const {
+  absl::StatusOr<std::string> text = tools.artifacts.Read(
+      candidate.program(), 0, std::min(candidate.program().size_bytes(), kMaxProgramBytes));
+  if (!text.ok()) return text.status();
+  v1::Program program;
+  program.set_text(*std::move(text));
+  program.set_schedule(candidate.schedule());
+  return program;
+}
+
+Work SearchRun::NewWork(const std::string& candidate) {
+  Work work;
+  work.lease.set_job(name);
+  work.lease.set_candidate(candidate);
+  work.demand = fleet::DemandOf(job);
+  work.stuck = [this](const std::string& why) { journal.RecordWaiting(why); };
+  return work;
+}
+
+awaitable<absl::StatusOr<v1::LeaseResult>> SearchRun::Submit(Work work) {
+  const std::string key = work.key;
+  submitted = key;
+  auto result = co_await Await<v1::LeaseResult>(
+      tools.loop, interruption, [this, &work](Done<v1::LeaseResult> done) {
+        tools.evaluator.Submit(std::move(work), std::move(done));
+      });
+  submitted.clear();
+  if (!result.ok()) tools.evaluator.Abandon(key, name);
+  co_return result;
+}
+
+}  // namespace mtmc::search

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/search/trial_runner.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/digest.h"
+#include "common/rpc/error.h"
+#include "google/protobuf/util/time_util.h"
+#include "kernel/graph/operators.h"
+#include "server/search/at_once.h"
+#include "server/search/fingerprint.h"
+#include "server/search/known_step.h"
+#include "server/search/reward.h"
+#include "server/store/artifact_store.h"
+#include "server/store/job_store.h"
+
+namespace mtmc::search {
+
+using boost::asio::awaitable;
+
+namespace {
+
+// Device time of an evaluation: from the start of its first stage to the end of
+// its last one.
+google::protobuf::Duration BusyTime(const v1::Evaluation& evaluation) {
+  if (evaluation.spans().empty()) return {};
+  return evaluation.spans().rbegin()->end_time() - evaluation.spans(0).start_time();
+}
+
+}  // namespace
+
+awaitable<absl::Status> TrialRunner::Begin(v1::Candidate candidate, Notices notices) {
+  std::optional<v1::Program> made;
+  if (candidate.coder() == kBuiltinCoder) {
+    const v1::Candidate parent = run_.CandidateOf(ParentTrial(candidate));
+    const auto program = run_.ReadProgram(parent);
+    if (!program.ok()) co_return program.status();
+    auto response = co_await run_.coder.ApplyAction(parent, *program, candidate.action());
+    if (!response.ok() && run_.interruption.is_set()) co_return response.status();
+    if (response.ok() && response->has_program()) {
+      made = std::move(*response->mutable_program());
+    } else {
+      answer_ = std::move(response);
+    }
+  }
+  if (made) {
+    const auto known = FindJudged(run_.lineage, base::Sha256(made->text()).sha256_hex);
+    if (known) {
+      candidate.set_schedule(made->schedule());
+      co_return co_await RecordKnown(std::move(candidate), *known, std::move(notices));
+    }
+  }
+  run_.job.mutable_budget_use()->set_trials(TrialsAfter(run_.lineage, 0) + 1);
+  if (!made) co_return co_await run_.journal.RecordCandidate(std::move(candidate), notices);
+  co_return co_await RecordProgram(std::move(candidate), *std::move(made), std::move(notices));
+}
+
+awaitable<absl::Status> TrialRunner::RecordKnown(v1::Candidate candidate, int known,
+                                                 Notices notices) {
+  const v1::Candidate& judged = run_.CandidateOf(known);
+  *candidate.mutable_program() = judged.program();
+  *candidate.mutable_evaluation() = judged.evaluation();
+  candidate.mutable_evaluation()->set_is_cached(true);
+  co_return co_await RecordEvaluation(std::move(candidate), std::move(notices));
+}
+
+awaitable<absl::Status> TrialRunner::Advance(v1::Candidate candidate) {
+  if (candidate.has_program()) co_return co_await Evaluate(std::move(candidate));
+  if (candidate.trial() == 0) co_return co_await CodeStart(std::move(candidate));
+  co_return co_await CodeStep(std::move(candidate));
+}
+
+awaitable<absl::Status> TrialRunner::CodeStart(v1::Candidate candidate) {
+  if (run_.job.has_start_program()) co_return co_await AdoptStart(std::move(candidate));
+  const auto response = co_await run_.coder.CreateProgram();
+  if (!response.ok()) {
+    if (run_.interruption.is_set()) co_return response.status();
+    run_.ending = FailedBecause(response.status(), "START_PROGRAM_FAILED");
+    co_return absl::OkStatus();
+  }
+  Settle(response->token_use());
+  if (!response->has_program()) {
+    const auto& failure = response->coder_failure();
+    run_.ending = FailedBecause(
+        failure.reason().empty() ? "START_PROGRAM_FAILED" : failure.reason(), failure.message());
+    candidate.set_state(v1::Candidate::STATE_REJECTED);
+    candidate.set_coder_failure(failure.message());
+    *candidate.mutable_end_time() = run_.journal.Now();
+    co_return co_await run_.journal.RecordCandidate(candidate, {});
+  }
+  co_return co_await RecordProgram(std::move(candidate), response->program());
+}
+
+// The user has written the start program.
+awaitable<absl::Status> TrialRunner::AdoptStart(v1::Candidate candidate) {
+  *candidate.mutable_program() = run_.job.start_program();
+  candidate.set_coder("user");
+  co_return co_await run_.journal.RecordCandidate(candidate, {});
+}
+
+awaitable<absl::Status> TrialRunner::CodeStep(v1::Candidate candidate) {
+  const auto parent_trial = static_cast<size_t>(ParentTrial(candidate));
+  const v1::Candidate parent = run_.lineage.candidates[parent_trial];
+  const auto program = run_.ReadProgram(parent);
+  if (!program.ok()) co_return program.status();
+  auto answer = std::exchange(answer_, std::nullopt);
+  if (!answer) answer = co_await run_.coder.ApplyAction(parent, *program, candidate.action());
+  const absl::StatusOr<v1::ApplyActionResponse>& response = *answer;
+  if (!response.ok() && run_.interruption.is_set()) co_return response.status();
+  if (rpc::ErrorReason(response.status()) == "TOKEN_BUDGET_EXHAUSTED") {
+    run_.ending = Ending{.reason = v1::Job::END_REASON_TOKENS};
+    co_return absl::OkStatus();
+  }
+  if (IsForGood(response.status())) {
+    run_.ending = FailedBecause(response.status(), "CODER_REFUSED");
+    co_return absl::OkStatus();
+  }
+  if (response.ok()) Settle(response->token_use());
+  if (response.ok() && !response->token_use().model().empty()) {
+    *candidate.mutable_token_use() = response->token_use();
+  }
+  if (response.ok() && response->has_program()) {
+    co_return co_await RecordProgram(std::move(candidate), response->program());
+  }
+  const std::string failure = response.ok() ? absl::StrCat(response->coder_failure().reason(), ": ",
+                                                           response->coder_failure().message())
+                                            : std::string(response.status().message());
+  candidate.set_state(v1::Candidate::STATE_REJECTED);
+  candidate.set_coder_failure(failure);
+  candidate.set_reward(Reward(parent, candidate, StepOf(candidate)));
+  *candidate.mutable_end_time() = run_.journal.Now();
+  co_return co_await run_.journal.RecordCandidate(candidate, {});
+}
+
+awaitable<absl::Status> TrialRunner::RecordProgram(v1::Candidate candidate, v1::Program program,
+                                                   Notices notices) {
+  absl::StatusOr<v1::Digest> digest = run_.tools.artifacts.Put(program.text());
+  while (!digest.ok() && IsPassing(digest.status()) && !run_.interruption.is_set()) {
+    co_await WaitFor(run_.tools.loop, run_.interruption, run_.options.max_backoff);
+    digest = run_.tools.artifacts.Put(program.text());
+  }
+  if (!digest.ok()) co_return digest.status();
+  *candidate.mutable_program() = *digest;
+  candidate.set_schedule(program.schedule());
+  co_return co_await run_.journal.RecordCandidate(candidate, notices);
+}
+
+awaitable<absl::Status> TrialRunner::Evaluate(v1::Candidate candidate) {
+  // A language model that repeats itself has cost its tokens.
+  if (const auto known = FindJudged(run_.lineage, candidate.program().sha256())) {
+    co_return co_await RecordKnown(std::move(candidate), *known);
+  }
+  Work work = run_.NewWork(candidate.name());
+  auto* request = work.lease.mutable_evaluation();
+  *request->mutable_problem() = run_.job.problem();
+  *request->mutable_program() = candidate.program();
+  *request->mutable_options() = run_.job.evaluation();
+  if (run_.job.search().allow_library()) {
+    for (const kernel::Operator& row : kernel::Operators()) {
+      if (row.is_callable()) request->add_allowed_calls(std::string(row.name));
+    }
+  }
+  work.key = EvaluationFingerprint(*request, run_.job.device());
+  request->set_fingerprint(work.key);
+  // Steps at once are taken for the times of their kernels, which only a winner is asked for.
+  const bool is_asked_everything = StepsOf(candidate.action()).size() > 1;
+  request->set_speedup_to_beat(is_asked_everything ? 0 : run_.job.best_speedup());
+  const auto known = run_.tools.store.FindEvaluation(work.key);
+  if (!known.ok()) co_return known.status();
+  const bool is_own = *known && (*known)->candidate == candidate.name();
+  const bool is_hit = *known && (is_own || IsReusable(*request, (*known)->evaluation));
+  if (!is_own) run_.tools.observer.OnCacheLookup(is_hit);
+  if (is_hit) {
+    *candidate.mutable_evaluation() = (*known)->evaluation;
+    candidate.mutable_evaluation()->set_is_cached(!is_own);
+  } else {
+    work.granted = [this, trial = candidate.trial()] { run_.journal.RecordRunning(trial); };
+    absl::StatusOr<v1::LeaseResult> result = co_await run_.Submit(work);
+    // Another job with a higher speedup to beat may have asked for the same just before.
+    if (result.ok() && !IsAnswer(*request, result->evaluation())) {
+      result = co_await run_.Submit(work);
+    }
+    if (!result.ok()) co_return result.status();
+    *candidate.mutable_evaluation() = std::move(*result->mutable_evaluation());
+  }
+  co_return co_await RecordEvaluation(std::move(candidate));
+}
+
+awaitable<absl::Status> TrialRunner::RecordEvaluation(v1::Candidate candidate, Notices notices) {
+  candidate.set_state(v1::Candidate::STATE_EVALUATED);
+  *candidate.mutable_end_time() = run_.journal.Now();
+  if (!candidate.parents().empty()) {
+    const auto& parent = run_.lineage.candidates[static_cast<size_t>(ParentTrial(candidate))];
+    candidate.set_reward(Reward(parent, candidate, StepOf(candidate)));
+  }
+  if (!candidate.evaluation().is_cached()) {
+    auto* device_time = run_.job.mutable_budget_use()->mutable_device_time();
+    *device_time += BusyTime(candidate.evaluation());
+  }
+  if (const auto best = run_.lineage.BestWith(candidate)) {
+    const v1::Candidate& winner = *best == candidate.trial()
+                                      ? candidate
+                                      : run_.lineage.candidates[static_cast<size_t>(*best)];
+    run_.job.set_best_candidate(winner.name());
+    if (const auto speedup = Speedup(winner)) run_.job.set_best_speedup(*speedup);
+  }
+  co_return co_await run_.journal.RecordCandidate(candidate, notices);
+}
+
+// Step of the rollout in which a candidate was made: what the strategy said
+// when only the trials before it were there.
+int TrialRunner::StepOf(const v1::Candidate& candidate) const {
+  Lineage before = run_.lineage;
+  before.candidates.resize(static_cast<size_t>(candidate.trial()));
+  const auto next = run_.strategy->Next(before);
+  const Selection* selection = std::get_if<Selection>(&next);
+  return selection == nullptr ? 0 : selection->step;
+}
+
+void TrialRunner::Settle(const v1::TokenUse& use) {
+  auto* budget = run_.job.mutable_budget_use();
+  budget->set_tokens(budget->tokens() + use.input_tokens() + use.output_tokens());
+}
+
+}  // namespace mtmc::search
