@@ -16,12 +16,15 @@ NONE = "DISTRIBUTION_UNSPECIFIED"
 REDRAWN = "DISTRIBUTION_REDRAWN"
 EXTREMES = "DISTRIBUTION_EXTREMES"
 SPECIAL_ROWS = "DISTRIBUTION_SPECIAL_ROWS"
+CENTERED = "DISTRIBUTION_CENTERED"
+ROUNDED = "DISTRIBUTION_ROUNDED"
+TIMES_3 = "DISTRIBUTION_TIMES_3"
 PARAMETERS_ZERO = "DISTRIBUTION_PARAMETERS_ZERO"
 PARAMETERS_ONE = "DISTRIBUTION_PARAMETERS_ONE"
 NONFINITE = "DISTRIBUTION_NONFINITE"
 # In the order of the enumeration: its numbers are part of the seeds.
 DISTRIBUTIONS = (
-    "DISTRIBUTION_TIMES_3",
+    TIMES_3,
     "DISTRIBUTION_TIMES_001",
     "DISTRIBUTION_NEGATED",
     "DISTRIBUTION_OFFSET",
@@ -30,8 +33,8 @@ DISTRIBUTIONS = (
     REDRAWN,
     EXTREMES,
     SPECIAL_ROWS,
-    "DISTRIBUTION_CENTERED",
-    "DISTRIBUTION_ROUNDED",
+    CENTERED,
+    ROUNDED,
     "DISTRIBUTION_RANGE_ENDS",
     PARAMETERS_ZERO,
     PARAMETERS_ONE,
@@ -73,13 +76,14 @@ class Changer:
 
     `draws` are inputs from some draws of `get_inputs`, the first the public one; `uses` what
     the graph says of each position, `fixed` the positions that nobody may change, `bounds`
-    numbers at which an operator changes its mind.
+    numbers at which an operator changes its mind, `landmarks` by position where that is.
     """
 
-    def __init__(self, draws, uses=None, fixed=(), bounds=()):
+    def __init__(self, draws, uses=None, fixed=(), bounds=(), landmarks=None):
         public = draws[0]
         uses = uses or {}
         self._bounds = bounds
+        self._landmarks = landmarks or {}
         self._uses = {index: uses.get(index, Uses()) for index in range(len(public))}
         self._labels = []
         # Ways to change an input by distribution and position.
@@ -134,6 +138,7 @@ class Changer:
 
     def _note_ordinary(self, index, value, seen):
         for name, ways in _CHANGES.items():
+            ways = with_landmarks(name, ways, self._landmarks.get(index, ()))
             self._ways[name][index] = [_ordinary(way, self._bounds) for way in ways]
         if _is_constant(value) and not self.varies[index]:
             domain = redraw.domain_of(seen, self._uses[index])
@@ -142,6 +147,7 @@ class Changer:
     def _note_other(self, index, value, domain):
         self._note(REDRAWN, index, redraw.redrawn_ways(value, domain))
         self._note(EXTREMES, index, redraw.extreme_ways(value, domain))
+        self._note(CENTERED, index, redraw.signed_ways(value, domain))
         if value.dtype == torch.bool:
             self._note(SPECIAL_ROWS, index, [redraw.make_first_row_true])
         if value.is_floating_point():
@@ -189,6 +195,18 @@ def _ordinary(way, bounds):
 
 def _other(way):
     return lambda tensor, generator, number: redraw.changed(way, tensor, generator)
+
+
+def with_landmarks(name, ways, landmarks):
+    """The ways of a distribution, before the milder ones those that meet `landmarks`."""
+    waves = [mark for mark in landmarks if mark.period]
+    marks = [mark for mark in landmarks if not mark.period]
+    if name == ROUNDED and marks:
+        both = special_values.at_landmarks(marks, is_one_sided=False)
+        return (both, special_values.at_landmarks(marks, is_one_sided=True), *ways)
+    if name == TIMES_3 and waves:
+        return (ways[0], special_values.by_periods(waves), *ways[1:])
+    return ways
 
 
 def _is_constant(tensor):
@@ -284,7 +302,7 @@ def _sort_labels(inputs, labels):
 
 
 _CHANGES = {
-    "DISTRIBUTION_TIMES_3": (_times(_WIDE), _times(3.0)),
+    TIMES_3: (_times(_WIDE), _times(3.0)),
     "DISTRIBUTION_TIMES_001": (_times(0.01),),
     "DISTRIBUTION_NEGATED": (_times(-1.0),),
     "DISTRIBUTION_OFFSET": (_shift, _shift_to_one),
@@ -296,8 +314,8 @@ _CHANGES = {
         special_values.tied_rows,
         special_values.ordered_rows,
     ),
-    "DISTRIBUTION_CENTERED": (special_values.center,),
-    "DISTRIBUTION_ROUNDED": (special_values.round_off, special_values.round_inside),
+    CENTERED: (special_values.center,),
+    ROUNDED: (special_values.round_off, special_values.round_inside),
     "DISTRIBUTION_RANGE_ENDS": (
         special_values.go_to_ends_and_bounds,
         special_values.go_to_ends,

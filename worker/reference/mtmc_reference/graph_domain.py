@@ -12,7 +12,7 @@ import dataclasses
 import math
 
 # Operators whose results have the elements of their tensors and no others.
-_CARRIERS = frozenset(
+CARRIERS = frozenset(
     """
     alias broadcast_to cat chunk clone contiguous copy detach expand expand_as flatten flip
     lift_fresh lift_fresh_copy movedim narrow permute ravel repeat reshape roll select slice split
@@ -72,7 +72,7 @@ _PROBABILITIES = frozenset(
     ]
 )
 # Arguments that say where an operator changes its mind.
-_BOUNDS = {
+BOUNDS = {
     "clamp": ("min", "max"),
     "clamp_min": ("min",),
     "clamp_max": ("max",),
@@ -83,7 +83,7 @@ _BOUNDS = {
     "hardshrink": ("lambd",),
     **{op: ("other",) for op in ("eq", "ne", "lt", "le", "gt", "ge", "maximum", "minimum")},
 }
-_OWN_BOUNDS = {"relu6": (0.0, 6.0), "hardswish": (-3.0, 3.0), "hardsigmoid": (-3.0, 3.0)}
+OWN_BOUNDS = {"relu6": (0.0, 6.0), "hardswish": (-3.0, 3.0), "hardsigmoid": (-3.0, 3.0)}
 # Both sides of zero.
 _SYMMETRIC = frozenset({"softshrink", "hardshrink"})
 _MOST_BOUNDS = 8
@@ -130,6 +130,10 @@ class GraphDomain:
         found.is_restricted = found.legal is not None or self._is_restricted(name)
         return found
 
+    def takers(self, name):
+        """(node, name of the argument, place in its list) of each use of a value."""
+        return self._takers[name]
+
     def is_read(self, name):
         """Whether an operator takes the value."""
         return bool(self._takers[name])
@@ -138,10 +142,10 @@ class GraphDomain:
         """Numbers at which an operator of the graph changes its mind."""
         found = []
         for node in self._nodes:
-            op = _operator(node)
-            found += _OWN_BOUNDS.get(op, ())
+            op = operator(node)
+            found += OWN_BOUNDS.get(op, ())
             for name, argument in zip(node["argumentNames"], node["arguments"]):
-                value = _number(argument) if name in _BOUNDS.get(op, ()) else None
+                value = number(argument) if name in BOUNDS.get(op, ()) else None
                 if value is not None and math.isfinite(value):
                     found += [value, -value] if op in _SYMMETRIC else [value]
         return list(dict.fromkeys(found))[:_MOST_BOUNDS]
@@ -150,7 +154,7 @@ class GraphDomain:
         pending, seen = [name], {name}
         while pending:
             for node, argument, place in self._takers[pending.pop()]:
-                if _operator(node) not in _CARRIERS:
+                if operator(node) not in CARRIERS:
                     yield node, argument, place
                     continue
                 fresh = [value for value in node["results"] if value not in seen]
@@ -158,7 +162,7 @@ class GraphDomain:
                 pending += fresh
 
     def _note(self, found, node, argument, place):
-        op = _operator(node)
+        op = operator(node)
         key = (op, argument)
         found.is_ordered |= key in _ORDERED
         found.is_probability |= key in _PROBABILITIES
@@ -180,7 +184,7 @@ class GraphDomain:
         if argument == "indices" and "embedding" in op:
             return self._extent(arguments["weight"], 0)
         if argument == _INDEXED_AXIS.get(op):
-            return self._extent(arguments["self"], _number(arguments["dim"]))
+            return self._extent(arguments["self"], number(arguments["dim"]))
         if argument == "indices" and op in _INDEXED_LISTS:
             return self._extent(arguments["self"], place)
         if argument == "target" and op in _CLASS_LOSSES:
@@ -190,10 +194,10 @@ class GraphDomain:
 
     def _special(self, op, argument, place, arguments):
         if argument == "target" and "ignore_index" in arguments:
-            return (_number(arguments["ignore_index"]),)
+            return (number(arguments["ignore_index"]),)
         if argument == "indices" and op in _INDEXED_LISTS:
             return (-1, -self._extent(arguments["self"], place))
-        padding = _number(arguments.get("padding_idx", {}))
+        padding = number(arguments.get("padding_idx", {}))
         return (padding,) if padding is not None and padding >= 0 else ()
 
     def _shape(self, argument):
@@ -212,7 +216,7 @@ class GraphDomain:
         pending, seen = [name], {name}
         while pending:
             for node, argument, _ in self._takers[pending.pop()]:
-                op = _operator(node)
+                op = operator(node)
                 is_index = argument == _INDEXED_AXIS.get(op)
                 is_index |= argument in ("indices", "offsets")
                 is_index |= argument == "target" and op in _CLASS_LOSSES
@@ -224,7 +228,8 @@ class GraphDomain:
         return False
 
 
-def _operator(node):
+def operator(node):
+    """Name of the operator of a node, without its overload."""
     return node["op"].split("::")[-1].split(".")[0]
 
 
@@ -236,7 +241,8 @@ def _values(argument, place=0):
         yield from _values(element, index)
 
 
-def _number(argument):
+def number(argument):
+    """The number that an argument is; None where it is none."""
     for key in ("intValue", "floatValue"):
         if key in argument:
             return int(argument[key]) if key == "intValue" else float(argument[key])

@@ -27,6 +27,8 @@ _STRETCHES = 8
 _ROWS_PER_END = 8
 # Parts of a row that are special values, where a row has few or many.
 _FEW_SPECIAL, _MOST_SPECIAL = 0.1, 0.6
+# Whole numbers around zero that are drawn where both signs are.
+_NEAR = 9
 # Whole numbers beyond 32 bits.
 _WIDE = ((1 << 32) + 1, -(1 << 33) + 3, (1 << 40) + 5)
 
@@ -110,6 +112,14 @@ def extreme_ways(tensor, domain):
     if tensor.dim() == 1 and not domain.is_constant:
         ways.append(_sorted(domain, is_sparse=True))
     return ways
+
+
+def signed_ways(tensor, domain):
+    """Ways to give whole numbers that only arithmetic takes both signs."""
+    is_signed = not tensor.is_floating_point() and tensor.dtype not in (torch.bool, torch.uint8)
+    uses = domain.uses
+    is_free = not (uses.is_restricted or uses.is_ordered or uses.is_written or uses.special)
+    return [_mirror] if is_signed and is_free else []
 
 
 def changed(way, tensor, generator):
@@ -209,6 +219,14 @@ def _move_some(is_up):
     return change
 
 
+def _mirror(tensor, generator):
+    """Half of the elements have the other sign, but for some next to zero."""
+    for part in tensor.view(-1).split(_CHUNK):
+        kind = torch.randint(4, part.shape, generator=generator, device=part.device)
+        near = torch.randint(-_NEAR, _NEAR + 1, part.shape, generator=generator, device=part.device)
+        part.copy_(torch.where(kind == 0, near.to(part.dtype), torch.where(kind == 1, part, -part)))
+
+
 def _reverse(tensor, _):
     tensor.copy_(tensor.flip(tuple(range(tensor.dim()))))
 
@@ -281,14 +299,22 @@ def _ends(low, high, special):
             rows.copy_(torch.where(kind == 5, rows.long(), drawn) if not special else drawn)
         if special and tensor.numel():
             # A part in any case: a small tensor may have no row of that kind, and one special
-            # element of many hardly moves a mean over them.
-            flat = tensor.view(-1)
-            count = max(min(flat.numel(), _SMALL) // 4 // len(special), 1)
-            order = torch.randperm(min(flat.numel(), _CHUNK), generator=generator, device=device)
-            for number, value in enumerate(special[: flat.numel() // 2]):
-                flat[order[number * count : (number + 1) * count]] = int(value)
+            # element of many hardly moves a mean over them. What comes first has its own: it
+            # may be all that is read.
+            _put_some(tensor.view(-1), special, generator)
+            if tensor.dim() > 1:
+                _put_some(tensor.view(-1)[: tensor.shape[-1]], special, generator)
 
     return change
+
+
+def _put_some(flat, values, generator):
+    """A quarter of the elements, a part of a large vector, become one of `values`."""
+    count = max(min(flat.numel(), _SMALL) // 4 // len(values), 1)
+    size = min(flat.numel(), _CHUNK)
+    order = torch.randperm(size, generator=generator, device=flat.device)
+    for number, value in enumerate(values[: flat.numel() // 2]):
+        flat[order[number * count : (number + 1) * count]] = int(value)
 
 
 def _ordinary_ways(domain):

@@ -67,12 +67,29 @@ class Disturbed(TorchDispatchMode):
         if isinstance(first, torch.Tensor) and first.is_floating_point() and first.numel():
             rule = _RULES.get(name.rstrip("_"), _element)
             scale = rule(func, args, kwargs or {}, out)
+            if name.rstrip("_") in _PLAIN and scale.shape == first.shape:
+                is_exact = self._is_exact(first, args)
+                scale = scale if is_exact is None else scale.masked_fill_(is_exact, 0.0)
             first.add_(scale.mul_(self._unit).mul_(self._noise(first)))
             # What takes a probability does not take a little more than one.
             ends = _ENDS.get(name.rstrip("_"))
             if ends:
                 first.clamp_(*ends)
         return out
+
+    def _is_exact(self, result, args):
+        """Where a sum, difference or product of two short numbers is one itself: there no
+        program rounds. None where an operand never is one."""
+        dtype = _TYPES.get(self._unit)
+        if dtype is None:
+            return None
+        is_exact = result.to(dtype) == result
+        for operand in args[:2]:
+            if isinstance(operand, torch.Tensor):
+                is_exact &= operand.to(dtype) == operand
+            elif torch.tensor(operand, dtype=torch.float64).to(dtype).item() != operand:
+                return None
+        return is_exact
 
     def _noise(self, like):
         if like.device not in self._generators:
@@ -272,14 +289,17 @@ def _exponent_size(func, args, x, y):
 # mask of -1e9 is not off by 100.
 _EXACT = frozenset(
     """
-    abs amax amin arange argmax argmin cat clamp clamp_max clamp_min clone constant_pad_nd copy
-    detach embedding empty empty_like eye fill flip full full_like gather hardtanh index
+    abs amax amin arange argmax argmin cat ceil clamp clamp_max clamp_min clone constant_pad_nd copy
+    detach embedding empty empty_like eye fill flip floor full full_like gather hardtanh index
     index_put index_select lift_fresh lift_fresh_copy masked_fill masked_scatter
     max max_pool2d_with_indices max_pool3d_with_indices maximum min minimum neg new_full new_ones
-    new_zeros ones ones_like relu repeat roll scalar_tensor scatter sign sort stack threshold topk
-    tril triu where zero zeros zeros_like _to_copy _unsafe_index
+    new_zeros ones ones_like relu repeat roll round scalar_tensor scatter sign sort stack threshold topk
+    tril triu trunc where zero zeros zeros_like _to_copy _unsafe_index
     """.split()
 )
+# Operators that do not round what is short enough, and types by their unit.
+_PLAIN = frozenset({"add", "sub", "rsub", "mul"})
+_TYPES = {2.0**-24: torch.float32, 2.0**-11: torch.float16, 2.0**-8: torch.bfloat16}
 # Least and largest result of operators that rounding does not lead beyond them.
 _ENDS = {
     **dict.fromkeys(("sigmoid", "hardsigmoid", "_softmax"), (0.0, 1.0)),

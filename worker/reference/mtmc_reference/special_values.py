@@ -27,6 +27,8 @@ _CHUNK = 1 << 22
 # How near the ends and bounds values lie, in parts of the range.
 _NEAR = 1e-3
 _MOST_PLACES = 4
+# A tensor up to this size has each kind of element as often as the others.
+_SMALL = 1 << 12
 
 
 def far_rows(tensor, generator, *_):
@@ -72,6 +74,58 @@ def round_off(tensor, *_):
         part.copy_((part.to(step.dtype) / step).round_().mul_(step))
     if low <= 0 <= high:
         tensor.view(-1)[0] = 0
+
+
+def at_landmarks(marks, is_one_sided):
+    """A way to put half of the elements exactly at landmarks, on the side of zero where all
+    were if it `is_one_sided`, and to round the others off."""
+
+    def change(tensor, generator, *_):
+        is_negative = tensor.min() < 0
+        round_off(tensor)
+        for part in tensor.view(-1).split(_CHUNK):
+            kind = _kinds(part, 2 * len(marks), generator)
+            for number, mark in enumerate(marks):
+                mine = kind == number
+                found = mark.met(part, generator)
+                if is_one_sided and not is_negative:
+                    mine &= found >= 0
+                part.copy_(torch.where(mine, found, part))
+        _meet_by_rows(tensor, generator, [mark for mark in marks if mark.is_of_rows])
+
+    return change
+
+
+def _meet_by_rows(tensor, generator, marks):
+    """Puts all of some rows at a landmark, such as zero where a norm is taken."""
+    if not marks or tensor.dim() < 2:
+        return
+    rows = tensor.view(-1, tensor.shape[-1])
+    each = min(max(len(rows) // _ROWS_PER_KIND, 1), _MOST_ROWS)
+    places = torch.randperm(len(rows), generator=generator, device=tensor.device)
+    for number, mark in enumerate(marks[: len(rows) // 2]):
+        mine = places[number * each : (number + 1) * each]
+        rows[mine] = mark.met(rows[mine], generator)
+
+
+def by_periods(waves):
+    """A way to move most elements by whole periods of the waves that an operator makes."""
+
+    def change(tensor, generator, *_):
+        for part in tensor.view(-1).split(_CHUNK):
+            kind = _kinds(part, len(waves), generator)
+            for number, wave in enumerate(waves):
+                part.copy_(torch.where(kind == number, wave.moved(part, generator), part))
+
+    return change
+
+
+def _kinds(part, count, generator):
+    """For each element one of `count` numbers, as often as the others in a small tensor."""
+    size = part.numel()
+    if size > _SMALL:
+        return torch.randint(count, (size,), generator=generator, device=part.device)
+    return torch.randperm(size, generator=generator, device=part.device) % count
 
 
 def round_inside(tensor, *_):

@@ -13,6 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from . import distribution, tensor_type
 from .failure import Dropped, ProblemFailure
 from .graph_domain import GraphDomain
+from .landmarks import landmarks
 from .levels import Levels
 from .problem import seed_everything
 
@@ -186,7 +187,8 @@ class Workloads:
                     draws.append([distribution.example(value) for value in drawn])
             uses = {index: self._domain.uses(name) for index, name in self._names.items()}
             bounds = self._domain.bounds()
-            self._changer = distribution.Changer(draws, uses, self._fixed, bounds)
+            marks = {i: landmarks(self._domain, name) for i, name in self._names.items()}
+            self._changer = distribution.Changer(draws, uses, self._fixed, bounds, marks)
             self._levels = Levels(self._changer)
         return self._levels
 

@@ -131,9 +131,9 @@ def test_sorted_terms_that_cancel_are_disturbed_by_their_partial_sums():
 def test_no_sum_has_luck():
     with Disturbed(unit_of(torch.float32)):
         # Terms that are exact are rounded alike: these are not.
-        totals = (torch.ones(512, 4096, dtype=torch.float64) * 1.5).sum(1)
+        totals = (torch.ones(512, 4096, dtype=torch.float64) * 1.1).sum(1)
 
-    off = (totals / 4096 / 1.5 - 1).abs() / unit_of(torch.float32)
+    off = (totals / 4096 / 1.1 - 1).abs() / unit_of(torch.float32)
     assert off.min() > 4096**0.5 and off.max() < 8 * 4096**0.5
 
 
