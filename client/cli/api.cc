@@ -76,8 +76,8 @@ absl::StatusOr<std::vector<Item>> CallPaged(Request request, size_t limit, const
 }  // namespace
 
 struct Api::Stubs {
-  explicit Stubs(const std::string& endpoint)
-      : channel(rpc::MakeChannel(endpoint)),
+  Stubs(const std::string& endpoint, const rpc::ChannelSecurity& security)
+      : channel(rpc::MakeChannel(endpoint, {.security = security})),
         jobs(v1::JobService::NewStub(channel)),
         candidates(v1::CandidateService::NewStub(channel)),
         artifacts(v1::ArtifactService::NewStub(channel)),
@@ -94,7 +94,8 @@ struct Api::Stubs {
   grpc::ClientContext* watching ABSL_GUARDED_BY(mu) = nullptr;
 };
 
-Api::Api(const std::string& endpoint) : stubs_(std::make_unique<Stubs>(endpoint)) {}
+Api::Api(const std::string& endpoint, const rpc::ChannelSecurity& security)
+    : stubs_(std::make_unique<Stubs>(endpoint, security)) {}
 
 Api::~Api() = default;
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/rpc/security.h"
 #include "mtmc/v1/candidate.pb.h"
 #include "mtmc/v1/job.pb.h"
 #include "mtmc/v1/worker.pb.h"
@@ -21,7 +22,7 @@ namespace mtmc::client {
 class Api {
  public:
   // Connects when first used. `endpoint` is HOST:PORT.
-  explicit Api(const std::string& endpoint);
+  explicit Api(const std::string& endpoint, const rpc::ChannelSecurity& security = {});
   ~Api();
 
   // Whether a coordinator serves there; blocks up to `timeout`.

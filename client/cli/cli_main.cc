@@ -29,6 +29,7 @@ struct Options {
   JobsOptions jobs;
   CandidatesOptions candidates;
   WorkersOptions workers;
+  TokenOptions token;
   UpOptions up;
   CommonOptions common;
   std::string python;
@@ -174,12 +175,37 @@ void DeclareWorkers(CLI::App& app, Options& options, ExitCode& exit_code) {
   drain->add_flag("--undo", options.workers.is_undrain, "let it take work again");
 }
 
+void DeclareToken(CLI::App& app, Options& options, ExitCode& exit_code) {
+  CLI::App* token =
+      app.add_subcommand("token", "make tokens for a service's callers")->require_subcommand(1);
+  token->fallthrough();
+  CLI::App* create = AddCommand(*token, "create", "print a new token, and its line for --tokens",
+                                exit_code, [&] { return RunTokenCreate(options.token); });
+  create->add_option("name", options.token.name, "whose it is, without spaces")->required();
+  create->add_option("--role", options.token.role, "viewer, submitter, worker or administrator")
+      ->required()
+      ->check(CLI::IsMember({"viewer", "submitter", "worker", "administrator"}));
+}
+
+// How a coordinator on another host is reached.
+void DeclareSecurity(CLI::App& app, rpc::ChannelSecurity& security) {
+  app.add_option("--tls-ca", security.ca_file, "authorities of the coordinator, PEM; takes TLS")
+      ->envname("MTMC_TLS_CA");
+  app.add_option("--tls-cert", security.cert_file, "own certificate chain, PEM")
+      ->envname("MTMC_TLS_CERT");
+  app.add_option("--tls-key", security.key_file, "its private key, PEM")->envname("MTMC_TLS_KEY");
+  app.add_option("--token-file", security.token_file, "file whose first line is the token")
+      ->envname("MTMC_TOKEN_FILE");
+  app.add_flag("--insecure", security.is_insecure, "send the token without TLS");
+}
+
 void Declare(CLI::App& app, Options& options, ExitCode& exit_code) {
   app.require_subcommand(1);
   app.footer(kExamples);
   app.add_option("--endpoint", options.common.endpoint,
                  "coordinator HOST:PORT; default MTMC_ENDPOINT or the local stack");
   app.add_option("--project", options.common.project, "project of the jobs")->capture_default_str();
+  DeclareSecurity(app, options.common.security);
   app.add_option("-o,--output", options.output, "table or json")
       ->check(CLI::IsMember({"table", "json"}))
       ->capture_default_str();
@@ -205,6 +231,7 @@ void Declare(CLI::App& app, Options& options, ExitCode& exit_code) {
   DeclareJobs(app, options, exit_code);
   DeclareCandidates(app, options, exit_code);
   DeclareWorkers(app, options, exit_code);
+  DeclareToken(app, options, exit_code);
   AddCommand(app, "doctor", "devices, isolation and counters of this host", exit_code,
              [&] { return RunDoctor(options.common, options.python); })
       ->add_option("--python", options.python, "interpreter that has PyTorch")
@@ -223,7 +250,7 @@ int Main(int argc, char** argv) {
     options.common.is_json = options.output == "json";
     for (CommonOptions* common :
          {&options.optimize.common, &options.jobs.common, &options.candidates.common,
-          &options.workers.common, &options.up.common}) {
+          &options.workers.common, &options.token.common, &options.up.common}) {
       *common = options.common;
     }
   });

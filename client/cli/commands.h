@@ -108,6 +108,15 @@ struct WorkersOptions {
 ExitCode RunWorkersList(const WorkersOptions& options);
 ExitCode RunWorkersDrain(const WorkersOptions& options);
 
+// A token for the project of `common`, and for all of them where `role` is worker.
+struct TokenOptions {
+  CommonOptions common;
+  std::string name;
+  std::string role;
+};
+
+ExitCode RunTokenCreate(const TokenOptions& options);
+
 ExitCode RunDoctor(const CommonOptions& options, const std::string& python);
 ExitCode RunVersion(const CommonOptions& options);
 

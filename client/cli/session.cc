@@ -42,10 +42,12 @@ std::optional<Session> FindRunningStack() {
   return session;
 }
 
-absl::StatusOr<Session> ConnectTo(const std::string& endpoint) {
+absl::StatusOr<Session> ConnectTo(const std::string& endpoint,
+                                  const rpc::ChannelSecurity& security) {
+  MTMC_RETURN_IF_ERROR(rpc::Check(security, endpoint));
   Session session;
   session.endpoint = endpoint;
-  session.api = std::make_unique<Api>(endpoint);
+  session.api = std::make_unique<Api>(endpoint, security);
   if (session.api->IsServing(kConnectTimeout)) return session;
   return rpc::MakeError(absl::StatusCode::kUnavailable, "COORDINATOR_UNREACHABLE",
                         absl::StrCat("no coordinator answers at ", endpoint,
@@ -70,7 +72,7 @@ LocalStack::Options LocalStackOptions(const StackOptions& stack) {
 
 absl::StatusOr<Session> Connect(const CommonOptions& options) {
   const std::string named = NamedEndpoint(options);
-  if (!named.empty()) return ConnectTo(named);
+  if (!named.empty()) return ConnectTo(named, options.security);
   if (auto session = FindRunningStack()) return *std::move(session);
   return rpc::MakeError(absl::StatusCode::kUnavailable, "COORDINATOR_UNREACHABLE",
                         "no local stack runs; start one with 'mtmc up' or set --endpoint");
@@ -78,7 +80,7 @@ absl::StatusOr<Session> Connect(const CommonOptions& options) {
 
 absl::StatusOr<Session> ConnectOrStart(const CommonOptions& options, const StackOptions& stack) {
   const std::string named = NamedEndpoint(options);
-  if (!named.empty()) return ConnectTo(named);
+  if (!named.empty()) return ConnectTo(named, options.security);
   if (auto session = FindRunningStack()) return *std::move(session);
   Session session;
   MTMC_ASSIGN_OR_RETURN(session.stack, LocalStack::Start(LocalStackOptions(stack)));

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "client/cli/api.h"
 #include "client/stack/local_stack.h"
+#include "common/rpc/security.h"
 
 namespace mtmc::client {
 
@@ -17,6 +18,8 @@ struct CommonOptions {
   std::string project = "default";
   bool is_json = false;
   bool is_quiet = false;
+  // Of channels to a coordinator that is named; the local stack needs none.
+  rpc::ChannelSecurity security;
 };
 
 // Options of a local stack that a command may start.

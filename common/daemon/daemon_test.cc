@@ -16,6 +16,7 @@
 #include "common/daemon/exit_code.h"
 #include "common/daemon/flags.h"
 #include "common/metrics/metrics.h"
+#include "common/rpc/error.h"
 #include "common/testing/status_matchers.h"
 
 namespace mtmc::daemon {
@@ -81,7 +82,7 @@ TEST_CASE("The ready file tells the addresses and the process", "[daemon]") {
 
   const auto endpoints =
       Endpoints::Open({.listen = "127.0.0.1:0", .http = "127.0.0.1:0", .ready_file = ready},
-                      registry, {.services = {&service}});
+                      registry, {.services = {{&service, "none"}}});
 
   REQUIRE_THAT(endpoints.status(), IsOk());
   CHECK((*endpoints)->grpc_address() != "127.0.0.1:0");
@@ -99,6 +100,31 @@ TEST_CASE("Endpoints that are switched off have no address", "[daemon]") {
   REQUIRE_THAT(endpoints.status(), IsOk());
   CHECK((*endpoints)->grpc_address().empty());
   CHECK((*endpoints)->http_address().empty());
+}
+
+TEST_CASE("REST that other hosts would reach is refused, unless somebody says so", "[daemon]") {
+  metrics::Registry registry("nothing");
+  grpc::Service service;
+  Flags flags{.listen = "127.0.0.1:0", .http = "0.0.0.0:0"};
+  const Endpoints::Options served{.services = {{&service, "none"}},
+                                  .rest_services = {"mtmc.v1.ArtifactService"}};
+
+  const auto refused = Endpoints::Open(flags, registry, served);
+  CHECK(rpc::ErrorReason(refused.status()) == "HTTP_INSECURE");
+  flags.is_insecure_http = true;
+  CHECK_THAT(Endpoints::Open(flags, registry, served).status(), IsOk());
+}
+
+TEST_CASE("Who is let in is asked only of those who have tokens", "[daemon]") {
+  CHECK(Parse({"--audit-log", "a"}).exit_code == kExitUsage);
+  CHECK(Parse({"--requests-per-second", "1"}).exit_code == kExitUsage);
+  CHECK(Parse({"--tokens", "t", "--audit-log", "a"}).exit_code == std::nullopt);
+
+  metrics::Registry registry("nothing");
+  grpc::Service service;
+  const auto refused = Endpoints::Open({.listen = "127.0.0.1:0", .tokens = "/nonexistent/tokens"},
+                                       registry, {.services = {{&service, "none"}}});
+  CHECK(rpc::ErrorReason(refused.status()) == "TOKENS_INVALID");
 }
 
 TEST_CASE("No ready file is left where a port is taken", "[daemon]") {

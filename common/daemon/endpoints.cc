@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/daemon/endpoints.h"
 
+#include <grpcpp/impl/service_type.h>
+#include <grpcpp/support/server_interceptor.h>
 #include <unistd.h>
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/access/guard.h"
 #include "common/base/annotate.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/daemon/call_metrics.h"
 #include "common/metrics/http_endpoint.h"
 #include "common/rest/rest_gateway.h"
+#include "common/rpc/error.h"
+#include "common/rpc/gate.h"
 #include "common/rpc/server.h"
 
 namespace mtmc::daemon {
@@ -41,13 +46,36 @@ absl::StatusOr<std::unique_ptr<Endpoints>> Endpoints::OpenHttp(
   return endpoints;
 }
 
-absl::Status Endpoints::Serve(const std::vector<grpc::Service*>& services,
-                              const std::vector<std::string>& rest_services) {
-  if (!services.empty()) {
-    MTMC_ASSIGN_OR_RETURN(server_, rpc::RpcServer::Create({.address = flags_.listen,
-                                                           .services = services,
-                                                           .on_call = CountCalls(registry_)}));
+absl::Status Endpoints::ServeGrpc(const std::vector<NamedService>& services) {
+  rpc::RpcServer::Options options{.address = flags_.listen,
+                                  .on_call = CountCalls(registry_),
+                                  .security = ServerSecurityOf(flags_)};
+  if (!flags_.tokens.empty()) {
+    MTMC_ASSIGN_OR_RETURN(guard_,
+                          access::Guard::Create({.token_file = flags_.tokens,
+                                                 .audit_log = flags_.audit_log,
+                                                 .requests_per_second = flags_.requests_per_second},
+                                                clock_));
+    options.interceptors.push_back([this] { return rpc::MakeGateInterceptor(*guard_); });
   }
+  for (const NamedService& named : services) {
+    if (guard_) gated_.push_back(rpc::PutBehindGate(*named.service, named.name));
+    options.services.push_back(guard_ ? gated_.back().get() : named.service);
+  }
+  MTMC_ASSIGN_OR_RETURN(server_, rpc::RpcServer::Create(options));
+  return absl::OkStatus();
+}
+
+absl::Status Endpoints::Serve(const std::vector<NamedService>& services,
+                              const std::vector<std::string>& rest_services) {
+  const bool has_rest = !flags_.http.empty() && !rest_services.empty();
+  if (has_rest && !flags_.is_insecure_http && !rpc::IsLoopback(flags_.http)) {
+    return rpc::MakeError(absl::StatusCode::kInvalidArgument, "HTTP_INSECURE",
+                          absl::StrCat("REST at ", flags_.http,
+                                       " is reached by other hosts without TLS; give --http an "
+                                       "address of 127.0.0.1, or say --insecure-http"));
+  }
+  if (!services.empty()) MTMC_RETURN_IF_ERROR(ServeGrpc(services));
   if (server_ && !rest_services.empty()) {
     MTMC_ASSIGN_OR_RETURN(
         rest_, rest::RestGateway::Create(server_->MakeInProcessChannel(), rest_services));

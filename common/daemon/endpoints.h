@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "common/daemon/flags.h"
 #include "common/metrics/http_endpoint.h"
 
@@ -24,7 +25,18 @@ namespace mtmc::rpc {
 class RpcServer;
 }
 
+namespace mtmc::access {
+class Guard;
+}
+
 namespace mtmc::daemon {
+
+// A service, and its name in the contract, such as `mtmc.v1.JobService`. The service is
+// borrowed and outlives the endpoints.
+struct NamedService {
+  grpc::Service* service = nullptr;
+  std::string name;
+};
 
 // Where a daemon is reached: gRPC, HTTP, and the file that tells whoever started
 // it the two addresses:
@@ -42,8 +54,8 @@ namespace mtmc::daemon {
 class Endpoints {
  public:
   struct Options {
-    // Borrowed; they outlive the endpoints. Empty serves no gRPC.
-    std::vector<grpc::Service*> services;
+    // Empty serves no gRPC.
+    std::vector<NamedService> services;
     // Names of those that are served as JSON on the HTTP address, too, such as
     // `mtmc.v1.JobService` (docs/rest.md).
     std::vector<std::string> rest_services = {};
@@ -61,9 +73,11 @@ class Endpoints {
 
   // Opens gRPC for `services`, none where there are none, and REST for those of
   // `rest_services`; counts the calls (CountCalls), and writes the ready file last,
-  // atomically. Errors are those of RpcServer and of writing the file.
+  // atomically. With --tokens, both are behind an access::Guard. Errors are those of
+  // RpcServer, Guard and of writing the file, and INVALID_ARGUMENT with reason
+  // HTTP_INSECURE if others would reach REST without TLS.
   // REQUIRES: called once.
-  absl::Status Serve(const std::vector<grpc::Service*>& services,
+  absl::Status Serve(const std::vector<NamedService>& services,
                      const std::vector<std::string>& rest_services = {});
 
   // Both at once.
@@ -88,11 +102,16 @@ class Endpoints {
  private:
   Endpoints(Flags flags, metrics::Registry& registry);
 
+  absl::Status ServeGrpc(const std::vector<NamedService>& services);
+
   const Flags flags_;
   metrics::Registry& registry_;
   // Asked by the thread of HTTP.
   std::atomic<bool> is_serving_ = false;
+  base::RealClock clock_;
   // In the order in which they use each other.
+  std::unique_ptr<access::Guard> guard_;
+  std::vector<std::unique_ptr<grpc::Service>> gated_;
   std::unique_ptr<rpc::RpcServer> server_;
   std::unique_ptr<rest::RestGateway> rest_;
   // `rest_` once it serves.

@@ -10,13 +10,40 @@
 #include "common/daemon/exit_code.h"
 
 namespace mtmc::daemon {
+namespace {
+
+// Of a daemon with services.
+void DeclareServer(CLI::App& app, Flags& flags) {
+  app.add_option("--listen", flags.listen, "gRPC address HOST:PORT; port 0 takes a free one")
+      ->capture_default_str();
+  app.add_option("--tls-client-ca", flags.tls_client_ca,
+                 "authorities of the certificates that clients must show, PEM");
+  auto* tokens = app.add_option("--tokens", flags.tokens,
+                                "file of who may do what, with the hashes of their tokens");
+  app.add_option("--audit-log", flags.audit_log, "file that gets a line for each changing call")
+      ->needs(tokens);
+  app.add_option("--requests-per-second", flags.requests_per_second,
+                 "most calls a second of one caller; 0 is no limit")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(tokens);
+  app.add_flag("--insecure-http", flags.is_insecure_http, "serve REST to other hosts, without TLS");
+}
+
+void DeclareIdentity(CLI::App& app, Flags& flags) {
+  if (app.get_option_no_throw("--tls-cert") != nullptr) return;
+  app.add_option("--tls-cert", flags.tls_cert, "certificate chain of this process, PEM");
+  app.add_option("--tls-key", flags.tls_key, "its private key, PEM");
+  app.add_flag("--insecure", flags.is_insecure, "talk to other hosts without TLS");
+}
+
+}  // namespace
 
 void Declare(CLI::App& app, Flags& flags) {
   app.set_version_flag("--version",
                        absl::StrCat(app.get_name(), " ", base::ToAbsl(config::Version())));
   if (!flags.listen.empty()) {
-    app.add_option("--listen", flags.listen, "gRPC address HOST:PORT; port 0 takes a free one")
-        ->capture_default_str();
+    DeclareServer(app, flags);
+    DeclareIdentity(app, flags);
   }
   app.add_option("--http", flags.http,
                  "address of /metrics, /healthz and /readyz; empty switches them off")
@@ -25,6 +52,31 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
       ->envname("MTMC_LOG")
       ->capture_default_str();
+}
+
+void DeclareChannels(CLI::App& app, Flags& flags) {
+  DeclareIdentity(app, flags);
+  app.add_option("--tls-ca", flags.tls_ca,
+                 "authorities of the servers that are called, PEM; without it there is no TLS");
+  app.add_option("--token-file", flags.token_file,
+                 "file whose first line is the token for the servers that are called");
+}
+
+rpc::ServerSecurity ServerSecurityOf(const Flags& flags) {
+  return {.cert_file = flags.tls_cert,
+          .key_file = flags.tls_key,
+          .client_ca_file = flags.tls_client_ca,
+          .is_insecure = flags.is_insecure};
+}
+
+// A certificate is shown to servers that have one themselves.
+rpc::ChannelSecurity ChannelSecurityOf(const Flags& flags) {
+  rpc::ChannelSecurity security{
+      .ca_file = flags.tls_ca, .token_file = flags.token_file, .is_insecure = flags.is_insecure};
+  if (!security.has_tls()) return security;
+  security.cert_file = flags.tls_cert;
+  security.key_file = flags.tls_key;
+  return security;
 }
 
 std::optional<int> ParseAndInitLogging(CLI::App& app, int argc, char** argv, const Flags& flags) {

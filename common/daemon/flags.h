@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "common/rpc/security.h"
+
 namespace CLI {
 class App;
 }
@@ -28,11 +30,32 @@ struct Flags {
   std::string ready_file;
   // Also the variable MTMC_LOG.
   std::string log_level = "info";
+  // Who the process is, to its clients and to the servers that it calls (docs/access.md).
+  std::string tls_cert;
+  std::string tls_key;
+  bool is_insecure = false;
+  // Of its clients.
+  std::string tls_client_ca;
+  std::string tokens;
+  std::string audit_log;
+  double requests_per_second = 0;
+  bool is_insecure_http = false;
+  // For the servers that it calls.
+  std::string tls_ca;
+  std::string token_file;
 };
 
-// Adds --listen, --http, --ready-file, --log-level and --version to `app`, whose
-// name is the program's. Both arguments outlive the parsing.
+// Adds --http, --ready-file, --log-level and --version to `app`, whose name is the
+// program's, and --listen with what secures it if there are services. Both arguments outlive the
+// parsing.
 void Declare(CLI::App& app, Flags& flags);
+
+// Adds --tls-ca and --token-file, for a daemon that calls others, after Declare().
+void DeclareChannels(CLI::App& app, Flags& flags);
+
+// What the flags say about the daemon's server and its channels.
+rpc::ServerSecurity ServerSecurityOf(const Flags& flags);
+rpc::ChannelSecurity ChannelSecurityOf(const Flags& flags);
 
 // Parses the command line and starts logging at the level it names. Returns the
 // exit code if the process is to end now: after --help and --version with

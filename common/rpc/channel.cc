@@ -6,8 +6,15 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
+#include <grpcpp/support/client_interceptor.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/rpc/bearer_token.h"
+#include "common/rpc/tls.h"
 
 namespace mtmc::rpc {
 namespace {
@@ -51,11 +58,17 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& endpoint,
   // Channels to one endpoint with equal arguments would share a connection, and
   // with it the backoff; tests and restarts want their own.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(endpoint, grpc::InsecureChannelCredentials(), arguments);
+  std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> interceptors;
+  if (!options.security.token_file.empty()) {
+    interceptors.push_back(MakeTokenSender(options.security.token_file));
+  }
+  return grpc::experimental::CreateCustomChannelWithInterceptors(
+      endpoint, MakeCredentials(options.security), arguments, std::move(interceptors));
 }
 
-std::function<absl::Status()> WatchConnection(const std::string& endpoint) {
-  const std::shared_ptr<grpc::Channel> channel = MakeChannel(endpoint);
+std::function<absl::Status()> WatchConnection(const std::string& endpoint,
+                                              const ChannelSecurity& security) {
+  const std::shared_ptr<grpc::Channel> channel = MakeChannel(endpoint, {.security = security});
   channel->GetState(/*try_to_connect=*/true);
   return [channel, endpoint]() -> absl::Status {
     if (channel->GetState(/*try_to_connect=*/true) == GRPC_CHANNEL_READY) return absl::OkStatus();

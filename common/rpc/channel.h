@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/rpc/security.h"
 
 namespace grpc {
 class Channel;
@@ -20,6 +21,8 @@ struct ChannelOptions {
   // never after the server has begun to answer. Off where the caller has its own
   // loop, as Synchronize has.
   bool retries_unavailable = true;
+  // As Check() has accepted it.
+  ChannelSecurity security = {};
 };
 
 // A channel to `endpoint` (host:port). Connects when first used, and again by
@@ -31,6 +34,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& endpoint,
 // Tells whether a server answers at `endpoint`: OK, or UNAVAILABLE. The connection is of
 // its own, made at once and again after a loss; what is returned does not wait. For
 // metrics::Dependency. Thread-safe.
-std::function<absl::Status()> WatchConnection(const std::string& endpoint);
+std::function<absl::Status()> WatchConnection(const std::string& endpoint,
+                                              const ChannelSecurity& security = {});
 
 }  // namespace mtmc::rpc

@@ -17,7 +17,9 @@ absl::Status PatientCall::operator()(const std::function<absl::Status()>& call) 
   while (true) {
     const absl::Status status = call();
     const std::string reason = ErrorReason(status);
-    if (reason != "OVERLOADED" && reason != "SHUTTING_DOWN") return status;
+    const bool is_refused_unseen =
+        reason == "OVERLOADED" || reason == "SHUTTING_DOWN" || reason == "REQUEST_RATE_EXCEEDED";
+    if (!is_refused_unseen) return status;
     // Between half and all of it, so that clients that were refused together part.
     const absl::Duration own = wait * std::uniform_real_distribution<double>(0.5, 1.0)(random);
     const absl::Time next = clock_.Now() + std::max(own, RetryDelay(status));

@@ -9,7 +9,8 @@
 
 namespace mtmc::rpc {
 
-// Calls a service again while it is full (OVERLOADED) or stops (SHUTTING_DOWN): it has
+// Calls a service again while it is full (OVERLOADED), is asked too often
+// (REQUEST_RATE_EXCEEDED) or stops (SHUTTING_DOWN): it has
 // not begun the call then, so that any call may be made again. Waits as long as the
 // service asks, otherwise twice as long each time, with jitter, and gives up with the
 // last answer when the next try would be after `patience`. Blocks. A value.

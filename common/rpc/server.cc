@@ -21,6 +21,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/unique_fd.h"
 #include "common/rpc/status.h"
+#include "common/rpc/tls.h"
 
 namespace mtmc::rpc {
 namespace {
@@ -95,6 +96,7 @@ struct RpcServer::State {
 
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Create(const Options& options) {
   MTMC_RETURN_IF_ERROR(ProbeAddress(options.address));
+  MTMC_RETURN_IF_ERROR(Check(options.security, options.address));
   // Both act on servers that are built later, in the whole process.
   static std::once_flag once;
   std::call_once(once, [] {
@@ -106,12 +108,12 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Create(const Options& opti
   SetKeepalive(builder);
   builder.SetMaxReceiveMessageSize(options.max_message_bytes);
   builder.SetMaxSendMessageSize(options.max_message_bytes);
-  builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(), &state->port);
-  if (options.on_call) {
-    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> observers;
-    observers.push_back(MakeCallObserver(options.on_call));
-    builder.experimental().SetInterceptorCreators(std::move(observers));
-  }
+  builder.AddListeningPort(options.address, MakeCredentials(options.security), &state->port);
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
+  for (const MakeInterceptor& make : options.interceptors) interceptors.push_back(make());
+  // Last, so that it sees the status that the others have made of the method's.
+  if (options.on_call) interceptors.push_back(MakeCallObserver(options.on_call));
+  builder.experimental().SetInterceptorCreators(std::move(interceptors));
   for (grpc::Service* service : options.services) builder.RegisterService(service);
   state->server = builder.BuildAndStart();
   if (state->server == nullptr || state->port == 0) {

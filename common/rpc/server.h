@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/rpc/security.h"
 #include "common/rpc/served_call.h"
 
 namespace grpc {
 class Channel;
 class Service;
+
+namespace experimental {
+class ServerInterceptorFactoryInterface;
+}  // namespace experimental
 }  // namespace grpc
 
 namespace mtmc::rpc {
@@ -22,8 +28,12 @@ namespace mtmc::rpc {
 // gRPC's own threads.
 class RpcServer {
  public:
+  using MakeInterceptor =
+      std::function<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>()>;
+
   struct Options {
-    // host:port; port 0 takes a free one. Without TLS only loopback is right.
+    // host:port; port 0 takes a free one. Without TLS only loopback is taken, unless
+    // `security` says otherwise.
     std::string address = "127.0.0.1:0";
     // Borrowed; they outlive the server.
     std::vector<grpc::Service*> services;
@@ -32,10 +42,15 @@ class RpcServer {
     int max_message_bytes = 16 << 20;
     // Hears of every call of `services`; may be empty.
     OnServedCall on_call = {};
+    ServerSecurity security = {};
+    // Each makes what sees every call: what is sent in this order, what is received in
+    // the reverse one. A gate goes first.
+    std::vector<MakeInterceptor> interceptors = {};
   };
 
   // UNAVAILABLE with reason PORT_TAKEN if the address is in use,
-  // INVALID_ARGUMENT with reason ADDRESS_INVALID if it cannot be bound at all.
+  // INVALID_ARGUMENT with reason ADDRESS_INVALID if it cannot be bound at all, and what
+  // Check() of `security` says.
   static absl::StatusOr<std::unique_ptr<RpcServer>> Create(const Options& options);
 
   // Shuts down without grace.

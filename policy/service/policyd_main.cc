@@ -99,7 +99,7 @@ absl::StatusOr<std::unique_ptr<Policy>> LoadModel(const Flags& flags) {
 int Serve(const std::vector<Policy*>& policies, metrics::Registry& registry,
           daemon::Endpoints& endpoints, base::ShutdownSignal& shutdown) {
   const std::unique_ptr<grpc::Service> service = MakePolicyService(policies, registry);
-  const absl::Status serving = endpoints.Serve({service.get()});
+  const absl::Status serving = endpoints.Serve({{service.get(), "mtmc.v1.PolicyService"}});
   if (!serving.ok()) return daemon::Fail("cannot serve", serving);
   Log(LogLevel::kInfo, "serving",
       {{"grpc", endpoints.grpc_address()}, {"default_policy", policies.front()->name()}});

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "common/rpc/security.h"
 #include "server/search/backends.h"
 
 namespace mtmc::coordinator {
@@ -15,12 +16,14 @@ class CoordinatorMetrics;
 // reply of a language model with its retries. Destruction cancels what is under
 // way and waits for it.
 std::unique_ptr<search::MicroCoder> ConnectToGateway(const std::string& endpoint,
+                                                     const rpc::ChannelSecurity& security = {},
                                                      absl::Duration timeout = absl::Minutes(10));
 
 // The policy service at `endpoint`. The time-out is short, because the rules
 // are there in no time: it allows a small model on a busy CPU.
 std::unique_ptr<search::MacroPolicy> ConnectToPolicy(const std::string& endpoint,
                                                      CoordinatorMetrics& metrics,
+                                                     const rpc::ChannelSecurity& security = {},
                                                      absl::Duration timeout = absl::Seconds(15));
 
 }  // namespace mtmc::coordinator

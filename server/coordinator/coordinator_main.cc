@@ -73,6 +73,7 @@ std::string IsRetention(const std::string& text) {
 
 void Declare(CLI::App& app, Flags& flags) {
   daemon::Declare(app, flags.daemon);
+  daemon::DeclareChannels(app, flags.daemon);
   app.add_option("--data-dir", flags.stores.data_dir,
                  "folder of the store of one coordinator, with SQLite; made if it is missing");
   app.add_option("--store", flags.stores.store,
@@ -116,8 +117,8 @@ struct Backends {
   explicit Backends(const Flags& flags)
       : registry("mtmc-coordinator"),
         metrics(registry),
-        gateway(ConnectToGateway(flags.gateway)),
-        policy(ConnectToPolicy(flags.policy, metrics)) {}
+        gateway(ConnectToGateway(flags.gateway, daemon::ChannelSecurityOf(flags.daemon))),
+        policy(ConnectToPolicy(flags.policy, metrics, daemon::ChannelSecurityOf(flags.daemon))) {}
 
   base::RealClock clock;
   metrics::Registry registry;
@@ -179,10 +180,15 @@ absl::Status CheckStore(store::JobStore& store) {
 // Jobs wait for a gateway that is gone, and the rules stand in for the policy service.
 std::vector<metrics::Dependency> Dependencies(const Flags& flags, const Seat& seat,
                                               store::JobStore& store) {
+  const rpc::ChannelSecurity security = daemon::ChannelSecurityOf(flags.daemon);
   return {{.name = "loop", .check = [&seat] { return CheckOwner(seat); }},
           {.name = "store", .check = [&store] { return CheckStore(store); }},
-          {.name = "policy", .is_required = false, .check = rpc::WatchConnection(flags.policy)},
-          {.name = "gateway", .is_required = false, .check = rpc::WatchConnection(flags.gateway)}};
+          {.name = "policy",
+           .is_required = false,
+           .check = rpc::WatchConnection(flags.policy, security)},
+          {.name = "gateway",
+           .is_required = false,
+           .check = rpc::WatchConnection(flags.gateway, security)}};
 }
 
 int Serve(const Flags& flags, Stores& stores, base::ShutdownSignal& shutdown) {
@@ -190,7 +196,10 @@ int Serve(const Flags& flags, Stores& stores, base::ShutdownSignal& shutdown) {
   base::Executor executor({.name = "mtmc-calls", .num_threads = 8});
   JobFeed feed(*stores.jobs, executor);
   Seat seat;
-  Relay relay(seat);
+  // The own token would let in callers that have none.
+  rpc::ChannelSecurity between = daemon::ChannelSecurityOf(flags.daemon);
+  between.token_file.clear();
+  Relay relay(seat, between);
   const Tenure::Begin begin = [&](int64_t epoch) {
     return BeginReign(flags, stores, feed, backends, epoch);
   };
@@ -206,9 +215,14 @@ int Serve(const Flags& flags, Stores& stores, base::ShutdownSignal& shutdown) {
   services.push_back(MakeWorkerService(relay, executor));
   services.push_back(MakeLeaseService(seat, relay));
   daemon::Endpoints::Options served{.dependencies = Dependencies(flags, seat, *stores.jobs)};
-  for (const auto& service : services) served.services.push_back(service.get());
-  served.rest_services = {"mtmc.v1.JobService", "mtmc.v1.CandidateService",
-                          "mtmc.v1.ArtifactService", "mtmc.v1.WorkerService"};
+  const std::vector<std::string> names = {"mtmc.v1.JobService", "mtmc.v1.CandidateService",
+                                          "mtmc.v1.ArtifactService", "mtmc.v1.WorkerService",
+                                          "mtmc.v1.LeaseService"};
+  for (size_t i = 0; i < names.size(); ++i) {
+    served.services.push_back({services[i].get(), names[i]});
+  }
+  // But for the workers' leases.
+  served.rest_services.assign(names.begin(), names.end() - 1);
   const auto endpoints = daemon::Endpoints::Open(flags.daemon, backends.registry, served);
   if (!endpoints.ok()) return daemon::Fail("cannot serve", endpoints.status());
   std::unique_ptr<store::PostgresListener> listener;
@@ -252,6 +266,10 @@ int Main(int argc, char** argv) {
   CLI::App app("Owns the jobs of mtmc, their search, and the workers' leases.", "mtmc-coordinator");
   Declare(app, flags);
   if (const auto code = daemon::ParseAndInitLogging(app, argc, argv, flags.daemon)) return *code;
+  for (const std::string& endpoint : {flags.policy, flags.gateway}) {
+    const absl::Status security = rpc::Check(daemon::ChannelSecurityOf(flags.daemon), endpoint);
+    if (!security.ok()) return daemon::FailUsage("cannot secure channels", security);
+  }
   base::ShutdownSignal shutdown;
   absl::StatusOr<Stores> stores = OpenStores(flags.stores);
   if (!stores.ok()) return daemon::Fail("cannot open the store", stores.status());

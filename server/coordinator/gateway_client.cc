@@ -12,8 +12,9 @@ namespace {
 class GatewayClient final : public search::MicroCoder {
  public:
   // The search has its own loop over an outage, which it tells its user of.
-  GatewayClient(const std::string& endpoint, absl::Duration timeout)
-      : channel_(rpc::MakeChannel(endpoint, {.retries_unavailable = false})),
+  GatewayClient(const std::string& endpoint, const rpc::ChannelSecurity& security,
+                absl::Duration timeout)
+      : channel_(rpc::MakeChannel(endpoint, {.retries_unavailable = false, .security = security})),
         stub_(v1::MicroCodingService::NewStub(channel_)),
         calls_(timeout) {}
 
@@ -48,8 +49,9 @@ class GatewayClient final : public search::MicroCoder {
 }  // namespace
 
 std::unique_ptr<search::MicroCoder> ConnectToGateway(const std::string& endpoint,
+                                                     const rpc::ChannelSecurity& security,
                                                      absl::Duration timeout) {
-  return std::make_unique<GatewayClient>(endpoint, timeout);
+  return std::make_unique<GatewayClient>(endpoint, security, timeout);
 }
 
 }  // namespace mtmc::coordinator

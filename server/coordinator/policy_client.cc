@@ -13,9 +13,10 @@ namespace {
 
 class PolicyClient final : public search::MacroPolicy {
  public:
-  PolicyClient(const std::string& endpoint, CoordinatorMetrics& metrics, absl::Duration timeout)
+  PolicyClient(const std::string& endpoint, CoordinatorMetrics& metrics,
+               const rpc::ChannelSecurity& security, absl::Duration timeout)
       : metrics_(metrics),
-        channel_(rpc::MakeChannel(endpoint, {.retries_unavailable = false})),
+        channel_(rpc::MakeChannel(endpoint, {.retries_unavailable = false, .security = security})),
         stub_(v1::PolicyService::NewStub(channel_)),
         calls_(timeout) {}
 
@@ -44,8 +45,9 @@ class PolicyClient final : public search::MacroPolicy {
 
 std::unique_ptr<search::MacroPolicy> ConnectToPolicy(const std::string& endpoint,
                                                      CoordinatorMetrics& metrics,
+                                                     const rpc::ChannelSecurity& security,
                                                      absl::Duration timeout) {
-  return std::make_unique<PolicyClient>(endpoint, metrics, timeout);
+  return std::make_unique<PolicyClient>(endpoint, metrics, security, timeout);
 }
 
 }  // namespace mtmc::coordinator

@@ -19,7 +19,10 @@ absl::Status NoOwner() {
 
 }  // namespace
 
-Relay::Relay(const Seat& seat) : seat_(seat), executor_({.name = "mtmc-relay", .num_threads = 8}) {}
+Relay::Relay(const Seat& seat, rpc::ChannelSecurity security)
+    : seat_(seat),
+      security_(std::move(security)),
+      executor_({.name = "mtmc-relay", .num_threads = 8}) {}
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> Relay::ChannelFor(
     const grpc::CallbackServerContext& context) {
@@ -28,7 +31,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> Relay::ChannelFor(
   if (address.empty() || context.client_metadata().count(kRelayed) > 0) return NoOwner();
   absl::MutexLock lock(&mu_);
   if (address != address_ || channel_ == nullptr) {
-    channel_ = rpc::MakeChannel(address, {.retries_unavailable = false});
+    channel_ = rpc::MakeChannel(address, {.retries_unavailable = false, .security = security_});
     address_ = address;
   }
   return channel_;

@@ -19,6 +19,7 @@
 #include "common/base/executor.h"
 #include "common/base/id.h"
 #include "common/rpc/deadline.h"
+#include "common/rpc/security.h"
 #include "common/rpc/status.h"
 #include "common/rpc/unary.h"
 #include "server/coordinator/seat.h"
@@ -31,8 +32,9 @@ namespace mtmc::coordinator {
 // Thread-safe. Private to the services of this folder.
 class Relay {
  public:
-  // `seat` outlives it.
-  explicit Relay(const Seat& seat);
+  // `seat` outlives it. `security` is that of channels to other coordinators; calls go as
+  // their caller's, so that it has no token.
+  explicit Relay(const Seat& seat, rpc::ChannelSecurity security = {});
 
   // Serves a unary method by `local`, called as
   // absl::StatusOr<Response>(Coordinator&, const Request&) on `executor`, or by `method`
@@ -64,6 +66,7 @@ class Relay {
   static bool IsBetweenOwners(const absl::Status& status, bool is_local);
 
   const Seat& seat_;
+  const rpc::ChannelSecurity security_;
   // Apart from the caller's, so that those who wait for an owner keep no reader waiting.
   base::Executor executor_;
 

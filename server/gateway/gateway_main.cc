@@ -134,8 +134,8 @@ absl::StatusOr<std::unique_ptr<ChatModel>> MakeChatModel(const Flags& flags, bas
 int Serve(const Flags& flags, const std::vector<CoderSlot>& coders, metrics::Registry& registry,
           base::ShutdownSignal& shutdown) {
   const std::unique_ptr<grpc::Service> service = MakeGatewayService(coders, registry);
-  const auto endpoints =
-      daemon::Endpoints::Open(flags.daemon, registry, {.services = {service.get()}});
+  const auto endpoints = daemon::Endpoints::Open(
+      flags.daemon, registry, {.services = {{service.get(), "mtmc.v1.MicroCodingService"}}});
   if (!endpoints.ok()) return daemon::Fail("cannot serve", endpoints.status());
   Log(LogLevel::kInfo, "serving",
       {{"grpc", (*endpoints)->grpc_address()}, {"coders", coders.size()}});

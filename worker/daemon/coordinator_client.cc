@@ -26,8 +26,8 @@ constexpr int kDownloadTries = 5;
 
 class GrpcCoordinatorClient : public CoordinatorClient {
  public:
-  explicit GrpcCoordinatorClient(const std::string& endpoint)
-      : channel_(rpc::MakeChannel(endpoint, {.retries_unavailable = false})),
+  GrpcCoordinatorClient(const std::string& endpoint, const rpc::ChannelSecurity& security)
+      : channel_(rpc::MakeChannel(endpoint, {.retries_unavailable = false, .security = security})),
         leases_(v1::LeaseService::NewStub(channel_)),
         artifacts_(v1::ArtifactService::NewStub(channel_)) {}
 
@@ -98,8 +98,9 @@ class GrpcCoordinatorClient : public CoordinatorClient {
 
 }  // namespace
 
-std::unique_ptr<CoordinatorClient> ConnectToCoordinator(const std::string& endpoint) {
-  return std::make_unique<GrpcCoordinatorClient>(endpoint);
+std::unique_ptr<CoordinatorClient> ConnectToCoordinator(const std::string& endpoint,
+                                                        const rpc::ChannelSecurity& security) {
+  return std::make_unique<GrpcCoordinatorClient>(endpoint, security);
 }
 
 }  // namespace mtmc::worker

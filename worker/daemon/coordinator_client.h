@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/rpc/security.h"
 #include "mtmc/v1/worker.pb.h"
 
 namespace mtmc::worker {
@@ -36,6 +37,7 @@ class CoordinatorClient {
 };
 
 // Over gRPC. `endpoint` is HOST:PORT.
-std::unique_ptr<CoordinatorClient> ConnectToCoordinator(const std::string& endpoint);
+std::unique_ptr<CoordinatorClient> ConnectToCoordinator(const std::string& endpoint,
+                                                        const rpc::ChannelSecurity& security = {});
 
 }  // namespace mtmc::worker

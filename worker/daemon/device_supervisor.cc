@@ -203,6 +203,16 @@ std::vector<std::string> WorkerCommand(const std::string& program, const WorkerF
       flags.isolation,
       "--builders",
       std::to_string(flags.num_builders)};
+  const std::pair<const char*, std::string> security[] = {
+      {"--tls-ca", flags.daemon.tls_ca},
+      {"--tls-cert", flags.daemon.tls_cert},
+      {"--tls-key", flags.daemon.tls_key},
+      {"--token-file", flags.daemon.token_file},
+  };
+  for (const auto& [flag, value] : security) {
+    if (!value.empty()) command.insert(command.end(), {flag, value});
+  }
+  if (flags.daemon.is_insecure) command.emplace_back("--insecure");
   if (!flags.python.empty()) command.insert(command.end(), {"--python", flags.python});
   if (!flags.daemon.ready_file.empty()) {
     command.insert(command.end(), {"--ready-file", ReadyFileOf(flags, device)});

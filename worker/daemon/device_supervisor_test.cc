@@ -90,6 +90,18 @@ TEST_CASE("Each device's worker has a name, a folder, a port and a ready file", 
   CHECK(After(second, "--ready-file") == "/run/ready.json.cuda-1");
 }
 
+TEST_CASE("Every device's worker reaches the coordinator as its parent was told", "[worker]") {
+  WorkerFlags flags;
+  CHECK(After(WorkerCommand("w", flags, kFirst, 0), "--token-file").empty());
+  flags.daemon.tls_ca = "ca.pem";
+  flags.daemon.token_file = "token";
+
+  const auto command = WorkerCommand("w", flags, kSecond, 1);
+
+  CHECK(After(command, "--tls-ca") == "ca.pem");
+  CHECK(After(command, "--token-file") == "token");
+}
+
 TEST_CASE("A free port and no port stay what they are for every device", "[worker]") {
   WorkerFlags flags;
   flags.daemon.http = "127.0.0.1:0";

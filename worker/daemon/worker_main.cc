@@ -10,6 +10,7 @@
 #include "common/config/paths.h"
 #include "common/config/python_environment.h"
 #include "common/daemon/exit_code.h"
+#include "common/rpc/security.h"
 #include "worker/daemon/device_choice.h"
 #include "worker/daemon/device_supervisor.h"
 #include "worker/daemon/doctor.h"
@@ -21,6 +22,7 @@ namespace {
 
 void Declare(CLI::App& app, WorkerFlags& flags) {
   daemon::Declare(app, flags.daemon);
+  daemon::DeclareChannels(app, flags.daemon);
   app.add_option("--coordinator", flags.coordinator, "coordinator to take work from, HOST:PORT")
       ->envname("MTMC_ENDPOINT")
       ->capture_default_str();
@@ -63,6 +65,11 @@ int Main(int argc, char** argv) {
   CLI::App app("Evaluates candidates on one device.", "mtmc-worker");
   Declare(app, flags);
   if (const auto code = daemon::ParseAndInitLogging(app, argc, argv, flags.daemon)) return *code;
+  if (!flags.is_doctor) {
+    const absl::Status security =
+        rpc::Check(daemon::ChannelSecurityOf(flags.daemon), flags.coordinator);
+    if (!security.ok()) return daemon::FailUsage("cannot secure the channel", security);
+  }
   HardenDaemon();
   // Before Probe, whose child process starts the first thread.
   base::ShutdownSignal shutdown;

@@ -53,7 +53,8 @@ WorkerProcess::WorkerProcess(const WorkerFlags& flags, config::PythonEnvironment
       scratch_(ScratchFolderOf(flags, device)),
       registry_("mtmc-worker"),
       metrics_(registry_),
-      coordinator_(ConnectToCoordinator(flags.coordinator)),
+      coordinator_(
+          ConnectToCoordinator(flags.coordinator, daemon::ChannelSecurityOf(flags.daemon))),
       artifacts_(*coordinator_, absl::StrCat(scratch_, "/artifacts")),
       bench_({.python = std::move(python),
               .device = device,
@@ -69,7 +70,9 @@ int WorkerProcess::Run(base::ShutdownSignal& shutdown) {
   const auto endpoints = daemon::Endpoints::OpenHttp(
       flags_.daemon, registry_,
       {{.name = "device", .check = [this] { return metrics_.health(); }},
-       {.name = "coordinator", .check = rpc::WatchConnection(flags_.coordinator)}});
+       {.name = "coordinator",
+        .check =
+            rpc::WatchConnection(flags_.coordinator, daemon::ChannelSecurityOf(flags_.daemon))}});
   if (!endpoints.ok()) return daemon::Fail("cannot serve", endpoints.status());
   const absl::Status opened = bench_.Open();
   if (!opened.ok()) return daemon::Fail("cannot open the device", opened);

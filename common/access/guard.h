@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/access/audit_log.h"
+#include "common/access/rate_limit.h"
+#include "common/access/token_table.h"
+#include "common/base/clock.h"
+#include "common/rpc/gate.h"
+
+namespace mtmc::access {
+
+// Lets calls in by the bearer token that they carry and the rule of their method. A call
+// is refused as
+//
+//   UNAUTHENTICATED    TOKEN_MISSING          it has no token
+//   UNAUTHENTICATED    TOKEN_INVALID          nobody's, or not `Bearer TOKEN`
+//   RESOURCE_EXHAUSTED REQUEST_RATE_EXCEEDED  its caller calls too often; with RetryInfo
+//   PERMISSION_DENIED  ROLE_MISSING           its caller has not the role there
+//
+// None says whether a resource exists, and none has the token. Thread-safe.
+class Guard final : public rpc::Gate {
+ public:
+  struct Options {
+    std::string token_file;
+    // Empty writes none.
+    std::string audit_log;
+    // For each name; 0 is no limit.
+    double requests_per_second = 0;
+  };
+
+  // `clock` is borrowed. Errors are those of TokenFile and AuditLog.
+  static absl::StatusOr<std::unique_ptr<Guard>> Create(const Options& options, base::Clock& clock);
+
+  Decision Decide(const rpc::ArrivedCall& call) override;
+
+ private:
+  Guard(std::unique_ptr<TokenFile> tokens, const Options& options, base::Clock& clock);
+
+  absl::StatusOr<Identity> Authenticate(const rpc::ArrivedCall& call);
+
+  base::Clock& clock_;
+  const std::unique_ptr<TokenFile> tokens_;
+  std::optional<AuditLog> audit_;
+  std::optional<RateLimit> rate_;
+};
+
+}  // namespace mtmc::access

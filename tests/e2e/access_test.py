@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of docs/access.md: a service with TLS and tokens, from nothing."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+import stack as stacks
+
+PAGE = stacks.BIN.parents[2] / "docs/access.md"
+
+
+def shell(host, text, **changes):
+    """Runs a block of the page in a folder of its own, beside the current one."""
+    place = host.folder / "access"
+    place.mkdir(exist_ok=True)
+    variables = stacks.environment(host.folder, **changes)
+    variables["PATH"] = f"{stacks.BIN}:{variables['PATH']}"
+    return subprocess.run(
+        ["bash", "-euc", text], cwd=place, env=variables, capture_output=True, text=True,
+        timeout=stacks.COMMAND_SECONDS, check=False,
+    )  # fmt: skip
+
+
+def blocks():
+    return re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.S)
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="SKIPPED: there is no openssl")
+def test_the_page_makes_a_service_that_knows_its_callers(host):
+    certificates, tokens, commands = blocks()
+    for block in (certificates, tokens):
+        done = shell(host, block)
+        assert done.returncode == 0, done.stderr
+    place = host.folder / "access"
+    secrets = [(place / name).read_text().strip() for name in ("alice.token", "machines.token")]
+
+    flags = next(line for line in commands.splitlines() if line.startswith("mtmc-coordinator")).split()[1:]
+    flags[flags.index("--listen") + 1] = "127.0.0.1:0"
+    flags = [str(place / flag) if (place / flag).exists() or flag in ("data", "audit.jsonl") else flag
+             for flag in flags]  # fmt: skip
+    daemon, ready = host.serve("mtmc-coordinator", *flags)
+    endpoint = f"localhost:{ready['grpc'].rpartition(':')[2]}"
+    known = dict(MTMC_ENDPOINT=endpoint, MTMC_TLS_CA="ca.pem", MTMC_TOKEN_FILE="alice.token")
+    try:
+        mine = shell(host, "mtmc -o json --project vision jobs list", **known)
+        assert mine.returncode == 0, mine.stderr
+
+        other = shell(host, "mtmc --project speech jobs list", **known)
+        assert "ROLE_MISSING" in other.stderr
+        machine = shell(host, "mtmc --project vision jobs list", **{**known, "MTMC_TOKEN_FILE": "machines.token"})
+        assert "ROLE_MISSING" in machine.stderr
+        nobody = shell(host, "mtmc --project vision jobs list", **{**known, "MTMC_TOKEN_FILE": None})
+        assert "TOKEN_MISSING" in nobody.stderr
+        plain = shell(host, "mtmc --project vision jobs list", MTMC_ENDPOINT=endpoint)
+        assert plain.returncode != 0
+
+        # REST has the same judge.
+        url = f"http://{ready['http']}/v1/projects/vision/jobs"
+        rest = shell(host, f'curl -s -o /dev/null -w "%{{http_code}}" {url}')
+        assert rest.stdout == "401", rest.stderr
+        rest = shell(host, f'curl -s -H "Authorization: Bearer $(cat alice.token)" {url}')
+        assert json.loads(rest.stdout) == {}
+
+        cancelled = shell(host, "mtmc --project vision jobs cancel j-none", **known)
+        assert "JOB_NOT_FOUND" in cancelled.stderr
+        metrics = shell(host, f"curl -s http://{ready['http']}/metrics").stdout
+        assert "grpc_server_handled_total" in metrics
+    finally:
+        assert stacks.stop(daemon) == 0
+    audit = (place / "audit.jsonl").read_text()
+    entries = [json.loads(line) for line in audit.splitlines()]
+    assert [(e["who"], e["status"]) for e in entries] == [("alice", "NOT_FOUND")]
+    # A token is where its owner put it, and nowhere else.
+    outputs = [audit, metrics, host.log("mtmc-coordinator"), other.stderr, cancelled.stderr]
+    stored = [path.read_bytes().decode(errors="replace") for path in (place / "data").rglob("*") if path.is_file()]
+    for secret in secrets:
+        assert secret and not any(secret in text for text in outputs + stored)
+
+
+def test_a_listener_that_others_reach_is_refused_without_tls(host):
+    data = host.folder / "data"
+    done = host.run("--data-dir", data, "--listen", "0.0.0.0:0", "--http", "", program="mtmc-coordinator")
+    assert done.returncode != 0
+    assert "LISTENER_INSECURE" in done.stderr
+    assert "--insecure" in done.stderr
+
+    done = host.run("--data-dir", data, "--listen", "127.0.0.1:0", "--http", "0.0.0.0:0", program="mtmc-coordinator")
+    assert done.returncode != 0
+    assert "HTTP_INSECURE" in done.stderr
