@@ -76,7 +76,7 @@ absl::Status Endpoints::Serve(const std::vector<NamedService>& services,
                                        "address of 127.0.0.1, or say --insecure-http"));
   }
   if (!services.empty()) MTMC_RETURN_IF_ERROR(ServeGrpc(services));
-  if (server_ && !rest_services.empty()) {
+  if (server_ && has_rest) {
     MTMC_ASSIGN_OR_RETURN(
         rest_, rest::RestGateway::Create(server_->MakeInProcessChannel(), rest_services));
     serving_rest_ = rest_.get();

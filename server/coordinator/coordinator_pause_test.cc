@@ -201,7 +201,7 @@ TEST_CASE("Coordinator keeps the program that was being written when a job was p
 
   CHECK(Pause(world) == v1::Job::STATE_PAUSED);
   world.coder.Release();
-  while (!world.Candidates().at(1).has_program()) world.Turn();
+  while (world.Candidates().size() < 2 || !world.Candidates()[1].has_program()) world.Turn();
   const int calls = world.coder.calls();
   for (int i = 0; i < 20; ++i) world.Turn();
 
