@@ -15,7 +15,7 @@ import pytest
 import torch
 
 SEED = int(os.environ.get("MTMC_SEED", "20261125"))
-DRAWS = int(os.environ.get("MTMC_DRAWS", "40"))
+DRAWS = int(os.environ.get("MTMC_DRAWS", "60"))
 SAMPLES = int(os.environ.get("MTMC_SAMPLES", "4"))
 TYPES = (torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.bool)
 
