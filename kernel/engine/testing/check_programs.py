@@ -3,10 +3,10 @@
 
     python check_programs.py GRAPHS PROGRAMS
 
-PROGRAMS holds `GRAPH.STEP.cuda` and `GRAPH.STEP.opencl` texts. Every CUDA text
-must compile for sm_90 without spills; every OpenCL text must build on PoCL and
-give PyTorch's results, within four times single precision's own error or 5e-5
-of the mean magnitude.
+PROGRAMS holds `GRAPH.WALK-STEP.cuda` and `GRAPH.WALK-STEP.opencl` texts. Every CUDA
+text must compile for sm_90a without spills, the first and the last of each walk also
+for sm_80 and sm_100a; every OpenCL text must build on PoCL and give PyTorch's results,
+within four times single precision's own error or 5e-5 of the mean magnitude.
 """
 
 import pathlib
@@ -27,14 +27,33 @@ def fail(path, why):
     print(f"{path.name}: {why}", flush=True)
 
 
+
+
+def architectures(path, last):
+    return ("sm_80", "sm_90a", "sm_100a") if step_of(path) in (0, last) else ("sm_90a",)
+
+
+def walk_of(path):
+    return path.stem.rpartition("-")[0]
+
+
+def step_of(path):
+    return int(path.stem.rpartition("-")[2])
+
+
 nvrtc = Nvrtc()
-for path in sorted(programs.glob("*.cuda")):
-    try:
-        spilled = spills(nvrtc.compile(Program(path.read_text())))
-        if spilled:
-            fail(path, f"spills {spilled} bytes")
-    except RuntimeError as error:
-        fail(path, str(error)[:2000])
+texts = sorted(programs.glob("*.cuda"))
+last_steps = {}
+for path in texts:
+    last_steps[walk_of(path)] = max(step_of(path), last_steps.get(walk_of(path), 0))
+for path in texts:
+    for architecture in architectures(path, last_steps[walk_of(path)]):
+        try:
+            spilled = spills(nvrtc.compile(Program(path.read_text()), architecture))
+            if spilled:
+                fail(path, f"spills {spilled} bytes on {architecture}")
+        except RuntimeError as error:
+            fail(path, f"{architecture}: {str(error)[:2000]}")
 
 runner = OpenClRunner()
 cache = {}
