@@ -9,6 +9,8 @@
 #include <memory>
 
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "common/base/json_line.h"
 #include "common/base/string_view.h"
 
 namespace mtmc::base {
@@ -28,8 +30,8 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
-// `text` as the inside of a JSON string.
-std::string EscapeJson(std::string_view text) {
+// `text` without what would end a quoted value or its line.
+std::string Escape(std::string_view text) {
   std::string escaped;
   escaped.reserve(text.size());
   for (const char c : text) {
@@ -61,24 +63,21 @@ std::string EscapeJson(std::string_view text) {
 // stays one line and parses.
 std::string QuoteText(std::string_view value) {
   const bool is_plain = !value.empty() && value.find_first_of(" \"\\\n\t=") == value.npos;
-  return is_plain ? std::string(value) : absl::StrCat("\"", EscapeJson(value), "\"");
+  return is_plain ? std::string(value) : absl::StrCat("\"", Escape(value), "\"");
 }
 
 struct Logger {
   std::shared_ptr<spdlog::logger> spdlog;
   std::string program = "mtmc";
-  bool json = false;
+  LogFormat format = LogFormat::kText;
 };
 
 void SetForm(Logger& logger, LogLevel level) {
   logger.spdlog->set_level(ToSpdlog(level));
   logger.spdlog->flush_on(spdlog::level::debug);
-  // The sink adds time and level; text form "I 10:05:52.123 program] message".
-  const std::string name = EscapeJson(logger.program);
+  // Text is "I 10:05:52.123 program] message".
   logger.spdlog->set_formatter(std::make_unique<spdlog::pattern_formatter>(
-      logger.json ? "{\"time\":\"%Y-%m-%dT%H:%M:%S.%eZ\",\"level\":\"%l\",\"program\":\"" + name +
-                        "\",\"thread\":%t,%v}"
-                  : "%L %H:%M:%S.%e " + name + "] %v",
+      logger.format == LogFormat::kJson ? "%v" : "%L %H:%M:%S.%e " + logger.program + "] %v",
       spdlog::pattern_time_type::utc));
 }
 
@@ -99,7 +98,7 @@ Logger& TheLogger() {
 void InitLogging(const LoggingOptions& options) {
   Logger& logger = TheLogger();
   if (!options.program.empty()) logger.program = options.program;
-  logger.json = options.json;
+  logger.format = options.format;
   SetForm(logger, options.level);
 }
 
@@ -112,20 +111,34 @@ absl::StatusOr<LogLevel> ParseLogLevel(std::string_view name) {
       absl::StrCat("log level is \"", ToAbsl(name), "\", must be debug, info, warning or error"));
 }
 
-void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields) {
+absl::StatusOr<LogFormat> ParseLogFormat(std::string_view name) {
+  if (name == "text") return LogFormat::kText;
+  if (name == "json") return LogFormat::kJson;
+  return absl::InvalidArgumentError(
+      absl::StrCat("log format is \"", ToAbsl(name), "\", must be text or json"));
+}
+
+void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields,
+         const char* file, int line) {
   Logger& logger = TheLogger();
   if (!logger.spdlog->should_log(ToSpdlog(level))) return;
-  std::string line = logger.json ? absl::StrCat("\"message\":\"", EscapeJson(message), "\"")
-                                 : std::string(message);
-  for (const LogField& field : fields) {
-    if (logger.json) {
-      absl::StrAppend(&line, ",\"", EscapeJson(field.key), "\":\"", EscapeJson(field.value), "\"");
-    } else {
-      absl::StrAppend(&line, " ", ToAbsl(field.key), "=", QuoteText(field.value));
+  std::string text;
+  if (logger.format == LogFormat::kJson) {
+    text = JsonLine({.time = absl::Now(),
+                     .level = level,
+                     .component = logger.program,
+                     .message = message,
+                     .fields = fields,
+                     .file = file,
+                     .line = line});
+  } else {
+    text = message;
+    for (const LogField& field : fields) {
+      absl::StrAppend(&text, " ", ToAbsl(field.key), "=", QuoteText(field.value));
     }
   }
   // spdlog takes a string view as text, not as a format.
-  logger.spdlog->log(ToSpdlog(level), spdlog::string_view_t(line.data(), line.size()));
+  logger.spdlog->log(ToSpdlog(level), spdlog::string_view_t(text.data(), text.size()));
 }
 
 }  // namespace mtmc::base

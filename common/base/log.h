@@ -14,6 +14,9 @@ namespace mtmc::base {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
+// Text for people, or one JSON object a line (json_line.h) for log collectors.
+enum class LogFormat { kText, kJson };
+
 // One `key=value` of a log line; strings, numbers and booleans convert.
 // Never pass a secret: nothing redacts it.
 struct LogField {
@@ -42,8 +45,7 @@ struct LoggingOptions {
   // Name of the program, on every line.
   std::string program;
   LogLevel level = LogLevel::kInfo;
-  // One JSON object per line instead of text; for log collectors.
-  bool json = false;
+  LogFormat format = LogFormat::kText;
 };
 
 // Sends logs to standard error in the given form; without it, Log() writes text
@@ -53,9 +55,13 @@ void InitLogging(const LoggingOptions& options);
 // "debug", "info", "warning" or "error".
 absl::StatusOr<LogLevel> ParseLogLevel(std::string_view name);
 
+// "text" or "json".
+absl::StatusOr<LogFormat> ParseLogFormat(std::string_view name);
+
 // Writes one line. `message` is constant text, lower case, no full stop; what
 // varies goes into the fields: Log(LogLevel::kInfo, "lease taken", {{"job", id}}).
-// Thread-safe; blocks while standard error blocks.
-void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
+// Thread-safe; blocks while standard error blocks. `file` and `line` are the caller's.
+void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {},
+         const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
 }  // namespace mtmc::base

@@ -58,6 +58,7 @@ TEST_CASE("A daemon ends at once with the documented exit code", "[daemon]") {
       {"--help", kExitOk},
       {"--listne=127.0.0.1:1", kExitUsage},
       {"--log-level=loud", kExitUsage},
+      {"--log-format=xml", kExitUsage},
   }));
   CAPTURE(argument);
 

@@ -52,6 +52,9 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
       ->envname("MTMC_LOG")
       ->capture_default_str();
+  app.add_option("--log-format", flags.log_format, "text, or json: one object a line")
+      ->envname("MTMC_LOG_FORMAT")
+      ->capture_default_str();
 }
 
 void DeclareChannels(CLI::App& app, Flags& flags) {
@@ -86,7 +89,11 @@ std::optional<int> ParseAndInitLogging(CLI::App& app, int argc, char** argv, con
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
   const auto level = base::ParseLogLevel(flags.log_level);
-  base::InitLogging({.program = app.get_name(), .level = level.value_or(base::LogLevel::kInfo)});
+  const auto format = base::ParseLogFormat(flags.log_format);
+  base::InitLogging({.program = app.get_name(),
+                     .level = level.value_or(base::LogLevel::kInfo),
+                     .format = format.value_or(base::LogFormat::kText)});
+  if (!format.ok()) return FailUsage("unusable --log-format", format.status());
   if (!level.ok()) return FailUsage("unusable --log-level", level.status());
   return std::nullopt;
 }

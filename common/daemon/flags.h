@@ -30,6 +30,8 @@ struct Flags {
   std::string ready_file;
   // Also the variable MTMC_LOG.
   std::string log_level = "info";
+  // "text" or "json"; also the variable MTMC_LOG_FORMAT.
+  std::string log_format = "text";
   // Who the process is, to its clients and to the servers that it calls (docs/access.md).
   std::string tls_cert;
   std::string tls_key;

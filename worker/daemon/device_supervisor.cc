@@ -199,6 +199,8 @@ std::vector<std::string> WorkerCommand(const std::string& program, const WorkerF
       ShiftPort(flags.daemon.http, position),
       "--log-level",
       flags.daemon.log_level,
+      "--log-format",
+      flags.daemon.log_format,
       "--isolation",
       flags.isolation,
       "--builders",
