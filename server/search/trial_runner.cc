@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/digest.h"
@@ -103,8 +102,7 @@ awaitable<absl::Status> TrialRunner::AdoptStart(v1::Candidate candidate) {
 }
 
 awaitable<absl::Status> TrialRunner::CodeStep(v1::Candidate candidate) {
-  const auto parent_trial = static_cast<size_t>(ParentTrial(candidate));
-  const v1::Candidate parent = run_.lineage.candidates[parent_trial];
+  const v1::Candidate parent = run_.CandidateOf(ParentTrial(candidate));
   const auto program = run_.ReadProgram(parent);
   if (!program.ok()) co_return program.status();
   auto answer = std::exchange(answer_, std::nullopt);
@@ -131,7 +129,7 @@ awaitable<absl::Status> TrialRunner::CodeStep(v1::Candidate candidate) {
                                             : std::string(response.status().message());
   candidate.set_state(v1::Candidate::STATE_REJECTED);
   candidate.set_coder_failure(failure);
-  candidate.set_reward(Reward(parent, candidate, StepOf(candidate)));
+  candidate.set_reward(Reward(parent, candidate, candidate.decision().step()));
   *candidate.mutable_end_time() = run_.journal.Now();
   co_return co_await run_.journal.RecordCandidate(candidate, {});
 }
@@ -194,31 +192,19 @@ awaitable<absl::Status> TrialRunner::RecordEvaluation(v1::Candidate candidate, N
   candidate.set_state(v1::Candidate::STATE_EVALUATED);
   *candidate.mutable_end_time() = run_.journal.Now();
   if (!candidate.parents().empty()) {
-    const auto& parent = run_.lineage.candidates[static_cast<size_t>(ParentTrial(candidate))];
-    candidate.set_reward(Reward(parent, candidate, StepOf(candidate)));
+    const v1::Candidate& parent = run_.CandidateOf(ParentTrial(candidate));
+    candidate.set_reward(Reward(parent, candidate, candidate.decision().step()));
   }
   if (!candidate.evaluation().is_cached()) {
     auto* device_time = run_.job.mutable_budget_use()->mutable_device_time();
     *device_time += BusyTime(candidate.evaluation());
   }
   if (const auto best = run_.lineage.BestWith(candidate)) {
-    const v1::Candidate& winner = *best == candidate.trial()
-                                      ? candidate
-                                      : run_.lineage.candidates[static_cast<size_t>(*best)];
+    const v1::Candidate& winner = *best == candidate.trial() ? candidate : run_.CandidateOf(*best);
     run_.job.set_best_candidate(winner.name());
     if (const auto speedup = Speedup(winner)) run_.job.set_best_speedup(*speedup);
   }
   co_return co_await run_.journal.RecordCandidate(candidate, notices);
-}
-
-// Step of the rollout in which a candidate was made: what the strategy said
-// when only the trials before it were there.
-int TrialRunner::StepOf(const v1::Candidate& candidate) const {
-  Lineage before = run_.lineage;
-  before.candidates.resize(static_cast<size_t>(candidate.trial()));
-  const auto next = run_.strategy->Next(before);
-  const Selection* selection = std::get_if<Selection>(&next);
-  return selection == nullptr ? 0 : selection->step;
 }
 
 void TrialRunner::Settle(const v1::TokenUse& use) {

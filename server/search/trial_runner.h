@@ -45,7 +45,6 @@ class TrialRunner {
   boost::asio::awaitable<absl::Status> RecordKnown(v1::Candidate candidate, int known,
                                                    Notices notices = {});
 
-  int StepOf(const v1::Candidate& candidate) const;
   void Settle(const v1::TokenUse& use);
 
   SearchRun& run_;
