@@ -208,21 +208,19 @@ int Serve(const Flags& flags, Stores& stores, base::ShutdownSignal& shutdown) {
     if (!coordinator.ok()) return daemon::Fail("cannot start", coordinator.status());
     seat.SetLocal(*std::move(coordinator));
   }
-  std::vector<std::unique_ptr<grpc::Service>> services;
-  services.push_back(MakeJobService(relay, *stores.jobs, feed, executor));
-  services.push_back(MakeCandidateService(*stores.jobs, executor));
-  services.push_back(MakeArtifactService(*stores.artifacts, executor));
-  services.push_back(MakeWorkerService(relay, executor));
-  services.push_back(MakeLeaseService(seat, relay));
-  daemon::Endpoints::Options served{.dependencies = Dependencies(flags, seat, *stores.jobs)};
-  const std::vector<std::string> names = {"mtmc.v1.JobService", "mtmc.v1.CandidateService",
-                                          "mtmc.v1.ArtifactService", "mtmc.v1.WorkerService",
-                                          "mtmc.v1.LeaseService"};
-  for (size_t i = 0; i < names.size(); ++i) {
-    served.services.push_back({services[i].get(), names[i]});
-  }
-  // But for the workers' leases.
-  served.rest_services.assign(names.begin(), names.end() - 1);
+  const auto jobs = MakeJobService(relay, *stores.jobs, feed, executor);
+  const auto candidates = MakeCandidateService(*stores.jobs, executor);
+  const auto artifacts = MakeArtifactService(*stores.artifacts, executor);
+  const auto workers = MakeWorkerService(relay, executor);
+  const auto leases = MakeLeaseService(seat, relay);
+  daemon::Endpoints::Options served{.services = {{jobs.get(), "mtmc.v1.JobService"},
+                                                 {candidates.get(), "mtmc.v1.CandidateService"},
+                                                 {artifacts.get(), "mtmc.v1.ArtifactService"},
+                                                 {workers.get(), "mtmc.v1.WorkerService"}},
+                                    .dependencies = Dependencies(flags, seat, *stores.jobs)};
+  for (const auto& service : served.services) served.rest_services.push_back(service.name);
+  // Between machines alone.
+  served.services.push_back({leases.get(), "mtmc.v1.LeaseService"});
   const auto endpoints = daemon::Endpoints::Open(flags.daemon, backends.registry, served);
   if (!endpoints.ok()) return daemon::Fail("cannot serve", endpoints.status());
   std::unique_ptr<store::PostgresListener> listener;

@@ -85,27 +85,15 @@ class JobService final : public v1::JobService::CallbackService {
   grpc::ServerUnaryReactor* PauseJob(grpc::CallbackServerContext* context,
                                      const v1::PauseJobRequest* request,
                                      v1::PauseJobResponse* response) override {
-    return relay_.Serve<v1::JobService>(
-        context, *request, *response, executor_, &v1::JobService::Stub::PauseJob,
-        [](Coordinator& coordinator,
-           const v1::PauseJobRequest& pause) -> absl::StatusOr<v1::PauseJobResponse> {
-          v1::PauseJobResponse paused;
-          MTMC_ASSIGN_OR_RETURN(*paused.mutable_job(), coordinator.PauseJob(pause.name()));
-          return paused;
-        });
+    return ServeChange(context, *request, *response, &v1::JobService::Stub::PauseJob,
+                       &Coordinator::PauseJob);
   }
 
   grpc::ServerUnaryReactor* ResumeJob(grpc::CallbackServerContext* context,
                                       const v1::ResumeJobRequest* request,
                                       v1::ResumeJobResponse* response) override {
-    return relay_.Serve<v1::JobService>(
-        context, *request, *response, executor_, &v1::JobService::Stub::ResumeJob,
-        [](Coordinator& coordinator,
-           const v1::ResumeJobRequest& resume) -> absl::StatusOr<v1::ResumeJobResponse> {
-          v1::ResumeJobResponse resumed;
-          MTMC_ASSIGN_OR_RETURN(*resumed.mutable_job(), coordinator.ResumeJob(resume.name()));
-          return resumed;
-        });
+    return ServeChange(context, *request, *response, &v1::JobService::Stub::ResumeJob,
+                       &Coordinator::ResumeJob);
   }
 
   grpc::ServerUnaryReactor* DeleteJob(grpc::CallbackServerContext* context,
@@ -167,6 +155,21 @@ class JobService final : public v1::JobService::CallbackService {
   }
 
  private:
+  // Serves a method that changes the job that the request names, and answers with it.
+  template <class Request, class Response>
+  grpc::ServerUnaryReactor* ServeChange(
+      grpc::CallbackServerContext* context, const Request& request, Response& response,
+      grpc::Status (v1::JobService::Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+      absl::StatusOr<v1::Job> (Coordinator::*change)(const std::string&)) {
+    return relay_.Serve<v1::JobService>(
+        context, request, response, executor_, method,
+        [change](Coordinator& coordinator, const Request& asked) -> absl::StatusOr<Response> {
+          Response changed;
+          MTMC_ASSIGN_OR_RETURN(*changed.mutable_job(), (coordinator.*change)(asked.name()));
+          return changed;
+        });
+  }
+
   absl::StatusOr<v1::ListJobsResponse> List(const v1::ListJobsRequest& request) {
     MTMC_RETURN_IF_ERROR(CheckProjectName(request.parent()));
     MTMC_ASSIGN_OR_RETURN(const filter::Filter filter,
