@@ -58,6 +58,13 @@ absl::StatusOr<Response> CallOnce(const Request& request, const Method& method) 
   return response;
 }
 
+// Calls one method that answers with a job.
+template <typename Response, typename Request, typename Method>
+absl::StatusOr<v1::Job> CallForJob(const Request& request, const Method& method) {
+  MTMC_ASSIGN_OR_RETURN(Response response, CallOnce<Response>(request, method));
+  return std::move(*response.mutable_job());
+}
+
 // Calls a list method until its pages end or `limit` items are there.
 template <typename Item, typename Request, typename Call, typename Items>
 absl::StatusOr<std::vector<Item>> CallPaged(Request request, size_t limit, const Call& call,
@@ -104,19 +111,15 @@ bool Api::IsServing(absl::Duration timeout) {
 }
 
 absl::StatusOr<v1::Job> Api::CreateJob(const v1::CreateJobRequest& request) {
-  MTMC_ASSIGN_OR_RETURN(auto response, CallOnce<v1::CreateJobResponse>(request, [&](auto... a) {
-                          return stubs_->jobs->CreateJob(a...);
-                        }));
-  return std::move(*response.mutable_job());
+  return CallForJob<v1::CreateJobResponse>(
+      request, [&](auto... a) { return stubs_->jobs->CreateJob(a...); });
 }
 
 absl::StatusOr<v1::Job> Api::GetJob(const std::string& name) {
   v1::GetJobRequest request;
   request.set_name(name);
-  MTMC_ASSIGN_OR_RETURN(auto response, CallOnce<v1::GetJobResponse>(request, [&](auto... a) {
-                          return stubs_->jobs->GetJob(a...);
-                        }));
-  return std::move(*response.mutable_job());
+  return CallForJob<v1::GetJobResponse>(request,
+                                        [&](auto... a) { return stubs_->jobs->GetJob(a...); });
 }
 
 absl::StatusOr<std::vector<v1::Job>> Api::ListJobs(const std::string& parent, int limit,
@@ -139,28 +142,22 @@ absl::StatusOr<v1::Job> Api::CancelJob(const std::string& name) {
   v1::CancelJobRequest request;
   request.set_name(name);
   request.set_request_id(base::MakeUuid4());
-  MTMC_ASSIGN_OR_RETURN(auto response, CallOnce<v1::CancelJobResponse>(request, [&](auto... a) {
-                          return stubs_->jobs->CancelJob(a...);
-                        }));
-  return std::move(*response.mutable_job());
+  return CallForJob<v1::CancelJobResponse>(
+      request, [&](auto... a) { return stubs_->jobs->CancelJob(a...); });
 }
 
 absl::StatusOr<v1::Job> Api::PauseJob(const std::string& name) {
   v1::PauseJobRequest request;
   request.set_name(name);
-  MTMC_ASSIGN_OR_RETURN(auto response, CallOnce<v1::PauseJobResponse>(request, [&](auto... a) {
-                          return stubs_->jobs->PauseJob(a...);
-                        }));
-  return std::move(*response.mutable_job());
+  return CallForJob<v1::PauseJobResponse>(request,
+                                          [&](auto... a) { return stubs_->jobs->PauseJob(a...); });
 }
 
 absl::StatusOr<v1::Job> Api::ResumeJob(const std::string& name) {
   v1::ResumeJobRequest request;
   request.set_name(name);
-  MTMC_ASSIGN_OR_RETURN(auto response, CallOnce<v1::ResumeJobResponse>(request, [&](auto... a) {
-                          return stubs_->jobs->ResumeJob(a...);
-                        }));
-  return std::move(*response.mutable_job());
+  return CallForJob<v1::ResumeJobResponse>(
+      request, [&](auto... a) { return stubs_->jobs->ResumeJob(a...); });
 }
 
 absl::Status Api::DeleteJob(const std::string& name) {

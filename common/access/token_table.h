@@ -18,10 +18,9 @@ namespace mtmc::access {
 
 // Whose bearer tokens they are, without the tokens: a file of lines
 //
-//   # who     role           project  SHA-256 of the token
-//   alice     submitter      vision
-//   ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad machines  worker         *
-//   2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824
+//   # who     role       project  SHA-256 of the token
+//   alice     submitter  vision   ba7816bf8f01...
+//   machines  worker     *        2cf24dba5fb0...
 //
 // A token may have several lines, of one name. Workers serve every project. Empty lines
 // and those that begin with `#` are skipped.
