@@ -35,10 +35,9 @@ class _MtmcProgram:
         """The results of `plan(device, *inputs, *targets)`, which nobody else holds. `targets`
         are the tensors that the plan changes."""
         inputs = [tensor.contiguous() for tensor in inputs]
-        if any(tensor.data_ptr() % self._ALIGNMENT for tensor in inputs):
-            # Part of a larger tensor: kernels load several elements at once.
-            inputs = [tensor.clone() if tensor.data_ptr() % self._ALIGNMENT else tensor
-                      for tensor in inputs]
+        # Part of a larger tensor: kernels load several elements at once.
+        inputs = [tensor.clone() if tensor.data_ptr() % self._ALIGNMENT else tensor
+                  for tensor in inputs]
         _mtmc_check(inputs, self._shapes, self._types)
         device = (inputs or targets)[0].device
         if device.type != "cuda":
@@ -68,8 +67,15 @@ class _MtmcProgram:
             return results
 
     def _launch(self, plan, inputs, targets, stream):
+        """Enters only what is not so already: that is the host's work before a first kernel."""
         self.device, self.stream = stream.device, stream.cuda_stream
-        with _mtmc_torch.cuda.device(self.device), _mtmc_torch.no_grad(), _mtmc_settings:
+        if _mtmc_torch.is_grad_enabled():
+            with _mtmc_torch.no_grad():
+                return self._launch(plan, inputs, targets, stream)
+        if _mtmc_torch.cuda.current_device() != self.device.index:
+            with _mtmc_torch.cuda.device(self.device):
+                return self._launch(plan, inputs, targets, stream)
+        with _mtmc_settings:
             return plan(self.device, *inputs, *targets)
 
     def _capture(self, graph, plan, inputs, targets, stream):

@@ -21,6 +21,7 @@ class Machine:
         self.current = types.SimpleNamespace(
             cuda_stream=7, device=torch.device("cuda", 0), wait_stream=lambda other: None
         )
+        self.device = 0
         self.capture = None
         self.is_foreign_capture = False
         self.launches = 0
@@ -78,6 +79,12 @@ class Machine:
             yield
             machine.current = before
 
+        @contextlib.contextmanager
+        def entered(device):
+            before, machine.device = machine.device, device.index
+            yield
+            machine.device = before
+
         cuda = types.SimpleNamespace(
             current_stream=lambda device: machine.current,
             is_current_stream_capturing=lambda: machine.is_foreign_capture,
@@ -87,10 +94,13 @@ class Machine:
             graph_pool_handle=object,
             CUDAGraph=Graph,
             stream=stream,
-            device=lambda device: contextlib.nullcontext(),
+            current_device=lambda: machine.device,
+            device=entered,
             get_device_capability=lambda device: (9, 0),
         )
-        return types.SimpleNamespace(cuda=cuda, no_grad=torch.no_grad)
+        return types.SimpleNamespace(
+            cuda=cuda, no_grad=torch.no_grad, is_grad_enabled=torch.is_grad_enabled
+        )
 
 
 class Tensor:
@@ -165,6 +175,22 @@ def machine(monkeypatch):
     monkeypatch.setitem(sys.modules, "cuda", package)
     monkeypatch.setitem(sys.modules, "cuda.bindings", made.bindings())
     return made
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+@pytest.mark.parametrize("device", [0, 1])
+def test_a_plan_runs_on_its_device_without_gradients(machine, device, gradients):
+    seen, machine.device = [], device
+
+    def plan(where, x, w, total):
+        seen.append((machine.device, torch.is_grad_enabled(), where.index))
+        return [x]
+
+    model = Model(machine)
+    with torch.set_grad_enabled(gradients):
+        model.program.run(plan, [machine.tensor(1), model.w], [model.total])
+    assert seen == [(0, False, 0)]
+    assert machine.device == device
 
 
 def test_a_call_is_launched_twice_and_then_replayed(machine):

@@ -11,14 +11,22 @@ class _MtmcLibraryCall:
         self._op = op
         self._overload = overload
         self._precision = precision
+        # The only ones that cuDNN searches algorithms for.
+        self._is_searched = "conv" in op
         self._form = None
+        # What takes the arguments as they are; None where the form changes them.
+        self._plain = None
 
     def __call__(self, device, *arguments, **keywords):
         """All tensors of the result, dense, as a list; None stands for what is no tensor."""
+        _mtmc_settings.prepare(self._precision, self._is_searched)
+        if self._plain is not None:
+            return _mtmc_dense(self._plain(*arguments))
         if self._form is None:
             self._form = self._resolve(arguments, keywords)
         function, positions, names = self._form
-        _mtmc_settings.set_precision(self._precision)
+        if not names and positions == [(at, _mtmc_same) for at in range(len(arguments))]:
+            self._plain = function
         result = function(
             *[convert(_mtmc_given(at, device, arguments, keywords)) for at, convert in positions],
             **{name: convert(_mtmc_given(at, device, arguments, keywords))
@@ -127,33 +135,60 @@ class _MtmcSettings:
     each call says (by default what PyTorch does unasked: in convolutions, not in matrix
     products), cuDNN's search for the fastest algorithm, and no cast by autocast. The
     caller's own settings come back afterwards. torch.use_deterministic_algorithms stays the
-    caller's: it is a promise, not a choice of speed."""
+    caller's: it is a promise, not a choice of speed.
+
+    All of this is the host's work before a first kernel starts: what is as it should be is
+    read once a run, and not set."""
 
     _TF32 = {"default": (False, True), "tf32": (True, True), "ieee": (False, False)}
 
+    def __init__(self):
+        self._forget()
+
+    def _forget(self):
+        # The precision that is in force, where that is known, and what the caller's was.
+        self._known = self._precision = None
+        # Whether the caller lets cuDNN search, once a call asked for it.
+        self._searched = None
+        self._autocast = ()
+
     def __enter__(self):
+        self._forget()
         cudnn = _mtmc_torch.backends.cudnn
-        self._cudnn = cudnn.benchmark, cudnn.deterministic
-        cudnn.benchmark, cudnn.deterministic = True, False
-        self._precision = None
-        self._autocast = None
-        if any(map(_mtmc_torch.is_autocast_enabled, ("cpu", "cuda"))):
+        self._is_deterministic = cudnn.deterministic
+        if self._is_deterministic:
+            cudnn.deterministic = False
+        if _mtmc_torch.is_autocast_enabled("cuda") or _mtmc_torch.is_autocast_enabled("cpu"):
             self._autocast = [_mtmc_torch.autocast(kind, enabled=False) for kind in ("cpu", "cuda")]
             for autocast in self._autocast:
                 autocast.__enter__()
 
     def __exit__(self, *error):
-        for autocast in reversed(self._autocast or []):
+        for autocast in reversed(self._autocast):
             autocast.__exit__(*error)
         cudnn = _mtmc_torch.backends.cudnn
-        cudnn.benchmark, cudnn.deterministic = self._cudnn
+        if self._is_deterministic:
+            cudnn.deterministic = True
+        if self._searched is False:
+            cudnn.benchmark = False
         if self._precision:
             allowed, names = self._precision
             if allowed:
                 _mtmc_allow_tf32(allowed)
             _mtmc_name_precision(names)
 
-    def set_precision(self, name):
+    def prepare(self, precision, is_searched):
+        """For the next call: the precision of its products, and whether cuDNN searches for it."""
+        if is_searched and self._searched is None:
+            cudnn = _mtmc_torch.backends.cudnn
+            self._searched = cudnn.benchmark
+            if not self._searched:
+                cudnn.benchmark = True
+        if self._known != precision:
+            self._set_precision(precision)
+            self._known = precision
+
+    def _set_precision(self, name):
         allowed = _mtmc_allowed_tf32()
         if allowed == self._TF32[name]:
             return

@@ -325,7 +325,7 @@ def test_a_call_runs_under_its_precision_and_gives_the_callers_back(file, monkey
     before, seen = state(), []
     try:
         with file._mtmc_settings:
-            file._mtmc_settings.set_precision(name)
+            file._mtmc_settings.prepare(name, is_searched=True)
             seen = state()
         assert state() == before
     finally:
@@ -338,6 +338,34 @@ def test_a_call_runs_under_its_precision_and_gives_the_callers_back(file, monkey
     assert tuple(word == "tf32" for word in seen[:2]) == tf32
     assert seen[1] == seen[2]
     assert seen[3:] == (True, False)
+
+
+def test_only_a_convolution_is_searched_for(file, monkeypatch):
+    monkeypatch.setattr(torch.backends.cudnn, "benchmark", False)
+    linear = file._MtmcLibraryCall("aten::linear")
+    convolution = file._MtmcLibraryCall("aten::conv1d")
+    with file._mtmc_settings:
+        linear(CPU, A, A)
+        assert not torch.backends.cudnn.benchmark
+        convolution(CPU, A[None], A[None])
+        assert torch.backends.cudnn.benchmark
+    assert not torch.backends.cudnn.benchmark
+
+
+def test_each_call_of_a_run_has_its_own_precision(file):
+    with file._mtmc_settings:
+        for name, tf32 in (("tf32", True), ("default", False), ("default", False), ("tf32", True)):
+            file._MtmcLibraryCall("aten::mm", precision=name)(CPU, A, A)
+            assert torch.backends.cuda.matmul.allow_tf32 == tf32
+    assert not torch.backends.cuda.matmul.allow_tf32
+
+
+def test_a_call_that_is_repeated_gives_what_it_gave(file):
+    softmax = file._MtmcLibraryCall("aten::softmax")
+    linear = file._MtmcLibraryCall("aten::linear")
+    for _ in range(2):
+        assert torch.equal(softmax(CPU, A, 1, dtype="f64")[0], torch.softmax(A, 1, torch.float64))
+        assert torch.equal(linear(CPU, A, A)[0], A @ A.T)
 
 
 def test_autocast_of_the_caller_does_not_reach_a_call(file):
