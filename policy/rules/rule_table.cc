@@ -99,14 +99,19 @@ double FuseEpilogue(const Facts& facts, const Action& action, const RegionFacts&
   return 1.0;
 }
 
+// Below this part of the baseline's speed a program is behind it, whatever the noise.
+constexpr double kBehind = 0.97;
+
 // A heavy contraction belongs to the vendor's library before anything else: the
 // naive kernel is orders of magnitude slower, so it hides every other effect.
-double LibraryForContractions(const Facts& facts, const Action& action, const RegionFacts& region) {
+double LibraryCall(const Facts& facts, const Action& action, const RegionFacts& region) {
   if (action.type != ActionType::kLibrary) return 0;
   if (region.contractions > 0) return facts.is_contraction_bound() ? 4.5 : 3.0;
   if (region.windows > 0) return 0.5;
-  // A library call of a pointwise or reduction op is what the baseline does.
-  return -2.0;
+  // A library call of a pointwise or reduction op is what the baseline does, which is worth
+  // having only where that is faster.
+  const bool is_behind = facts.search_state().evaluation.speedup.value_or(1.0) < kBehind;
+  return is_behind ? 1.0 + 2.5 * region.share_ratio : -2.0;
 }
 
 // Tensor cores in TF32 are several times faster than FP32. The class decides
@@ -324,8 +329,8 @@ constexpr auto kRules = std::to_array<Rule>({
     {"fuse_reductions", "reductions over one input join into one sweep", FuseReductions},
     {"fuse_epilogue", "an epilogue is free in our own contraction but gives up the library",
      FuseEpilogue},
-    {"library_for_contractions", "the vendor's contraction beats ours, and dominates",
-     LibraryForContractions},
+    {"library_call", "the vendor's contraction beats ours; elsewhere it is what eager does",
+     LibraryCall},
     {"precision_tier", "TF32 where the precision class allows its error", PrecisionTier},
     {"tile_contractions", "blocking removes the reuse factor from memory traffic",
      TileContractions},

@@ -103,6 +103,22 @@ TEST_CASE("RulesPolicy gives a heavy product to the library first", "[policy]") 
   CHECK(BestOf(LinearChain(), ChainActions()) == "library linear");
 }
 
+TEST_CASE("RulesPolicy takes eager's own call where our kernel is slower", "[policy]") {
+  const auto [speedup, best] = GENERATE(table<double, std::string>(
+      {{0.85, "library mean"}, {0.99, "tile mean"}, {1.4, "tile mean"}}));
+  CAPTURE(speedup);
+  SearchState state = LinearChain();
+  state.ops = {Op("mean", "mean.dim", {"x"})};
+  state.program = "//@ mtmc 1 cuda\n//@ launch mean grid=1 block=256 args=(x, y)\n";
+  state.contraction_flops = 0;
+  state.evaluation.speedup = speedup;
+
+  CHECK(BestOf(state, {Act(ActionType::kStop, "stop"),
+                       Act(ActionType::kTile, "tile mean", {"mean"}, {"mean"}),
+                       Act(ActionType::kTune, "tune mean", {"mean"}, {"mean"}),
+                       Act(ActionType::kLibrary, "library mean", {"mean"}, {"mean"})}) == best);
+}
+
 TEST_CASE("RulesPolicy takes the TF32 tier where the class allows it", "[policy]") {
   SearchState state = LinearChain();
   state.precision = PrecisionClass::kTf32;

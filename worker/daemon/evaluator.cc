@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/log.h"
 #include "mtmc/pipe/v1/builder.pb.h"
 #include "worker/daemon/inspection.h"
@@ -13,16 +14,17 @@
 namespace mtmc::worker {
 namespace {
 
-// Whether a process of ours found too little memory: what is missing may have been kept for an
-// earlier problem.
-bool LacksMemory(const v1::LeaseResult& result) {
-  auto tells = [](const std::string& reason, const std::string& message) {
-    return reason == "INPUTS_TOO_LARGE" || absl::StrContains(message, "out of memory") ||
-           absl::StrContains(message, "OutOfMemory");
+// What a process of ours says that found too little memory, else empty: what is missing may
+// have been kept for an earlier problem.
+std::string LackOfMemory(const v1::LeaseResult& result) {
+  auto told = [](const auto& failure) -> std::string {
+    const bool is_lack = failure.reason() == "INPUTS_TOO_LARGE" ||
+                         absl::StrContains(failure.message(), "out of memory") ||
+                         absl::StrContains(failure.message(), "OutOfMemory");
+    return is_lack ? absl::StrCat(failure.reason(), ": ", failure.message()) : "";
   };
-  const auto& worker = result.worker_failure();
-  const auto& problem = result.problem_failure();
-  return tells(worker.reason(), worker.message()) || tells(problem.reason(), problem.message());
+  const std::string lack = told(result.worker_failure());
+  return lack.empty() ? told(result.problem_failure()) : lack;
 }
 
 }  // namespace
@@ -59,8 +61,10 @@ v1::LeaseResult Evaluator::Inspect(const v1::InspectionRequest& request, const P
 
 v1::LeaseResult Evaluator::WithMemory(const std::function<v1::LeaseResult()>& work) const {
   v1::LeaseResult result = work();
-  if (!LacksMemory(result) || !context_.options.give_memory_back) return result;
-  base::Log(base::LogLevel::kWarning, "memory ran out, tried again with all of it");
+  const std::string lack = LackOfMemory(result);
+  if (lack.empty() || !context_.options.give_memory_back) return result;
+  base::Log(base::LogLevel::kWarning, "memory ran out, tried again with all of it",
+            {{"reason", lack}});
   context_.options.give_memory_back();
   return work();
 }

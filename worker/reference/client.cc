@@ -265,6 +265,8 @@ Reply<pipe::v1::ReferenceResponse> ReferenceClient::Exchange(
   reply.detail = absl::StrCat(reason, process_->Bury());
   EndProcess();
   base::Log(base::LogLevel::kWarning, "reference process ended", {{"detail", reply.detail}});
+  // Nobody waits for an answer now: the next problem finds a process that is ready.
+  if (reply.ending == Ending::kCancelled) Warm();
   return reply;
 }
 
