@@ -124,6 +124,9 @@ class Changer:
                 ways[level](tensor, generator, number=len(changed) - 1)
         if name == "DISTRIBUTION_RAMPS":
             _sort_labels(inputs, self._labels)
+        for index in levels:
+            if self._uses[index].is_ordered and inputs[index].is_floating_point():
+                inputs[index].copy_(inputs[index].sort().values)
         return inputs
 
     def refusal(self, inputs, levels):

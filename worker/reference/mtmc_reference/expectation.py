@@ -55,11 +55,15 @@ class Judge:
     def _steady_run(self, inputs, observer, state):
         return self.execution.run(inputs, Arithmetic.STRICT, observer, state=state)
 
-    def is_defined_in(self, state, inputs):
-        """Whether the reference is defined on public inputs in another state."""
+    def is_defined_in(self, inputs, state, is_steady):
+        """Whether the reference is defined on public inputs in another state, and rounding
+        decides little where it `is_steady`."""
 
         def run():
-            return self.execution.run(inputs, Arithmetic.STRICT, state=state)
+            outputs = self.execution.run(inputs, Arithmetic.STRICT, state=state)
+            if is_steady and not self._steadiness.holds(inputs, state, outputs):
+                raise Dropped("rounding alone decides what the reference answers there")
+            return outputs
 
         try:
             outputs = self.peril.run(f"state {state}", _never, run) if self.peril else run()

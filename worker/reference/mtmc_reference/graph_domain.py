@@ -31,12 +31,14 @@ _INDEXED_AXIS = dict.fromkeys(
 _INDEXED_LISTS = frozenset({"index", "_unsafe_index", "index_put", "_unsafe_index_put"})
 _CLASS_LOSSES = frozenset({"cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll_loss2d"})
 _CLASS_LOSSES |= {"nll_loss_forward", "nll_loss2d_forward"}
+# Its target lists classes up to the first that is negative.
+_LIST_LOSS, _END_OF_LIST = "multilabel_margin_loss", -1
 # What is written twice to one place keeps either value.
 _OVERWRITES = frozenset({"scatter", "index_copy", "index_put", "_unsafe_index_put"})
 # Other operators that are defined for some whole numbers only: (name, argument).
 _RESTRICTED = frozenset(
     [
-        *((op, "target") for op in ("multi_margin_loss", "multilabel_margin_loss", "ctc_loss")),
+        *((op, "target") for op in ("multi_margin_loss", _LIST_LOSS, "ctc_loss")),
         *(("ctc_loss", name) for name in ("targets", "input_lengths", "target_lengths")),
         *(("_ctc_loss", name) for name in ("targets", "input_lengths", "target_lengths")),
         *((op, "index") for op in ("take", "put")),
@@ -190,11 +192,16 @@ class GraphDomain:
         if argument == "target" and op in _CLASS_LOSSES:
             scores = self._shape(arguments["self"])
             return scores[1 if len(scores) > 1 else 0] if scores else None
+        if argument == "target" and op == _LIST_LOSS:
+            scores = self._shape(arguments["self"])
+            return scores[-1] if scores else None
         return None
 
     def _special(self, op, argument, place, arguments):
         if argument == "target" and "ignore_index" in arguments:
             return (number(arguments["ignore_index"]),)
+        if argument == "target" and op == _LIST_LOSS:
+            return (_END_OF_LIST,)
         if argument == "indices" and op in _INDEXED_LISTS:
             return (-1, -self._extent(arguments["self"], place))
         padding = number(arguments.get("padding_idx", {}))
@@ -208,14 +215,18 @@ class GraphDomain:
         shape = self._shape(argument)
         return shape[axis] if axis is not None and -len(shape) <= axis < len(shape) else None
 
+    def _is_whole(self, value):
+        kind = self._types.get(value, {}).get("dataType", "")
+        return kind.removeprefix("DATA_TYPE_")[:1] in ("I", "U")
+
     def _is_restricted(self, name):
-        kind = self._types.get(name, {}).get("dataType", "")
-        restricted = _RESTRICTED | _ORDERED
-        if kind.removeprefix("DATA_TYPE_")[:1] in ("I", "U"):
-            restricted |= _RESTRICTED_INTEGERS
         pending, seen = [name], {name}
         while pending:
-            for node, argument, _ in self._takers[pending.pop()]:
+            value = pending.pop()
+            # Where a whole number became a float, infinity is an answer.
+            is_whole = self._is_whole(value)
+            restricted = _RESTRICTED | _ORDERED | (_RESTRICTED_INTEGERS if is_whole else set())
+            for node, argument, _ in self._takers[value]:
                 op = operator(node)
                 is_index = argument == _INDEXED_AXIS.get(op)
                 is_index |= argument in ("indices", "offsets")

@@ -2,6 +2,7 @@
 """One problem on one device: traced, inspected, prepared, compared and timed."""
 
 import contextlib
+import functools
 import platform
 
 import torch
@@ -259,7 +260,7 @@ class LoadedProblem:
 
     def _settle_states(self, inputs):
         """Finds other parameters under which the reference is defined on public inputs."""
-        self._states.settle(lambda state: self._judge.is_defined_in(state, inputs))
+        self._states.settle(functools.partial(self._judge.is_defined_in, inputs))
         if not self._states.are_there:
             reason = "no parameter may change" if self._states.fixed else "there are no parameters"
             for name in distribution.OF_PARAMETERS:

@@ -6,7 +6,7 @@ So each workload has one of few states,
 
     public   as the constructor made them
     first,   other numbers of the same type, shape, scale, sign and structure; workloads
-    second   take them in turn
+    second   take them in turn; of the second some elements are far out, as training moves them
     zero     all 0
     one      all 1
 
@@ -28,8 +28,13 @@ _CHUNK = 1 << 22
 # Factor of an element, and of a tensor whose elements keep their places.
 _LEAST_FACTOR, _MOST_FACTOR = 0.7, 1.3
 _SAMPLE = 4096
-# How long tensors are looked for that must stay as they are.
-_SECONDS = 10.0
+# How far out elements are, in the larger of 1 and the largest of the tensor: enough for
+# exponentials to overflow, and for most clamps.
+_REACHES = (150.0, 12.0)
+# Elements of a tensor of which a quarter are far out, and one of how many of a larger one.
+_FEW, _FAR_APART = 256, 64
+# How long tensors are looked for that must not be far out, or stay as they are.
+_SECONDS, _FAR_SECONDS = 10.0, 1.5
 
 
 def state_of(key):
@@ -57,7 +62,7 @@ class States:
         self.names = {}
         self._tensors = {}
         self._uses = {}
-        # Ways to draw a tensor, the mildest last, by target.
+        # Ways to draw a tensor, the mildest last, by target: of the first state and the second.
         self._ways = {}
         # Reason by graph name, of what no state changes.
         self.fixed = {}
@@ -108,21 +113,28 @@ class States:
     def settle(self, accepts):
         """Finds for each tensor a way to change it that the reference accepts.
 
-        `accepts(state)` runs it in a state; the last resort is that a tensor stays.
+        `accepts(state, is_steady)` runs it in a state, and tells where it `is_steady` whether
+        rounding decides little there; the last resort is that a tensor stays.
         """
-        deadline = time.monotonic() + _SECONDS
+        start = time.monotonic()
         while self._tensors and not self._are_accepted(self._tensors, accepts):
-            # Where time is short, all go on together.
-            is_late = time.monotonic() > deadline
-            for target in list(self._tensors) if is_late else [self._culprit(accepts)]:
+            # Where time is short, all go on together; first those that are far out.
+            far = [target for target in self._tensors if self._is_far(target)]
+            is_late = time.monotonic() - start > (_FAR_SECONDS if far else _SECONDS)
+            for target in (far or list(self._tensors)) if is_late else [self._culprit(accepts)]:
                 self._soften(target)
+
+    def _is_far(self, target):
+        near, second = self._ways[target][self._levels.get(target, 0)]
+        return second is not near
 
     def _are_accepted(self, targets, accepts):
         """Whether the reference is defined where only these tensors are other ones."""
         everything = self._tensors
         self._tensors = {target: everything[target] for target in targets}
+        has_far = any(map(self._is_far, targets))
         try:
-            return all(accepts(state) for state in ORDINARY)
+            return accepts(FIRST, False) and accepts(SECOND, has_far)
         finally:
             self._tensors = everything
 
@@ -160,15 +172,15 @@ class States:
             if state in ORDINARY:
                 seed = self._seed_of(f"state {state} {target}")
                 generator = torch.Generator(tensor.device).manual_seed(seed)
-                way = self._ways[target][self._levels.get(target, 0)]
-                redraw.changed(way, tensor, generator)
+                ways = self._ways[target][self._levels.get(target, 0)]
+                redraw.changed(ways[ORDINARY.index(state)], tensor, generator)
             else:
                 _fill(tensor, 0 if state == ZERO else 1, self._uses[target])
 
 
 def exchange(tensor, uses, seed):
     """Other elements of the same kind, in place; false where there are none."""
-    ways = _ways_of(tensor, uses)
+    ways = _near_ways(tensor, uses)
     if ways:
         generator = torch.Generator(tensor.device).manual_seed(seed)
         redraw.changed(ways[0], tensor, generator)
@@ -176,6 +188,24 @@ def exchange(tensor, uses, seed):
 
 
 def _ways_of(tensor, uses):
+    """Pairs of ways to change a tensor in place, the mildest last: of the first state, and of
+    the second, which are the same at last."""
+    near = _near_ways(tensor, uses)
+    same = [(way, way) for way in near]
+    is_free = not (uses.is_probability or uses.is_ordered or uses.is_restricted or uses.is_written)
+    if not is_free or not near or tensor.dtype == torch.bool:
+        return same
+    if not tensor.is_floating_point():
+        # A single one is a counter.
+        return [(near[0], _anywhere), *same] if tensor.numel() > 1 else same
+    if _is_whole(tensor) and not bool((tensor == tensor.reshape(-1)[0]).all()):
+        # A mask stays a mask.
+        return same
+    far = [_reaching(near[0], reach) for reach in _REACHES]
+    return [*((near[0], way) for way in far), *same]
+
+
+def _near_ways(tensor, uses):
     """Ways to change a tensor in place, the mildest last: functions of (it, generator)."""
     if tensor.is_floating_point() and uses.is_probability:
         return [_resample, _permute_last]
@@ -193,9 +223,13 @@ def _ways_of(tensor, uses):
         return [_resample, _permute_last, *redraw.move_some_ways()] if is_mixed else [_flip_some]
     if uses.is_ordered:
         return []
-    if tensor.numel() > 1:
-        return [_permute_last] if uses.is_written else [_resample, _permute_last]
-    return [] if uses.is_restricted else [_count_on]
+    if tensor.numel() > 1 and uses.is_written:
+        return [_permute_last]
+    if uses.legal and uses.legal[0] < uses.legal[1]:
+        return [_between(*uses.legal), *([_resample, _permute_last] if tensor.numel() > 1 else [])]
+    if uses.is_restricted or not bool((tensor == tensor.reshape(-1)[0]).all()):
+        return [_resample, _permute_last] if tensor.numel() > 1 else []
+    return [_count_on] if tensor.numel() == 1 else [_small_numbers, _count_on]
 
 
 def _is_whole(tensor):
@@ -277,6 +311,53 @@ def _flip_some(tensor, generator):
 def _count_on(tensor, generator):
     """Another small number, as of a counter."""
     tensor.add_(torch.randint(1, 100, (), generator=generator, device=generator.device))
+
+
+def _small_numbers(tensor, generator):
+    """Each element another number of a byte."""
+    ends = torch.iinfo(tensor.dtype)
+    _between(max(ends.min, -128), min(ends.max, 127))(tensor, generator)
+
+
+def _anywhere(tensor, generator):
+    """Any number of the type, or of 32 bits where it has more."""
+    ends = torch.iinfo(tensor.dtype)
+    _between(max(ends.min, -(1 << 31)), min(ends.max, (1 << 31) - 1))(tensor, generator)
+
+
+def _between(low, high):
+    def change(tensor, generator):
+        for part in _parts(tensor):
+            shape, device = part.shape, generator.device
+            part.copy_(torch.randint(low, high + 1, shape, generator=generator, device=device))
+
+    return change
+
+
+def _reaching(way, reach):
+    """The way, after which some elements are up to `reach` times as large as the largest, or
+    as 1, by any power of ten between: a slope, a gate, a threshold as training leaves it."""
+
+    def change(tensor, generator):
+        largest = max(tensor.detach().abs().max().item(), 1.0)
+        first = tensor.detach().reshape(-1)[0].item()
+        way(tensor, generator)
+        ratio = 0.25 if tensor.numel() <= _FEW else 1 / _FAR_APART
+        for part in _parts(tensor):
+            kind = _uniform(part.shape, generator, 0.0, 1.0)
+            power = _uniform(part.shape, generator, 0.0, 1.0)
+            # One as far as it goes in any case, of several.
+            kind.view(-1)[0] = 0.0
+            if part.numel() > 1:
+                power.view(-1)[0] = 1.0
+            size = torch.pow(reach, power).mul_(largest).to(part.dtype)
+            part.copy_(torch.where(kind < ratio, torch.where(part < 0, -size, size), part))
+        # The first state has given a single number its other sign.
+        with torch.no_grad():
+            flat = tensor.view(-1)[:1] if tensor.is_contiguous() else tensor[:0]
+            flat.copy_(flat.abs() if first >= 0 else -flat.abs())
+
+    return change
 
 
 def _fill(tensor, value, uses):

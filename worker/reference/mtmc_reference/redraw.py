@@ -29,8 +29,10 @@ _ROWS_PER_END = 8
 _FEW_SPECIAL, _MOST_SPECIAL = 0.1, 0.6
 # Whole numbers around zero that are drawn where both signs are.
 _NEAR = 9
-# Whole numbers beyond 32 bits.
-_WIDE = ((1 << 32) + 1, -(1 << 33) + 3, (1 << 40) + 5)
+# Whole numbers beyond 32 bits: one whose lower half is 0, and two that no float tells apart.
+_WIDE = (1 << 33, -(1 << 33) + 3, (1 << 40) + 5, (1 << 40) + 6)
+# By how much a number grows that was always the same.
+_MORE = 7
 
 
 @dataclasses.dataclass
@@ -98,12 +100,11 @@ def extreme_ways(tensor, domain):
     if uses.legal:
         low, high = min(low, uses.legal[0]), max(high, uses.legal[1])
         special = uses.special
-    elif uses.is_restricted:
-        special = ()
     else:
-        special = _WIDE if tensor.dtype == torch.int64 else ()
-        if domain.is_constant:
-            high = min(high + 7, torch.iinfo(tensor.dtype).max)
+        special = () if uses.is_restricted else _special_of(tensor.dtype)
+        # A number that may stop an operator is asked about above 0 alone.
+        if domain.is_constant and (low > 0 or not uses.is_restricted):
+            high = min(high + _MORE, torch.iinfo(tensor.dtype).max)
     ways = [_ends(low, high, special)] if special else []
     if low < high:
         ways.append(_ends(low, high, ()))
@@ -112,6 +113,14 @@ def extreme_ways(tensor, domain):
     if tensor.dim() == 1 and not domain.is_constant:
         ways.append(_sorted(domain, is_sparse=True))
     return ways
+
+
+def _special_of(dtype):
+    """Whole numbers that only arithmetic takes, and that narrower types do not hold."""
+    if dtype == torch.int64:
+        return _WIDE
+    ends = torch.iinfo(dtype)
+    return (ends.max, ends.min) if ends.min else (ends.max, ends.max // 2 + 1)
 
 
 def signed_ways(tensor, domain):
@@ -255,14 +264,19 @@ def _sorted(domain, is_sparse=False):
 
 
 def _equal_rows(domain, ratio):
-    """Such a part of the rows is all true or all false."""
+    """Such a part of the rows is all true or all false, in half of them but for one element."""
 
     def change(tensor, generator):
         _resample(domain)(tensor, generator)
         for rows in pieces(tensor):
-            kind = torch.rand(len(rows), 1, generator=generator, device=rows.device)
-            value = kind < ratio / 2
-            rows.copy_(torch.where(kind < ratio, value, rows))
+            count, extent = rows.shape
+            kind = torch.rand(count, 1, generator=generator, device=rows.device)
+            value = (kind < ratio / 2).expand(rows.shape)
+            shape = (count, 1)
+            place = torch.randint(extent, shape, generator=generator, device=rows.device)
+            is_other = torch.arange(extent, device=rows.device) == place
+            is_other &= kind % (ratio / 2) < ratio / 4
+            rows.copy_(torch.where(kind < ratio, value ^ is_other, rows))
 
     return change
 

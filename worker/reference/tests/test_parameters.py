@@ -6,6 +6,7 @@ import torch
 from mtmc_reference import share
 from mtmc_reference.distribution import DISTRIBUTIONS, PARAMETERS_ONE, PARAMETERS_ZERO
 
+_GATES = "self.g = nn.Parameter(torch.ones(()))\nself.b = nn.Parameter(torch.zeros(16))"
 _LINEAR = "self.fc = nn.Linear(16, 8)"
 _NUMBERS = [(1, "DISTRIBUTION_UNSPECIFIED"), (2, "DISTRIBUTION_UNSPECIFIED")]
 _NUMBERS += list(enumerate(DISTRIBUTIONS, start=101))
@@ -67,6 +68,41 @@ def test_running_statistics_are_other_ones_and_variances_stay_positive(client, w
     assert (found["norm_running_var"] > 0).all()
     assert found["norm_num_batches_tracked"] > 0
     assert found["norm_weight"].std() > 0.1 and found["norm_bias"].std() > 0.1
+
+
+def test_a_state_has_parameters_far_from_the_constructors(client, write_problem):
+    client.load(write_problem("return x * self.g + self.b", init=_GATES))
+
+    near, far = tensors(client, 1), tensors(client, 2)
+    if near["b"].abs().max() > 10:
+        near, far = far, near
+
+    assert near["b"].abs().max() <= 1 and near["g"].abs() < 2
+    # So far that its exponential is no FP32 number.
+    assert far["b"].abs().max() > 100 and (far["g"] > 0) != (near["g"] > 0)
+
+
+def test_parameters_stay_near_where_the_reference_is_not_defined_far_out(client, write_problem):
+    client.load(write_problem("return x * self.g.exp() / self.b.exp().sum()", init=_GATES))
+
+    assert max(tensors(client, seed)["b"].abs().max() for seed in (1, 2)) < 80
+
+
+def test_whole_numbers_that_were_all_equal_are_any_others(client, write_problem):
+    init = "self.register_buffer('z', torch.zeros(16, dtype=torch.int32))"
+    client.load(write_problem("return x * (self.z & 255)", init=init))
+
+    found = [tensors(client, seed)["z"] for seed in (1, 2)]
+
+    assert all(len(z.unique()) > 8 for z in found)
+    assert max(z.abs().max() for z in found) > 255
+
+
+def test_equal_indices_in_a_buffer_become_all_that_are_legal(client, write_problem):
+    init = "self.register_buffer('i', torch.zeros(64, dtype=torch.int64))"
+    client.load(write_problem("return x[:, self.i]", init=init))
+
+    assert len(tensors(client, 1)["i"].unique()) > 8
 
 
 def test_a_mask_in_a_buffer_stays_a_mask(client, write_problem):
