@@ -10,6 +10,14 @@
 # Generated headers are included as "mtmc/v1/job.pb.h" and "mtmc/v1/job.grpc.pb.h".
 # A descriptor set with all imports is written to share/mtmc/mtmc.binpb of the
 # build folder, for clients that build their classes from descriptors (Python).
+#
+#   mtmc_wheel_proto(
+#     NAME otlp                         # as above: mtmc::otlp and mtmc::otlp_grpc
+#     MODULES pkg.foo_pb2               # Python modules of MTMC_PYTHON
+#     PROTOS pkg/foo.proto ...          # what the modules and their imports are made from
+#     GRPC_PROTOS pkg/foo.proto)
+#
+# is for protos that come in a wheel, which has their descriptors but not their text.
 
 include_guard(GLOBAL)
 
@@ -55,12 +63,54 @@ function(mtmc_proto)
   add_custom_target(mtmc_${ARG_NAME}_descriptors ALL DEPENDS ${descriptors})
   install(FILES ${descriptors} DESTINATION share/mtmc)
 
-  add_library(mtmc_${ARG_NAME} STATIC ${sources})
-  target_include_directories(mtmc_${ARG_NAME} SYSTEM PUBLIC ${out})
-  target_link_libraries(mtmc_${ARG_NAME} PUBLIC mtmc::protobuf)
-  add_library(mtmc_${ARG_NAME}_grpc STATIC ${grpc_sources})
-  target_link_libraries(mtmc_${ARG_NAME}_grpc PUBLIC mtmc_${ARG_NAME} mtmc::grpc)
-  foreach(target mtmc_${ARG_NAME} mtmc_${ARG_NAME}_grpc)
+  _mtmc_proto_libraries(${ARG_NAME} "${sources}" "${grpc_sources}")
+endfunction()
+
+function(mtmc_wheel_proto)
+  cmake_parse_arguments(ARG "" "NAME" "MODULES;PROTOS;GRPC_PROTOS" ${ARGN})
+  if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_NAME OR NOT ARG_MODULES OR NOT ARG_PROTOS)
+    message(FATAL_ERROR "mtmc_wheel_proto: NAME, MODULES and PROTOS are required; not understood: ${ARG_UNPARSED_ARGUMENTS}")
+  endif()
+  set(out ${PROJECT_BINARY_DIR}/generated)
+  set(descriptors ${PROJECT_BINARY_DIR}/generated/${ARG_NAME}.binpb)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/wheel_descriptors.py)
+  add_custom_command(
+    OUTPUT ${descriptors}
+    COMMAND ${MTMC_PYTHON} -B ${script} ${descriptors} ${ARG_MODULES}
+    DEPENDS ${script} ${PROJECT_SOURCE_DIR}/scripts/requirements.txt
+    COMMENT "Reading descriptors of ${ARG_NAME}" VERBATIM)
+  set(sources "")
+  set(grpc_sources "")
+  set(outputs "")
+  foreach(proto IN LISTS ARG_PROTOS)
+    string(REGEX REPLACE "\\.proto$" "" stem ${proto})
+    list(APPEND sources ${out}/${stem}.pb.cc)
+    list(APPEND outputs ${out}/${stem}.pb.cc ${out}/${stem}.pb.h)
+  endforeach()
+  add_custom_command(
+    OUTPUT ${outputs}
+    COMMAND ${MTMC_PROTOC} --descriptor_set_in=${descriptors} --cpp_out=${out} ${ARG_PROTOS}
+    DEPENDS ${descriptors} COMMENT "Compiling protos of ${ARG_NAME}" VERBATIM)
+  foreach(proto IN LISTS ARG_GRPC_PROTOS)
+    string(REGEX REPLACE "\\.proto$" "" stem ${proto})
+    add_custom_command(
+      OUTPUT ${out}/${stem}.grpc.pb.cc ${out}/${stem}.grpc.pb.h
+      COMMAND ${MTMC_PROTOC} --descriptor_set_in=${descriptors} --grpc_out=${out}
+              --plugin=protoc-gen-grpc=${MTMC_GRPC_PLUGIN} ${proto}
+      DEPENDS ${descriptors} COMMENT "Compiling services of ${proto}" VERBATIM)
+    list(APPEND grpc_sources ${out}/${stem}.grpc.pb.cc)
+  endforeach()
+  _mtmc_proto_libraries(${ARG_NAME} "${sources}" "${grpc_sources}")
+endfunction()
+
+# The two libraries of generated sources.
+function(_mtmc_proto_libraries name sources grpc_sources)
+  add_library(mtmc_${name} STATIC ${sources})
+  target_include_directories(mtmc_${name} SYSTEM PUBLIC ${PROJECT_BINARY_DIR}/generated)
+  target_link_libraries(mtmc_${name} PUBLIC mtmc::protobuf)
+  add_library(mtmc_${name}_grpc STATIC ${grpc_sources})
+  target_link_libraries(mtmc_${name}_grpc PUBLIC mtmc_${name} mtmc::grpc)
+  foreach(target mtmc_${name} mtmc_${name}_grpc)
     string(REGEX REPLACE "^mtmc_" "" alias ${target})
     add_library(mtmc::${alias} ALIAS ${target})
     set_target_properties(${target} PROPERTIES MTMC_LAYER 0)

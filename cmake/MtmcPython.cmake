@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What comes from the Python environment: the googleapis protos, libtorch and the
-# CUDA headers, all out of its wheels. MTMC_PYTHON names the interpreter; the
-# default is the .venv that scripts/setup makes. Nothing is imported: only the
-# places of the packages are asked for.
+# What comes from the Python environment: the protos of googleapis and
+# OpenTelemetry, libtorch and the CUDA headers, all out of its wheels. MTMC_PYTHON
+# names the interpreter; the default is the .venv that scripts/setup makes. Nothing
+# is imported here: only the places of the packages are asked for.
 #
 # find_package(Torch) is not used because it wants a CUDA toolkit.
 
@@ -31,6 +31,11 @@ if(NOT _mtmc_google_rpc)
   message(FATAL_ERROR "${MTMC_PYTHON} has no googleapis-common-protos; run scripts/setup")
 endif()
 get_filename_component(MTMC_GOOGLEAPIS_DIR ${_mtmc_google_rpc}/../.. ABSOLUTE)
+
+_mtmc_python_package(_mtmc_otlp opentelemetry.proto.trace)
+if(NOT _mtmc_otlp)
+  message(FATAL_ERROR "${MTMC_PYTHON} has no opentelemetry-proto; run scripts/setup")
+endif()
 
 _mtmc_python_package(MTMC_CUDA_DIR nvidia.cu13)
 if(MTMC_CUDA_DIR AND EXISTS ${MTMC_CUDA_DIR}/include/cuda.h)
