@@ -42,6 +42,10 @@ std::string JsonLine(const LogRecord& record) {
   line["message"] = record.message;
   line["component"] = record.component;
   line["source"] = absl::StrCat(ToAbsl(WithoutRoot(record.file)), ":", record.line);
+  if (record.trace.is_valid()) {
+    line["trace_id"] = record.trace.trace_id_hex();
+    line["span_id"] = record.trace.span_id_hex();
+  }
   for (const LogField& field : record.fields) {
     std::string key(field.key);
     while (line.contains(key)) key.insert(0, "field_");

@@ -130,7 +130,8 @@ void Log(LogLevel level, std::string_view message, std::initializer_list<LogFiel
                      .message = message,
                      .fields = fields,
                      .file = file,
-                     .line = line});
+                     .line = line,
+                     .trace = CurrentTrace()});
   } else {
     text = message;
     for (const LogField& field : fields) {

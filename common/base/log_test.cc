@@ -9,14 +9,15 @@
 namespace mtmc::base {
 namespace {
 
-LogRecord Record(std::initializer_list<LogField> fields) {
+LogRecord Record(std::initializer_list<LogField> fields, const TraceContext& trace = {}) {
   return {.time = absl::FromUnixMillis(1'764'065'152'123),
           .level = LogLevel::kWarning,
           .component = "mtmc-nothing",
           .message = "it is so",
           .fields = fields,
           .file = "/somewhere/common/base/log_test.cc",
-          .line = 7};
+          .line = 7,
+          .trace = trace};
 }
 
 constexpr char kStart[] =
@@ -36,6 +37,16 @@ TEST_CASE("Any bytes make one line of JSON", "[log]") {
 TEST_CASE("A field does not take the place of what every line has", "[log]") {
   CHECK(JsonLine(Record({{"time", "now"}, {"time", "then"}})) ==
         std::string(kStart) + R"(,"field_time":"now","field_field_time":"then"})");
+}
+
+TEST_CASE("A JSON line names the span that it belongs to", "[log]") {
+  const TraceContext trace =
+      *ParseTraceParent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+
+  CHECK(JsonLine(Record({{"span_id", "mine"}}, trace)) ==
+        std::string(kStart) +
+            R"(,"trace_id":"0af7651916cd43dd8448eb211c80319c","span_id":"b7ad6b7169203331",)"
+            R"("field_span_id":"mine"})");
 }
 
 TEST_CASE("A log format is text or json", "[log]") {
