@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/rpc/bearer_token.h"
 #include "common/rpc/tls.h"
+#include "common/rpc/traced_call.h"
 
 namespace mtmc::rpc {
 namespace {
@@ -59,6 +60,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& endpoint,
   // with it the backoff; tests and restarts want their own.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(MakeClientTracer());
   if (!options.security.token_file.empty()) {
     interceptors.push_back(MakeTokenSender(options.security.token_file));
   }

@@ -22,6 +22,7 @@
 #include "common/base/unique_fd.h"
 #include "common/rpc/status.h"
 #include "common/rpc/tls.h"
+#include "common/rpc/traced_call.h"
 
 namespace mtmc::rpc {
 namespace {
@@ -111,6 +112,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Create(const Options& opti
   builder.AddListeningPort(options.address, MakeCredentials(options.security), &state->port);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   for (const MakeInterceptor& make : options.interceptors) interceptors.push_back(make());
+  interceptors.push_back(MakeServerTracer());
   // Last, so that it sees the status that the others have made of the method's.
   if (options.on_call) interceptors.push_back(MakeCallObserver(options.on_call));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));

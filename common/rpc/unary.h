@@ -10,8 +10,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/executor.h"
+#include "common/base/trace_context.h"
 #include "common/rpc/deadline.h"
 #include "common/rpc/status.h"
+#include "common/rpc/traced_call.h"
 
 namespace mtmc::rpc {
 
@@ -44,7 +46,8 @@ class Call {
 // The method never blocks gRPC's threads; it finishes exactly once: with the
 // function's status, with RESOURCE_EXHAUSTED (reason OVERLOADED) when the
 // executor is full, or with CANCELLED without running the function if the client
-// has gone before its turn. What `function` holds outlives the executor.
+// has gone before its turn. `function` runs in the trace of the call. What it holds
+// outlives the executor.
 template <typename Request, typename Response, typename Function>
 grpc::ServerUnaryReactor* ServeUnary(grpc::CallbackServerContext* context, const Request& request,
                                      Response& response, base::Executor& executor,
@@ -85,8 +88,10 @@ grpc::ServerUnaryReactor* ServeUnary(grpc::CallbackServerContext* context, const
                                      Function function) {
   auto* reactor = new internal::UnaryReactor(FromGrpcDeadline(context->deadline()));
   const absl::Status submitted =
-      executor.Submit([reactor, &request, &response, function = std::move(function)]() mutable {
+      executor.Submit([reactor, &request, &response, trace = TraceOf(*context),
+                       function = std::move(function)]() mutable {
         if (reactor->is_cancelled()) return reactor->FinishWith(absl::CancelledError());
+        const base::TraceScope scope(trace);
         absl::StatusOr<Response> result = function(request, static_cast<const Call&>(*reactor));
         if (result.ok()) response = *std::move(result);
         reactor->FinishWith(result.status());
