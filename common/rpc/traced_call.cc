@@ -9,6 +9,8 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "common/rpc/error.h"
+#include "common/rpc/status.h"
 #include "common/trace/span.h"
 
 namespace mtmc::rpc {
@@ -43,8 +45,11 @@ bool IsFault(grpc::StatusCode code, trace::SpanKind kind) {
 void SetStatus(const grpc::Status& status, trace::SpanKind kind, trace::Span& span) {
   span.Set("rpc.grpc.status_code", int64_t{status.error_code()});
   if (!IsFault(status.error_code(), kind)) return;
-  span.Fail(absl::StatusCodeToString(static_cast<absl::StatusCode>(status.error_code())) + ": " +
-            status.error_message());
+  // Without its message, which may quote what is nobody else's business.
+  const std::string code =
+      absl::StatusCodeToString(static_cast<absl::StatusCode>(status.error_code()));
+  const std::string reason = ErrorReason(FromGrpc(status));
+  span.Fail(reason.empty() ? code : code + ": " + reason);
 }
 
 // One per call, on the threads of gRPC.
