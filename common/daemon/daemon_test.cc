@@ -16,9 +16,11 @@
 #include "common/daemon/endpoints.h"
 #include "common/daemon/exit_code.h"
 #include "common/daemon/flags.h"
+#include "common/daemon/tracing.h"
 #include "common/metrics/metrics.h"
 #include "common/rpc/error.h"
 #include "common/testing/status_matchers.h"
+#include "common/trace/span.h"
 
 namespace mtmc::daemon {
 namespace {
@@ -144,6 +146,36 @@ TEST_CASE("No ready file is left where a port is taken", "[daemon]") {
 
   CHECK_THAT(second.status(), StatusIs(absl::StatusCode::kUnavailable, "in use"));
   CHECK_FALSE(std::filesystem::exists(ready));
+}
+
+TEST_CASE("A daemon without a collector traces nothing", "[daemon]") {
+  metrics::Registry registry("nothing");
+  const auto tracing = Tracing::Start({}, "mtmc-nothing", registry);
+
+  REQUIRE_THAT(tracing.status(), IsOk());
+  CHECK_FALSE(trace::IsTracing());
+  CHECK(absl::StrContains(registry.Render(), "mtmc_trace_spans_total{outcome=\"dropped\"} 0"));
+}
+
+TEST_CASE("A daemon traces from start to end, whether its collector is there or not", "[daemon]") {
+  metrics::Registry registry("nothing");
+  {
+    // Nothing listens at port 1.
+    const auto tracing = Tracing::Start({.otlp_endpoint = "127.0.0.1:1"}, "mtmc-nothing", registry);
+    REQUIRE_THAT(tracing.status(), IsOk());
+    CHECK(trace::IsTracing());
+    trace::Span::StartTrace("trial").End();
+  }
+
+  CHECK_FALSE(trace::IsTracing());
+  CHECK(absl::StrContains(registry.Render(), "mtmc_trace_spans_total{outcome=\"dropped\"} 1"));
+}
+
+TEST_CASE("A daemon does not start with a collector that cannot be one", "[daemon]") {
+  metrics::Registry registry("nothing");
+
+  CHECK_THAT(Tracing::Start({.otlp_endpoint = "collector"}, "mtmc-nothing", registry).status(),
+             StatusIs(absl::StatusCode::kInvalidArgument, "must be HOST:PORT"));
 }
 
 }  // namespace

@@ -29,11 +29,26 @@ void DeclareServer(CLI::App& app, Flags& flags) {
   app.add_flag("--insecure-http", flags.is_insecure_http, "serve REST to other hosts, without TLS");
 }
 
+// To clients, to other daemons and to the collector of traces.
 void DeclareIdentity(CLI::App& app, Flags& flags) {
-  if (app.get_option_no_throw("--tls-cert") != nullptr) return;
   app.add_option("--tls-cert", flags.tls_cert, "certificate chain of this process, PEM");
   app.add_option("--tls-key", flags.tls_key, "its private key, PEM");
+  app.add_option("--tls-ca", flags.tls_ca,
+                 "authorities of the servers that are called, PEM; without it there is no TLS");
   app.add_flag("--insecure", flags.is_insecure, "talk to other hosts without TLS");
+}
+
+void DeclareSight(CLI::App& app, Flags& flags) {
+  app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
+      ->envname("MTMC_LOG")
+      ->capture_default_str();
+  app.add_option("--log-format", flags.log_format, "text, or json: one object a line")
+      ->envname("MTMC_LOG_FORMAT")
+      ->capture_default_str();
+  app.add_option("--otlp-endpoint", flags.otlp_endpoint,
+                 "collector that gets traces by OTLP over gRPC, HOST:PORT or URL; empty traces "
+                 "nothing")
+      ->envname("OTEL_EXPORTER_OTLP_ENDPOINT");
 }
 
 }  // namespace
@@ -41,26 +56,16 @@ void DeclareIdentity(CLI::App& app, Flags& flags) {
 void Declare(CLI::App& app, Flags& flags) {
   app.set_version_flag("--version",
                        absl::StrCat(app.get_name(), " ", base::ToAbsl(config::Version())));
-  if (!flags.listen.empty()) {
-    DeclareServer(app, flags);
-    DeclareIdentity(app, flags);
-  }
+  if (!flags.listen.empty()) DeclareServer(app, flags);
+  DeclareIdentity(app, flags);
   app.add_option("--http", flags.http,
                  "address of /metrics, /healthz and /readyz; empty switches them off")
       ->capture_default_str();
   app.add_option("--ready-file", flags.ready_file, "JSON file written once the daemon serves");
-  app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
-      ->envname("MTMC_LOG")
-      ->capture_default_str();
-  app.add_option("--log-format", flags.log_format, "text, or json: one object a line")
-      ->envname("MTMC_LOG_FORMAT")
-      ->capture_default_str();
+  DeclareSight(app, flags);
 }
 
 void DeclareChannels(CLI::App& app, Flags& flags) {
-  DeclareIdentity(app, flags);
-  app.add_option("--tls-ca", flags.tls_ca,
-                 "authorities of the servers that are called, PEM; without it there is no TLS");
   app.add_option("--token-file", flags.token_file,
                  "file whose first line is the token for the servers that are called");
 }

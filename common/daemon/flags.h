@@ -32,6 +32,9 @@ struct Flags {
   std::string log_level = "info";
   // "text" or "json"; also the variable MTMC_LOG_FORMAT.
   std::string log_format = "text";
+  // Collector of traces; empty traces nothing. Also the variable
+  // OTEL_EXPORTER_OTLP_ENDPOINT.
+  std::string otlp_endpoint;
   // Who the process is, to its clients and to the servers that it calls (docs/access.md).
   std::string tls_cert;
   std::string tls_key;
@@ -47,12 +50,12 @@ struct Flags {
   std::string token_file;
 };
 
-// Adds --http, --ready-file, --log-level and --version to `app`, whose name is the
-// program's, and --listen with what secures it if there are services. Both arguments outlive the
-// parsing.
+// Adds --http, --ready-file, --version, --tls-cert, --tls-key, --tls-ca and those of logs
+// and traces to `app`, whose name is the program's, and --listen with what secures it if
+// there are services. Both arguments outlive the parsing.
 void Declare(CLI::App& app, Flags& flags);
 
-// Adds --tls-ca and --token-file, for a daemon that calls others, after Declare().
+// Adds --token-file, for a daemon that calls other daemons, after Declare().
 void DeclareChannels(CLI::App& app, Flags& flags);
 
 // What the flags say about the daemon's server and its channels.

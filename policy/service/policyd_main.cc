@@ -18,6 +18,7 @@
 #include "common/daemon/endpoints.h"
 #include "common/daemon/exit_code.h"
 #include "common/daemon/flags.h"
+#include "common/daemon/tracing.h"
 #include "common/metrics/metrics.h"
 #include "grpcpp/impl/service_type.h"
 #include "policy/model/model_scorer.h"
@@ -120,6 +121,8 @@ int Main(int argc, char** argv) {
 
   base::ShutdownSignal shutdown;
   metrics::Registry registry("mtmc-policyd");
+  const auto tracing = daemon::Tracing::Start(flags.daemon, "mtmc-policyd", registry);
+  if (!tracing.ok()) return daemon::FailUsage("unusable --otlp-endpoint", tracing.status());
   std::atomic<bool> has_model = flags.model.empty();
   // Ahead of the model, which may take minutes to load.
   const auto endpoints = daemon::Endpoints::OpenHttp(

@@ -22,6 +22,7 @@
 #include "common/daemon/endpoints.h"
 #include "common/daemon/exit_code.h"
 #include "common/daemon/flags.h"
+#include "common/daemon/tracing.h"
 #include "common/metrics/metrics.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/error.h"
@@ -193,6 +194,8 @@ std::vector<metrics::Dependency> Dependencies(const Flags& flags, const Seat& se
 
 int Serve(const Flags& flags, Stores& stores, base::ShutdownSignal& shutdown) {
   Backends backends(flags);
+  const auto tracing = daemon::Tracing::Start(flags.daemon, "mtmc-coordinator", backends.registry);
+  if (!tracing.ok()) return daemon::FailUsage("unusable --otlp-endpoint", tracing.status());
   base::Executor executor({.name = "mtmc-calls", .num_threads = 8});
   JobFeed feed(*stores.jobs, executor);
   Seat seat;

@@ -18,6 +18,7 @@
 #include "common/daemon/endpoints.h"
 #include "common/daemon/exit_code.h"
 #include "common/daemon/flags.h"
+#include "common/daemon/tracing.h"
 #include "common/metrics/metrics.h"
 #include "grpcpp/impl/service_type.h"
 #include "server/gateway/breaker_chat_model.h"
@@ -154,6 +155,8 @@ int Main(int argc, char** argv) {
   base::ShutdownSignal shutdown;
   base::RealClock clock;
   metrics::Registry registry("mtmc-gateway");
+  const auto tracing = daemon::Tracing::Start(flags.daemon, "mtmc-gateway", registry);
+  if (!tracing.ok()) return daemon::FailUsage("unusable --otlp-endpoint", tracing.status());
   absl::StatusOr<std::unique_ptr<ChatModel>> model = MakeChatModel(flags, clock, registry);
   if (!model.ok()) return daemon::FailUsage("cannot set up the language model", model.status());
   BuiltinCoder builtin;

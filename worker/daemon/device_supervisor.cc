@@ -205,13 +205,14 @@ std::vector<std::string> WorkerCommand(const std::string& program, const WorkerF
       flags.isolation,
       "--builders",
       std::to_string(flags.num_builders)};
-  const std::pair<const char*, std::string> security[] = {
+  const std::pair<const char*, std::string> optional[] = {
       {"--tls-ca", flags.daemon.tls_ca},
       {"--tls-cert", flags.daemon.tls_cert},
       {"--tls-key", flags.daemon.tls_key},
       {"--token-file", flags.daemon.token_file},
+      {"--otlp-endpoint", flags.daemon.otlp_endpoint},
   };
-  for (const auto& [flag, value] : security) {
+  for (const auto& [flag, value] : optional) {
     if (!value.empty()) command.insert(command.end(), {flag, value});
   }
   if (flags.daemon.is_insecure) command.emplace_back("--insecure");

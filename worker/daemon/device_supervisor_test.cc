@@ -95,11 +95,13 @@ TEST_CASE("Every device's worker reaches the coordinator as its parent was told"
   CHECK(After(WorkerCommand("w", flags, kFirst, 0), "--token-file").empty());
   flags.daemon.tls_ca = "ca.pem";
   flags.daemon.token_file = "token";
+  flags.daemon.otlp_endpoint = "collector:4317";
 
   const auto command = WorkerCommand("w", flags, kSecond, 1);
 
   CHECK(After(command, "--tls-ca") == "ca.pem");
   CHECK(After(command, "--token-file") == "token");
+  CHECK(After(command, "--otlp-endpoint") == "collector:4317");
 }
 
 TEST_CASE("A free port and no port stay what they are for every device", "[worker]") {
