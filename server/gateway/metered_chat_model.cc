@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/trace/span.h"
+
 namespace mtmc::gateway {
 namespace {
 
@@ -39,6 +41,7 @@ MeteredChatModel::MeteredChatModel(std::unique_ptr<ChatModel> inner, base::Clock
 absl::StatusOr<ChatReply> MeteredChatModel::Complete(const ChatRequest& request,
                                                      absl::Time deadline) {
   const std::string model = models_.Of(request.model);
+  trace::Span span = trace::Span::Start("chat " + model, {.kind = trace::SpanKind::kClient});
   const absl::Time start = clock_.Now();
   absl::StatusOr<ChatReply> reply = inner_->Complete(request, deadline);
   registry_
@@ -61,6 +64,11 @@ absl::StatusOr<ChatReply> MeteredChatModel::Complete(const ChatRequest& request,
   };
   count("input", billed.input);
   count("output", billed.output);
+  span.Set("gen_ai.operation.name", "chat");
+  span.Set("gen_ai.request.model", model);
+  span.Set("gen_ai.usage.input_tokens", billed.input);
+  span.Set("gen_ai.usage.output_tokens", billed.output);
+  if (!reply.ok()) span.Fail(OutcomeOf(reply.status()));
   const double cost = 1e-6 * (prices_.input_usd_per_million * static_cast<double>(billed.input) +
                               prices_.output_usd_per_million * static_cast<double>(billed.output));
   if (prices_.input_usd_per_million > 0 || prices_.output_usd_per_million > 0) {

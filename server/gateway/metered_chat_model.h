@@ -18,6 +18,8 @@ namespace mtmc::gateway {
 // | mtmc_llm_request_duration_seconds{model}  | retries included                         |
 // | mtmc_llm_tokens_total{model, type}        | input, output                            |
 // | mtmc_llm_cost_usd_total{model}            | tokens times their price, if one is set  |
+//
+// and makes a span of each call, `chat MODEL`, with its tokens; not with what is said.
 class MeteredChatModel final : public ChatModel {
  public:
   // US dollars of a million tokens; 0 counts no cost.

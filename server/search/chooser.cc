@@ -64,6 +64,7 @@ awaitable<MacroStep> Chooser::Choose(const v1::ChooseActionRequest& request,
   }
   const auto answer = co_await Await<v1::ChooseActionResponse>(
       run_.tools.loop, run_.interruption, [this, &request](Done<v1::ChooseActionResponse> done) {
+        const base::TraceScope scope(run_.trace.context());
         run_.tools.policy.ChooseAction(request, std::move(done));
       });
   const absl::Status status = answer.ok() ? CheckAnswer(request, *answer) : answer.status();

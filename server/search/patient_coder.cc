@@ -50,6 +50,7 @@ awaitable<absl::StatusOr<v1::ApplyActionResponse>> PatientCoder::ApplyAction(
 template <class Response>
 awaitable<absl::StatusOr<Response>> PatientCoder::Write(std::function<void(Done<Response>)> start) {
   is_writing_ = true;
+  const TrialTrace::Step step(trace_, "code", trace::SpanKind::kInternal);
   auto response = co_await Call<Response>(std::move(start));
   is_writing_ = false;
   co_return response;
@@ -61,7 +62,11 @@ awaitable<absl::StatusOr<Response>> PatientCoder::Call(std::function<void(Done<R
   bool was_down = false;
   bool is_writing = false;
   while (true) {
-    auto response = co_await Await<Response>(tools_.loop, interruption_, start);
+    auto response =
+        co_await Await<Response>(tools_.loop, interruption_, [this, &start](Done<Response> done) {
+          const base::TraceScope scope(trace_.context());
+          start(std::move(done));
+        });
     if (!response.ok()) Settle(response.status());
     if (IsPassing(response.status()) && journal_.is_paused()) interruption_.Set();
     if (response.ok() || !IsPassing(response.status()) || interruption_.is_set()) {

@@ -12,12 +12,13 @@
 #include "server/search/backends.h"
 #include "server/search/journal.h"
 #include "server/search/search.h"
+#include "server/search/trial_trace.h"
 
 namespace mtmc::search {
 
-// The micro step for one job: gives every request the job's context, and waits
-// for as long as the gateway is down, with a notice in the event log when that
-// begins and when it is over.
+// The micro step for one job: gives every request the job's context and the trace of its
+// trial, and waits for as long as the gateway is down, with a notice in the event log when
+// that begins and when it is over.
 //
 // Every call returns what the gateway answered, or CANCELLED if the interruption
 // came first. Once the job is paused, a call that failed is not made again: it sets the
@@ -26,8 +27,12 @@ class PatientCoder {
  public:
   // All arguments outlive it, and what `tools` name.
   PatientCoder(const Search::Options& options, const SearchTools& tools, Journal& journal,
-               Interruption& interruption)
-      : options_(options), tools_(tools), journal_(journal), interruption_(interruption) {}
+               TrialTrace& trace, Interruption& interruption)
+      : options_(options),
+        tools_(tools),
+        journal_(journal),
+        trace_(trace),
+        interruption_(interruption) {}
 
   boost::asio::awaitable<absl::StatusOr<v1::CreateProgramResponse>> CreateProgram();
 
@@ -53,6 +58,7 @@ class PatientCoder {
   const Search::Options options_;
   const SearchTools tools_;
   Journal& journal_;
+  TrialTrace& trace_;
   Interruption& interruption_;
   bool is_writing_ = false;
 };

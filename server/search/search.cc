@@ -117,10 +117,12 @@ class Search::Impl {
       if (run_.lineage.candidates.empty()) {
         status = co_await BeginStart();
       } else if (!IsFinished(run_.lineage.candidates.back())) {
+        run_.trace.GoOn(run_.lineage.candidates.back().trial());
         status = co_await trial_runner_.Advance(run_.lineage.candidates.back());
       } else {
         status = co_await NextTrial();
       }
+      if (status.ok()) run_.trace.Settle(run_.job, run_.lineage);
     }
     co_return status;
   }
@@ -185,6 +187,7 @@ class Search::Impl {
   }
 
   awaitable<absl::Status> BeginStart() {
+    run_.trace.Begin(0);
     co_return co_await run_.journal.RecordCandidate(NewCandidate(0), {});
   }
 
@@ -201,11 +204,11 @@ class Search::Impl {
       co_return absl::OkStatus();
     }
     const Selection selection = std::get<Selection>(next);
-    absl::StatusOr<v1::ChooseActionRequest> request = co_await chooser_.Question(selection);
-    if (!request.ok() || run_.ending) co_return request.status();
+    run_.trace.Begin(run_.lineage.trials() + 1);
     std::vector<std::string> notices;
-    const MacroStep step = co_await chooser_.Decide(selection.parent, *request, notices);
-    if (run_.interruption.is_set()) co_return absl::CancelledError("interrupted");
+    const absl::StatusOr<MacroStep> proposed = co_await Propose(selection, notices);
+    if (!proposed.ok() || run_.ending) co_return proposed.status();
+    const MacroStep& step = *proposed;
     absl::Status status;
     if (step.action.type() == v1::Action::TYPE_STOP) {
       status = co_await run_.journal.RecordStop(step.decision, notices);
@@ -222,7 +225,20 @@ class Search::Impl {
     co_return status;
   }
 
+  // Nothing to go by where it sets the run's ending.
+  awaitable<absl::StatusOr<MacroStep>> Propose(Selection selection,
+                                               std::vector<std::string>& notices) {
+    const TrialTrace::Step propose(run_.trace, "propose", trace::SpanKind::kInternal);
+    absl::StatusOr<v1::ChooseActionRequest> request = co_await chooser_.Question(selection);
+    if (!request.ok()) co_return request.status();
+    if (run_.ending) co_return MacroStep();
+    MacroStep step = co_await chooser_.Decide(selection.parent, *request, notices);
+    if (run_.interruption.is_set()) co_return absl::CancelledError("interrupted");
+    co_return step;
+  }
+
   awaitable<absl::Status> Finish() {
+    run_.trace.End();
     Conclude(*std::move(run_.ending), run_.lineage, run_.job);
     const absl::Status status = co_await run_.journal.RecordEnd();
     if (status.ok()) run_.tools.observer.OnEnd(run_.job, BestCandidate());

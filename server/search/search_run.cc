@@ -22,7 +22,8 @@ SearchRun::SearchRun(std::string job_name, const Search::Options& search_options
       options(search_options),
       tools(search_tools),
       journal(name, options, tools, interruption),
-      coder(options, tools, journal, interruption) {}
+      trace(name),
+      coder(options, tools, journal, trace, interruption) {}
 
 absl::StatusOr<v1::Program> SearchRun::ReadProgram(const v1::Candidate& candidate) const {
   absl::StatusOr<std::string> text = tools.artifacts.Read(

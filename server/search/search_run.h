@@ -17,6 +17,7 @@
 #include "server/search/patient_coder.h"
 #include "server/search/search.h"
 #include "server/search/strategy.h"
+#include "server/search/trial_trace.h"
 
 namespace mtmc::search {
 
@@ -33,6 +34,7 @@ struct SearchRun {
   const SearchTools tools;
   Interruption interruption;
   Journal journal;
+  TrialTrace trace;
   PatientCoder coder;
   // The journal's: the job with the changes of the next record, and what is
   // recorded of its trials.

@@ -177,6 +177,8 @@ awaitable<absl::Status> TrialRunner::Evaluate(v1::Candidate candidate) {
     candidate.mutable_evaluation()->set_is_cached(!is_own);
   } else {
     work.granted = [this, trial = candidate.trial()] { run_.journal.RecordRunning(trial); };
+    const TrialTrace::Step step(run_.trace, "evaluate", trace::SpanKind::kClient);
+    work.lease.set_trace_parent(base::FormatTraceParent(run_.trace.context()));
     absl::StatusOr<v1::LeaseResult> result = co_await run_.Submit(work);
     // Another job with a higher speedup to beat may have asked for the same just before.
     if (result.ok() && !IsAnswer(*request, result->evaluation())) {

@@ -21,11 +21,13 @@ std::string KindOf(const google::protobuf::Message& request) {
 
 }  // namespace
 
-void CallLog::Add(std::string_view child, const google::protobuf::Message& request,
-                  absl::Duration time) {
-  const std::string name = absl::StrCat(base::ToAbsl(child), ".", KindOf(request));
+std::string CallName(std::string_view child, const google::protobuf::Message& request) {
+  return absl::StrCat(base::ToAbsl(child), ".", KindOf(request));
+}
+
+void CallLog::Add(const std::string& call, absl::Duration time) {
   absl::MutexLock lock(&mu_);
-  Total& total = totals_[name];
+  Total& total = totals_[call];
   ++total.calls;
   total.time += time;
 }

@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/enum_word.h"
+#include "common/trace/span.h"
 #include "kernel/program/stall.h"
 #include "mtmc/pipe/v1/builder.pb.h"
 #include "mtmc/pipe/v1/reference.pb.h"
@@ -14,6 +16,7 @@
 #include "worker/daemon/confirmation.h"
 #include "worker/daemon/inspection.h"
 #include "worker/daemon/roofline.h"
+#include "worker/daemon/stage_label.h"
 #include "worker/daemon/sweep.h"
 #include "worker/verify/failure.h"
 
@@ -75,11 +78,18 @@ MaybeEnd EvaluationRun::RunStages() {
 MaybeEnd EvaluationRun::InStage(v1::Stage stage, MaybeEnd (EvaluationRun::*body)()) {
   progress_(stage);
   stage_ = stage;
+  trace::Span traced = trace::Span::Start(StageLabel(stage));
+  const base::TraceScope scope(traced.context());
   v1::StageSpan& span = *evaluation().add_spans();
   span.set_stage(stage);
   SetTime(context_.clock.Now(), *span.mutable_start_time());
   MaybeEnd end = (this->*body)();
   SetTime(context_.clock.Now(), *span.mutable_end_time());
+  const auto* failure = end ? std::get_if<v1::Failure>(&*end) : nullptr;
+  if (failure != nullptr) {
+    traced.Set("mtmc.failure.kind",
+               base::EnumWord(v1::Failure::Kind_Name(failure->kind()), "KIND_"));
+  }
   return end;
 }
 

@@ -14,9 +14,11 @@
 #include "common/config/paths.h"
 #include "common/daemon/endpoints.h"
 #include "common/daemon/exit_code.h"
+#include "common/daemon/tracing.h"
 #include "common/rpc/channel.h"
 #include "worker/daemon/evaluator.h"
 #include "worker/daemon/lease_loop.h"
+#include "worker/daemon/lease_span.h"
 
 namespace mtmc::worker {
 namespace {
@@ -66,6 +68,8 @@ WorkerProcess::WorkerProcess(const WorkerFlags& flags, config::PythonEnvironment
               .is_cancelled = [this] { return IsCancelled(); }}) {}
 
 int WorkerProcess::Run(base::ShutdownSignal& shutdown) {
+  const auto tracing = daemon::Tracing::Start(flags_.daemon, "mtmc-worker", registry_);
+  if (!tracing.ok()) return daemon::FailUsage("unusable --otlp-endpoint", tracing.status());
   // The device takes seconds to open; meanwhile the process is seen alive.
   const auto endpoints = daemon::Endpoints::OpenHttp(
       flags_.daemon, registry_,
@@ -76,16 +80,16 @@ int WorkerProcess::Run(base::ShutdownSignal& shutdown) {
   if (!endpoints.ok()) return daemon::Fail("cannot serve", endpoints.status());
   const absl::Status opened = bench_.Open();
   if (!opened.ok()) return daemon::Fail("cannot open the device", opened);
-  v1::Worker worker;
-  bench_.Describe(worker);
-  worker.set_host(HostName());
-  metrics_.ShowDevice(worker.device());
+  bench_.Describe(worker_);
+  worker_.set_host(HostName());
+  metrics_.ShowDevice(worker_.device());
   LeaseLoop loop(
-      *coordinator_, clock_, worker,
+      *coordinator_, clock_, worker_,
       [this](const v1::Lease& lease, const auto& progress) { return Work(lease, progress); },
       [this] { return CheckHealth(); },
       {.prepare =
            [this](const v1::Lease& lease, const auto& is_cancelled) {
+             const LeaseSpan span("prepare", trace::SpanKind::kInternal, lease, worker_);
              bench_.Prepare(lease.evaluation(), is_cancelled);
            },
        .most = bench_.most_prefetched()},
@@ -94,7 +98,7 @@ int WorkerProcess::Run(base::ShutdownSignal& shutdown) {
   const absl::Status serving = (*endpoints)->Serve({});
   if (!serving.ok()) return daemon::Fail("cannot serve", serving);
   base::Log(base::LogLevel::kInfo, "serving",
-            {{"device", worker.device().product()}, {"coordinator", flags_.coordinator}});
+            {{"device", worker_.device().product()}, {"coordinator", flags_.coordinator}});
   const absl::Status ended = loop.Run(shutdown.token());
   loop_ = nullptr;
   return ended.ok() ? 0 : daemon::Fail("the coordinator refuses this worker", ended);
@@ -111,10 +115,12 @@ v1::LeaseResult WorkerProcess::Work(const v1::Lease& lease, const Evaluator::Pro
     progress(stage);
   };
   Evaluator& evaluator = bench_.evaluator();
+  LeaseSpan span("evaluation", trace::SpanKind::kServer, lease, worker_);
   v1::LeaseResult result = lease.has_inspection() ? evaluator.Inspect(lease.inspection(), show)
                                                   : evaluator.Evaluate(lease.evaluation(), show);
   metrics_.ShowStage(v1::STAGE_UNSPECIFIED);
   metrics_.Record(result);
+  span.Conclude(result);
   return result;
 }
 

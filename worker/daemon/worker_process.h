@@ -60,6 +60,8 @@ class WorkerProcess {
   WorkMetrics metrics_;
   const std::unique_ptr<CoordinatorClient> coordinator_;
   ArtifactCache artifacts_;
+  // As the coordinator is told; constant while the loop runs.
+  v1::Worker worker_;
   // Set while the loop runs; the children are asked from its threads only.
   std::atomic<LeaseLoop*> loop_ = nullptr;
   Workbench bench_;

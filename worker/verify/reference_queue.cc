@@ -5,6 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "common/base/check.h"
+#include "common/base/trace_context.h"
 
 namespace mtmc::worker {
 
@@ -14,7 +15,8 @@ ReferenceQueue::ReferenceQueue(ReferenceParty& reference)
 ReferenceQueue::Answer ReferenceQueue::Call(pipe::v1::ReferenceRequest request,
                                             absl::Time deadline) {
   std::packaged_task<Reply<pipe::v1::ReferenceResponse>()> task(
-      [this, request = std::move(request), deadline] {
+      [this, request = std::move(request), deadline, trace = base::CurrentTrace()] {
+        const base::TraceScope scope(trace);
         return reference_.Call(request, deadline - absl::Now());
       });
   Answer answer = task.get_future();
