@@ -22,7 +22,7 @@ PYTHON = os.environ.get("MTMC_PYTHON", sys.executable)
 CONTRACT = contract.Contract(BIN.parent / "share/mtmc/mtmc.binpb")
 
 # What a test's own host says about mtmc must not reach the programs.
-_FOREIGN = ("MTMC_", "OPENAI_", "XDG_")
+_FOREIGN = ("MTMC_", "OPENAI_", "OTEL_", "XDG_")
 
 
 def environment(folder, **changes):
