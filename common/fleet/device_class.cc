@@ -24,6 +24,14 @@ std::string DeviceClass(const v1::DeviceFacts& device) {
   return text;
 }
 
+std::string DescribeDeviceClass(const v1::DeviceFacts& device) {
+  std::string text;
+  for (const std::string_view part : ClassParts(device)) {
+    absl::StrAppend(&text, text.empty() || part.empty() ? "" : ", ", std::string(part));
+  }
+  return text;
+}
+
 bool IsSameClass(const v1::DeviceFacts& a, const v1::DeviceFacts& b) {
   return ClassParts(a) == ClassParts(b);
 }

@@ -12,6 +12,9 @@ namespace mtmc::fleet {
 // other's jobs and answer for each other's evaluations.
 std::string DeviceClass(const v1::DeviceFacts& device);
 
+// The same for people, such as `H200, 580.65.06, 13.0`.
+std::string DescribeDeviceClass(const v1::DeviceFacts& device);
+
 // Whether the two are of one class. For who asks often: makes no text.
 bool IsSameClass(const v1::DeviceFacts& a, const v1::DeviceFacts& b);
 

@@ -25,6 +25,13 @@ TEST_CASE("A device's class is its product, driver and toolchain", "[fleet]") {
   CHECK_FALSE(IsSameClass(other, Device()));
 }
 
+TEST_CASE("A device's class is described by the parts that it has", "[fleet]") {
+  v1::DeviceFacts device = Device();
+  CHECK(DescribeDeviceClass(device) == "H200, 580, 13.0");
+  device.clear_driver_version();
+  CHECK(DescribeDeviceClass(device) == "H200, 13.0");
+}
+
 TEST_CASE("What results do not depend on is no part of a device's class", "[fleet]") {
   v1::DeviceFacts other = Device();
   other.set_memory_bytes(1);

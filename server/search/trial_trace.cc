@@ -39,7 +39,7 @@ void TrialTrace::NameAfter(const v1::Candidate& candidate) {
 void TrialTrace::Conclude(const v1::Job& job, const v1::Candidate& candidate) {
   const std::string state = base::EnumWord(v1::Candidate::State_Name(candidate.state()), "STATE_");
   root_.Set("mtmc.state", state);
-  root_.Set("mtmc.device.class", fleet::DeviceClass(job.device()));
+  root_.Set("mtmc.device.class", fleet::DescribeDeviceClass(job.device()));
   if (candidate.has_evaluation()) {
     const v1::Evaluation& evaluation = candidate.evaluation();
     root_.Set("mtmc.verdict",

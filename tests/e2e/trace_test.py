@@ -189,7 +189,7 @@ def test_a_trial_says_whose_it_is_and_what_came_of_it(traced):
         said = traced.root(name).attributes
         assert said["mtmc.job"] == name.rpartition("/candidates/")[0]
         assert said["mtmc.trial"] == candidate.trial
-        assert said["mtmc.device.class"]
+        assert said["mtmc.device.class"].splitlines() == [said["mtmc.device.class"]]
         if candidate.HasField("evaluation"):
             verdict = verdicts.Name(candidate.evaluation.verdict).removeprefix("VERDICT_").lower()
             assert said["mtmc.verdict"] == verdict

@@ -21,7 +21,7 @@ LeaseSpan::LeaseSpan(std::string_view name, trace::SpanKind kind, const v1::Leas
   span_.Set("mtmc.job", lease.job());
   span_.Set("mtmc.candidate", lease.candidate());
   span_.Set("mtmc.worker", worker.name());
-  span_.Set("mtmc.device.class", fleet::DeviceClass(worker.device()));
+  span_.Set("mtmc.device.class", fleet::DescribeDeviceClass(worker.device()));
   span_.Set("mtmc.lease.attempt", int64_t{lease.attempt()});
 }
 
