@@ -133,7 +133,7 @@ def test_a_name_means_one_thing(world):
     """Names of ours are served by one kind of daemon, unless all serve them."""
     service, _, _ = world
     by_daemon = {daemon: {name for name, _ in series(live.get(service.http[daemon], "/metrics")[1])} for daemon in DAEMONS}
-    common = {"mtmc_build_info", "mtmc_dependency_up"}
+    common = {"mtmc_build_info", "mtmc_dependency_up", "mtmc_trace_spans_total"}
     for daemon in DAEMONS:
         others = set().union(*(names for other, names in by_daemon.items() if other != daemon))
         shared = {name for name in by_daemon[daemon] & others if name.startswith("mtmc_")}
