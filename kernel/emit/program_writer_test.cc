@@ -74,6 +74,51 @@ TEST_CASE("A wide kernel moves contiguous tensors as vectors", "[emit]") {
   CHECK(text->find("store_f32x4(add_out + ") != std::string::npos);
 }
 
+TEST_CASE("Whole data wraps around as PyTorch's does", "[emit]") {
+  Graph graph = MakeGraph();
+  const TensorType type{DataType::kI32, {64, 64}};
+  graph.inputs = {{.name = "x", .type = type}};
+  graph.nodes = {{"sub",
+                  "aten::sub.Tensor",
+                  {ValueOf("self", "x"), ValueOf("other", "x")},
+                  {"sub"},
+                  {type},
+                  1,
+                  ""}};
+  graph.outputs = {{.name = "y", .value = "sub", .type = type}};
+  const std::string schedule = "group sub template=pointwise nodes=sub\n";
+
+  const auto cuda = Write(graph, schedule, Dialect::kCuda);
+  const auto opencl = Write(graph, schedule, Dialect::kOpenCl);
+
+  REQUIRE((cuda.ok() && opencl.ok()));
+  CHECK(cuda->find("= (int)((unsigned int)x_i - (unsigned int)x_i);") != std::string::npos);
+  CHECK(opencl->find("= (int)((uint)x_i - (uint)x_i);") != std::string::npos);
+}
+
+TEST_CASE("A narrow whole number wraps around before the next operator reads it", "[emit]") {
+  Graph graph = MakeGraph();
+  const TensorType bytes{DataType::kU8, {64}};
+  const TensorType floats{DataType::kF32, {64}};
+  graph.inputs = {{.name = "x", .type = bytes}};
+  graph.nodes = {{"mul",
+                  "aten::mul.Tensor",
+                  {ValueOf("self", "x"), ValueOf("other", "x")},
+                  {"mul"},
+                  {bytes},
+                  1,
+                  ""},
+                 {"exp", "aten::exp.default", {ValueOf("self", "mul")}, {"exp"}, {floats}, 1, ""}};
+  graph.outputs = {{.name = "y", .value = "exp", .type = floats}};
+
+  const auto text =
+      Write(graph, "group mul_exp template=pointwise nodes=mul,exp\n", Dialect::kOpenCl);
+
+  REQUIRE(text.ok());
+  CAPTURE(*text);
+  CHECK(text->find("(uchar)(") != std::string::npos);
+}
+
 TEST_CASE("WriteProgram refuses a schedule that leaves an output out", "[emit]") {
   const auto text =
       Write(MakeGraph(), "group relu template=pointwise nodes=relu\n", Dialect::kCuda);

@@ -12,18 +12,20 @@ LowerNode Filled(double value) {
 }
 
 bool LowerFull(NodeLowering& node) {
-  const auto value = node.FindDouble(node.Has("fill_value") ? "fill_value" : "value");
-  return value && Filled(*value)(node);
+  const auto value = node.FindOperand(node.Has("fill_value") ? "fill_value" : "value");
+  if (!value) return false;
+  node.DefineMovement(*value);
+  return true;
 }
 
 bool LowerArange(NodeLowering& node) {
   const double start = node.Double("start", 0);
   const double step = node.Double("step", 1);
-  const DataType type = node.result_type().data_type;
-  node.DefineMovement({node.result_type(), [=](const std::vector<ScalarPtr>& indices) {
-                         return Add(Mul(Cast(indices.at(0), type), Literal(step, type)),
-                                    Literal(start, type));
-                       }});
+  const DataType type = ComputeType(node.result_type().data_type);
+  node.DefineMovement(
+      {{type, node.result_type().shape}, [=](const std::vector<ScalarPtr>& indices) {
+         return Add(Mul(Cast(indices.at(0), type), Literal(step, type)), Literal(start, type));
+       }});
   return true;
 }
 

@@ -159,7 +159,17 @@ void RequireWindowValues(const std::vector<int64_t>& values, int64_t least) {
 }
 
 DataType ComputeType(DataType type) {
-  return type == DataType::kF16 || type == DataType::kBf16 ? DataType::kF32 : type;
+  switch (type) {
+    case DataType::kF16:
+    case DataType::kBf16:
+      return DataType::kF32;
+    case DataType::kU8:
+    case DataType::kI8:
+    case DataType::kI16:
+      return DataType::kI32;
+    default:
+      return type;
+  }
 }
 
 }  // namespace mtmc::kernel

@@ -36,7 +36,8 @@ Elements MapElements(const std::vector<Elements>& operands, const ScalarFunction
 // size.
 Elements Reshape(const Elements& operand, std::vector<int64_t> shape);
 
-// The type arithmetic is done in: f16 and bf16 compute as f32.
+// The type arithmetic is done in: f16 and bf16 compute as f32, whole numbers of less than
+// 32 bits as i32. Their results wrap around where they are cast back.
 DataType ComputeType(DataType type);
 
 // `count` indices from `first`, which are required to be there.

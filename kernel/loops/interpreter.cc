@@ -13,7 +13,19 @@ namespace {
 
 using Operator = Scalar::Operator;
 
-double FloorMod(double a, double b) { return a - std::floor(a / b) * b; }
+// The sign of the divisor, as PyTorch has it for numbers of every type.
+double FloorMod(double a, double b) {
+  const double remainder = std::fmod(a, b);
+  return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
+}
+
+// The quotient whose remainder FloorMod gives.
+double FloorDivide(double a, double b) {
+  if (b == 0) return a / b;
+  const double remainder = std::fmod(a, b);
+  const double quotient = std::nearbyint((a - remainder) / b);
+  return remainder != 0 && (remainder < 0) != (b < 0) ? quotient - 1 : quotient;
+}
 
 double PropagateNan(double a, double b, double chosen) {
   return std::isnan(a) || std::isnan(b) ? std::numeric_limits<double>::quiet_NaN() : chosen;
@@ -88,7 +100,7 @@ double Binary(Operator op, double a, double b) {
     case Operator::kDiv:
       return a / b;
     case Operator::kFloorDiv:
-      return std::floor(a / b);
+      return FloorDivide(a, b);
     case Operator::kMod:
       return FloorMod(a, b);
     case Operator::kMin:
@@ -248,7 +260,8 @@ void Interpreter::Combine(Combiner combiner, double element, Accumulator& state)
       const double max = is_first ? element : std::fmax(state.value, element);
       const double kept =
           is_first || state.second == 0 ? 0 : state.second * std::exp(state.value - max);
-      state.second = kept + (std::isinf(max) && max < 0 ? 0 : std::exp(element - max));
+      // Nothing but -inf so far has no exponent; NaN stays what it is.
+      state.second = kept + (std::isinf(element) && max < 0 ? 0 : std::exp(element - max));
       state.value = max;
       return;
     }

@@ -108,7 +108,9 @@ class ExpressionCheck {
       return false;
     }
     const bool is_division = node.op == Operator::kFloorDiv || node.op == Operator::kMod;
-    return !is_division || !operands[1]->is_literal() || operands[1]->integer != 0;
+    const bool is_whole_literal =
+        operands.back()->is_literal() && !IsFloating(operands.back()->type);
+    return !is_division || !is_whole_literal || operands.back()->integer != 0;
   }
 
   const Loop& loop_;

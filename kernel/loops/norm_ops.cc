@@ -97,7 +97,9 @@ bool LowerRmsNorm(NodeLowering& node) {
   for (const int dim : dims) {
     count *= static_cast<double>(x.type.shape.at(static_cast<size_t>(dim)));
   }
-  const double eps = node.Double("eps", std::numeric_limits<float>::epsilon());
+  const bool is_double = x.type.data_type == DataType::kF64;
+  const double eps = node.Double("eps", is_double ? std::numeric_limits<double>::epsilon()
+                                                  : std::numeric_limits<float>::epsilon());
   const Elements squares = node.Reduce(
       MapElements({x}, [](const Operands& v) { return Mul(v[0], v[0]); }),
       {.combiner = Combiner::kSum, .dims = dims, .keep = true, .name = node.NameOf("squares")});

@@ -40,21 +40,37 @@ int Rank(DataType type) {
 
 int Category(DataType type) { return IsFloating(type) ? 2 : type == DataType::kBool ? 0 : 1; }
 
-// Type in which two operands meet. A number yields to a tensor of its category.
-DataType Promote(DataType a, DataType b, bool b_is_number) {
+// Type in which two operands meet. A number yields to a tensor of its category, and so does
+// a tensor without dimensions to one that has some.
+DataType Promote(const Elements& a, const Elements& b, bool b_is_number) {
+  const DataType of_a = a.type.data_type;
+  const DataType of_b = b.type.data_type;
   if (b_is_number) {
-    if (Category(b) <= Category(a)) return a;
-    return Category(b) == 2 ? DataType::kF32 : b;
+    if (Category(of_b) <= Category(of_a)) return of_a;
+    return Category(of_b) == 2 ? DataType::kF32 : of_b;
   }
-  return Rank(a) >= Rank(b) ? a : b;
+  if (Category(of_a) == Category(of_b) && (a.rank() == 0) != (b.rank() == 0)) {
+    return a.rank() == 0 ? of_b : of_a;
+  }
+  return Rank(of_a) >= Rank(of_b) ? of_a : of_b;
+}
+
+// The operand as PyTorch sees it in an operator whose arguments meet in `type`.
+Elements Met(const Elements& operand, DataType type) {
+  return CastTo(CastTo(operand, type), ComputeType(type));
 }
 
 // Defines the result as `body` over operands cast to the arithmetic type of the
-// result.
+// result. Whole numbers become whole numbers or halves of the result first; a floating-point
+// number is not rounded to a half before it is used.
 bool DefineArithmetic(NodeLowering& node, std::vector<Elements> operands,
                       const ScalarFunction& body) {
-  const DataType type = ComputeType(node.result_type().data_type);
-  for (Elements& operand : operands) operand = CastTo(operand, type);
+  const DataType result = node.result_type().data_type;
+  for (Elements& operand : operands) {
+    const bool is_whole = !IsFloating(operand.type.data_type);
+    const bool is_met = is_whole && (operand.rank() > 0 || !IsFloating(result));
+    operand = is_met ? Met(operand, result) : CastTo(operand, ComputeType(result));
+  }
   node.Define(MapElements(operands, body));
   return true;
 }
@@ -114,23 +130,21 @@ bool LowerDiv(NodeLowering& node) {
   const bool is_floating = IsFloating(node.result_type().data_type);
   if (!is_floating && rounding != "floor") return false;
   return DefineArithmetic(node, {*self, *other}, [&](const Operands& x) {
-    if (!is_floating) return Apply(Operator::kFloorDiv, {x[0], x[1]});
+    if (rounding == "floor") return Apply(Operator::kFloorDiv, {x[0], x[1]});
     const ScalarPtr quotient = Div(x[0], x[1]);
-    if (rounding == "floor") return Apply(Operator::kFloor, {quotient});
     if (rounding == "trunc") return Apply(Operator::kTrunc, {quotient});
     return quotient;
   });
 }
 
-// x - floor(x / y) * y, whose sign is that of y.
-bool LowerRemainder(NodeLowering& node) {
-  const auto self = node.FindOperand("self");
-  const auto other = node.FindOperand("other");
-  if (!self || !other) return false;
-  return DefineArithmetic(node, {*self, *other}, [](const Operands& x) {
-    if (!IsFloating(x[0]->type)) return Apply(Operator::kMod, {x[0], x[1]});
-    return Sub(x[0], Mul(Apply(Operator::kFloor, {Div(x[0], x[1])}), x[1]));
-  });
+// A power of a whole number, by squares. REQUIRES: the exponent is at least 0.
+ScalarPtr WholePower(ScalarPtr square, int64_t exponent) {
+  ScalarPtr power;
+  for (; exponent > 0; exponent /= 2) {
+    if (exponent % 2 == 1) power = power == nullptr ? square : Mul(power, square);
+    if (exponent > 1) square = Mul(square, square);
+  }
+  return power == nullptr ? Literal(1, square->type) : power;
 }
 
 // Small whole powers and roots as PyTorch computes them.
@@ -146,11 +160,6 @@ ScalarPtr PowerOf(const ScalarPtr& x, const ScalarPtr& exponent) {
     if (power == -1) return Apply(Operator::kReciprocal, {x});
     if (power == -2) return Apply(Operator::kReciprocal, {Mul(x, x)});
   }
-  if (exponent->is_literal() && !IsFloating(x->type)) {
-    if (exponent->integer == 1) return x;
-    if (exponent->integer == 2) return Mul(x, x);
-    if (exponent->integer == 3) return Mul(Mul(x, x), x);
-  }
   return Apply(Operator::kPow, {x, exponent});
 }
 
@@ -158,7 +167,13 @@ bool LowerPow(NodeLowering& node) {
   const auto self = node.FindOperand("self");
   const auto exponent = node.FindOperand("exponent");
   if (!self || !exponent) return false;
-  if (!IsFloating(node.result_type().data_type) && node.IsTensor("exponent")) return false;
+  if (!IsFloating(node.result_type().data_type)) {
+    // A negative exponent is an error in PyTorch, and must not wrap around to another one.
+    const auto whole = node.FindInt("exponent");
+    if (!whole || *whole < 0 || *whole > 64) return false;
+    return DefineArithmetic(node, {*self},
+                            [whole](const Operands& x) { return WholePower(x[0], *whole); });
+  }
   return DefineArithmetic(node, {*self, *exponent},
                           [](const Operands& x) { return PowerOf(x[0], x[1]); });
 }
@@ -168,9 +183,8 @@ LowerNode Comparison(const ScalarFunction& body) {
     const auto self = node.FindOperand("self");
     const auto other = node.FindOperand("other");
     if (!self || !other) return false;
-    const DataType type =
-        ComputeType(Promote(self->type.data_type, other->type.data_type, !node.IsTensor("other")));
-    node.Define(MapElements({CastTo(*self, type), CastTo(*other, type)}, body));
+    const DataType type = Promote(*self, *other, !node.IsTensor("other"));
+    node.Define(MapElements({Met(*self, type), Met(*other, type)}, body));
     return true;
   };
 }
@@ -248,8 +262,16 @@ bool LowerMaskedFill(NodeLowering& node) {
 bool LowerLerp(NodeLowering& node) {
   const auto weight = node.FindOperand("weight");
   if (!weight) return false;
-  return DefineArithmetic(node, {node.Tensor("self"), node.Tensor("end"), *weight},
-                          [](const Operands& x) { return Add(x[0], Mul(x[2], Sub(x[1], x[0]))); });
+  return DefineArithmetic(
+      node, {node.Tensor("self"), node.Tensor("end"), *weight}, [](const Operands& x) {
+        // From the nearer end, which a weight of 1 so gives exactly.
+        const ScalarPtr way = Sub(x[1], x[0]);
+        const ScalarPtr from_self = Add(x[0], Mul(x[2], way));
+        const ScalarPtr from_end = Sub(x[1], Mul(way, Sub(Literal(1, x[2]->type), x[2])));
+        if (x[2]->is_literal()) return std::fabs(x[2]->literal) < 0.5 ? from_self : from_end;
+        const ScalarPtr is_near = Less(Apply(Operator::kAbs, {x[2]}), Literal(0.5, x[2]->type));
+        return Select(is_near, from_self, from_end);
+      });
 }
 
 // addcmul and addcdiv: self + value * (tensor1 op tensor2).
@@ -281,16 +303,8 @@ void AddPointwiseOps(OpTable& table) {
   table["div"] = LowerDiv;
   table["divide"] = LowerDiv;
   table["true_divide"] = LowerDiv;
-  table["floor_divide"] = [](NodeLowering& node) {
-    const auto self = node.FindOperand("self");
-    const auto other = node.FindOperand("other");
-    if (!self || !other) return false;
-    return DefineArithmetic(node, {*self, *other}, [](const Operands& x) {
-      return IsFloating(x[0]->type) ? Apply(Operator::kFloor, {Div(x[0], x[1])})
-                                    : Apply(Operator::kFloorDiv, {x[0], x[1]});
-    });
-  };
-  table["remainder"] = LowerRemainder;
+  table["floor_divide"] = Binary(Operator::kFloorDiv);
+  table["remainder"] = Binary(Operator::kMod);
   table["pow"] = LowerPow;
   table["maximum"] = Binary(Operator::kMax);
   table["minimum"] = Binary(Operator::kMin);
@@ -348,8 +362,12 @@ void AddPointwiseOps(OpTable& table) {
   table["__or__"] = table["bitwise_or"];
   table["__xor__"] = table["bitwise_xor"];
   table["bitwise_not"] = [](NodeLowering& node) {
-    if (node.result_type().data_type != DataType::kBool) return false;
-    return Logical([](const Operands& x) { return Apply(Operator::kNot, {x[0]}); })(node);
+    if (node.result_type().data_type == DataType::kBool) {
+      return Logical([](const Operands& x) { return Apply(Operator::kNot, {x[0]}); })(node);
+    }
+    return UnaryOf([](const Operands& x) {
+      return Apply(Operator::kBitXor, {x[0], Literal(-1, x[0]->type)});
+    })(node);
   };
   table["isnan"] = Predicate(Operator::kIsNan);
   table["isinf"] = Predicate(Operator::kIsInf);

@@ -26,6 +26,40 @@ int64_t ToInteger(double value) {
   return std::isnan(value) ? 0 : static_cast<int64_t>(std::clamp(value, -kBound, kBound));
 }
 
+// To nearest even with so many bits after the leading one, as a float of that range.
+double RoundTo(double value, int bits, int least_exponent, double most) {
+  const double single = static_cast<float>(value);
+  if (single == 0 || !std::isfinite(single)) return single;
+  const double unit = std::ldexp(1.0, std::max(std::ilogb(single), least_exponent) - bits);
+  const double rounded = std::nearbyint(single / unit) * unit;
+  return std::fabs(rounded) > most ? std::copysign(INFINITY, single) : rounded;
+}
+
+// What a half type keeps of a number. Wider ones are rounded where they are printed.
+double InType(double value, DataType type) {
+  if (type == DataType::kF16) return RoundTo(value, 10, -14, 65504);
+  if (type == DataType::kBf16) return RoundTo(value, 7, -126, 0x1.fep127);
+  return value;
+}
+
+// The low bits, as conversions of whole numbers keep them.
+int64_t Wrap(int64_t value, DataType type) {
+  switch (type) {
+    case DataType::kBool:
+      return value != 0 ? 1 : 0;
+    case DataType::kU8:
+      return static_cast<uint8_t>(value);
+    case DataType::kI8:
+      return static_cast<int8_t>(value);
+    case DataType::kI16:
+      return static_cast<int16_t>(value);
+    case DataType::kI32:
+      return static_cast<int32_t>(value);
+    default:
+      return value;
+  }
+}
+
 ScalarPtr IntegerLiteral(int64_t value, DataType type) {
   auto node = std::make_shared<Scalar>();
   node->kind = Scalar::Kind::kLiteral;
@@ -216,7 +250,7 @@ ScalarPtr Literal(double value, DataType type) {
   auto node = std::make_shared<Scalar>();
   node->kind = Scalar::Kind::kLiteral;
   node->type = type;
-  node->literal = value;
+  node->literal = InType(value, type);
   return node;
 }
 
@@ -274,8 +308,7 @@ ScalarPtr Cast(ScalarPtr operand, DataType type) {
   if (operand->is_literal()) {
     if (IsFloating(operand->type)) return Literal(operand->literal, type);
     if (IsFloating(type)) return Literal(static_cast<double>(operand->integer), type);
-    const int64_t value = type == DataType::kBool ? operand->integer != 0 : operand->integer;
-    return IntegerLiteral(value, type);
+    return IntegerLiteral(Wrap(operand->integer, type), type);
   }
   auto node = std::make_shared<Scalar>();
   node->kind = Scalar::Kind::kCast;

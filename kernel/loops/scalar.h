@@ -27,8 +27,9 @@ struct Scalar {
     kCast,      // operand converted to `type`; to kBool it means `!= 0`
   };
   enum class Operator {
-    // arithmetic; kFloorDiv and kMod round towards minus infinity. Inside an
-    // index their left operand is >= 0 wherever the element is used.
+    // arithmetic; whole numbers wrap around. kFloorDiv and kMod round towards minus
+    // infinity, the latter exactly. Inside an index their left operand is >= 0 wherever
+    // the element is used.
     kAdd,
     kSub,
     kMul,
@@ -95,7 +96,8 @@ struct Scalar {
 // Builders. They fold literals and drop identities (x + 0, x * 1, x / 1, and
 // x * 0 for integers), so that printed kernels are short. Apply requires
 // operands of one type, but for kSelect's condition, and gives that type, or
-// kBool for a comparison.
+// kBool for a comparison. A literal has a value of its type: those of f16 and bf16
+// are rounded, a cast whole number wraps around.
 ScalarPtr Literal(double value, DataType type);
 ScalarPtr Index(int64_t value);
 ScalarPtr Axis(int axis);

@@ -2,6 +2,7 @@
 #include "kernel/loops/scalar.h"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 
 namespace mtmc::kernel {
 namespace {
@@ -25,6 +26,17 @@ TEST_CASE("Builders drop operands that change nothing", "[loops]") {
 
 TEST_CASE("Builders keep a floating-point product with zero because of NaN", "[loops]") {
   CHECK(ToText(Mul(X({}), Literal(0, DataType::kF32))) == "x[] * 0.0f");
+}
+
+TEST_CASE("A literal has a value of its type", "[loops]") {
+  CHECK(Literal(0.1, DataType::kF16)->literal == 0.0999755859375);
+  CHECK(Literal(65519, DataType::kF16)->literal == 65504);
+  CHECK(std::isinf(Literal(65520, DataType::kF16)->literal));
+  CHECK(Literal(3e-8, DataType::kF16)->literal == 0x1p-24);
+  CHECK(Literal(0.1, DataType::kBf16)->literal == 0.10009765625);
+  CHECK(std::isinf(Literal(-3.4e38, DataType::kBf16)->literal));
+  CHECK(Cast(Index(-3), DataType::kU8)->integer == 253);
+  CHECK(Cast(Index(200), DataType::kI8)->integer == -56);
 }
 
 TEST_CASE("SubstituteAxes replaces each axis once though a sum folds to one", "[loops]") {

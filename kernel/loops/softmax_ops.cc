@@ -36,9 +36,11 @@ bool LowerLogSumExp(NodeLowering& node) {
                                           .keep = node.Bool("keepdim", false),
                                           .name = node.NameOf("max"),
                                           .second = sum});
-  // An infinite maximum is the result; max + log(sum) would be NaN.
+  // An infinite maximum is the result, where no element is NaN: then the sum is, not the
+  // maximum. max + log(sum) would be NaN.
   node.Define(MapElements({max, node.Value(sum)}, [](const Operands& x) {
-    return Select(Apply(Operator::kIsInf, {x[0]}), x[0], Add(x[0], Apply(Operator::kLog, {x[1]})));
+    return Select(Apply(Operator::kIsInf, {x[0]}), Add(x[0], Sub(x[1], x[1])),
+                  Add(x[0], Apply(Operator::kLog, {x[1]})));
   }));
   return true;
 }

@@ -100,24 +100,79 @@ INLINE float fast_expm1(float x) {
   return quarter.x + quarter.y;
 }
 )"},
+    // The processor traps at the quotient that does not fit.
     {"floor_div", R"(INLINE long long floor_div(long long a, long long b) {
+  if (b == -1) return (long long)(0ull - (unsigned long long)a);
   const long long q = a / b;
   return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
 }
 )",
      R"(INLINE long floor_div(long a, long b) {
+  if (b == -1) return (long)(0ul - (ulong)a);
   const long q = a / b;
   return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
 }
 )"},
     {"floor_mod", R"(INLINE long long floor_mod(long long a, long long b) {
-  const long long r = a % b;
+  const long long r = b == -1 ? 0 : a % b;
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 )",
      R"(INLINE long floor_mod(long a, long b) {
-  const long r = a % b;
+  const long r = b == -1 ? 0 : a % b;
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+)"},
+    {"remainder_f32", R"(// The sign of b, and exact.
+INLINE float remainder_f32(float a, float b) {
+  const float r = fmodf(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+)",
+     R"(// The sign of b, and exact.
+INLINE float remainder_f32(float a, float b) {
+  const float r = fmod(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+)"},
+    {"remainder_f64", R"(// The sign of b, and exact.
+INLINE double remainder_f64(double a, double b) {
+  const double r = fmod(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+)",
+     R"(// The sign of b, and exact.
+INLINE double remainder_f64(double a, double b) {
+  const double r = fmod(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+)"},
+    {"floor_divide_f32", R"(// floor(a / b) before a / b is rounded.
+INLINE float floor_divide_f32(float a, float b) {
+  const float r = fmodf(a, b);
+  const float q = rintf((a - r) / b);
+  return b == 0 ? a / b : r != 0 && (r < 0) != (b < 0) ? q - 1.0f : q;
+}
+)",
+     R"(// floor(a / b) before a / b is rounded.
+INLINE float floor_divide_f32(float a, float b) {
+  const float r = fmod(a, b);
+  const float q = rint((a - r) / b);
+  return b == 0 ? a / b : r != 0 && (r < 0) != (b < 0) ? q - 1.0f : q;
+}
+)"},
+    {"floor_divide_f64", R"(// floor(a / b) before a / b is rounded.
+INLINE double floor_divide_f64(double a, double b) {
+  const double r = fmod(a, b);
+  const double q = rint((a - r) / b);
+  return b == 0 ? a / b : r != 0 && (r < 0) != (b < 0) ? q - 1.0 : q;
+}
+)",
+     R"(// floor(a / b) before a / b is rounded.
+INLINE double floor_divide_f64(double a, double b) {
+  const double r = fmod(a, b);
+  const double q = rint((a - r) / b);
+  return b == 0 ? a / b : r != 0 && (r < 0) != (b < 0) ? q - 1.0 : q;
 }
 )"},
     {"bf16_to_float", "",

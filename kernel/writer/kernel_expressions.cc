@@ -129,7 +129,10 @@ bool KernelWriter::NeedsGuard(const ScalarPtr& expression) const {
 }
 
 std::string KernelWriter::Index(const ScalarPtr& index) {
-  return PrintPiece(SimplifyIndex(index, extents_)).text;
+  const bool outer = std::exchange(is_index_, true);
+  std::string text = PrintPiece(SimplifyIndex(index, extents_)).text;
+  is_index_ = outer;
+  return text;
 }
 
 std::string KernelWriter::Print(const ScalarPtr& expression) { return PrintPiece(expression).text; }
@@ -145,6 +148,7 @@ std::string KernelWriter::Body(const ScalarPtr& body, std::span<const ScalarPtr>
   std::map<const Scalar*, int> uses;
   CountUses(root, uses);
   const std::set<const Scalar*> outer = std::exchange(shared_, {});
+  const bool is_outer_index = std::exchange(is_index_, false);
   for (const auto& [node, count] : uses) {
     if (count > 1 && !node->operands.empty() && node->kind != Scalar::Kind::kRead) {
       shared_.insert(node);
@@ -152,6 +156,7 @@ std::string KernelWriter::Body(const ScalarPtr& body, std::span<const ScalarPtr>
   }
   std::string text = PrintNamed(root, wish_);
   shared_ = outer;
+  is_index_ = is_outer_index;
   return text;
 }
 
@@ -248,8 +253,39 @@ KernelWriter::Piece KernelWriter::PrintPiece(const ScalarPtr& expression) {
   return piece;
 }
 
+// Whether data of a whole type may leave its range. Signed arithmetic would then be undefined,
+// and compilers make use of that. Indices stay within their tensors.
+bool KernelWriter::MayWrap(const Scalar& expression) const {
+  if (is_index_ || (expression.type != DataType::kI32 && expression.type != DataType::kI64)) {
+    return false;
+  }
+  const auto self = std::make_shared<Scalar>(expression);
+  const bool is_int = expression.type == DataType::kI32;
+  // Ranges saturate at 2^62.
+  constexpr int64_t kMost = (int64_t{1} << 62) - 1;
+  return HasRead(self) &&
+         !RangeOf(self, extents_).Within(is_int ? INT32_MIN : -kMost, is_int ? INT32_MAX : kMost);
+}
+
+// Sum, difference or product of data that wraps around.
+KernelWriter::Piece KernelWriter::Wrapping(const Scalar& expression, std::string_view symbol) {
+  const bool is_int = expression.type == DataType::kI32;
+  const std::string wide = text_.is_cuda() ? "unsigned long long" : "ulong";
+  const std::string type = is_int ? (text_.is_cuda() ? "unsigned int" : "uint") : wide;
+  const auto operand = [&](size_t i) {
+    return Concat("(", type, ")", Operand(expression.operands[i], kUnary));
+  };
+  const std::string sum = expression.operands.size() == 1
+                              ? Concat(symbol, operand(0))
+                              : Concat(operand(0), " ", symbol, " ", operand(1));
+  return {Concat("(", text_.ComputeType(expression.type), ")(", sum, ")"), kUnary};
+}
+
 KernelWriter::Piece KernelWriter::Infix(const Scalar& expression, std::string_view symbol,
                                         int precedence) {
+  const bool is_ring = expression.op == Operator::kAdd || expression.op == Operator::kSub ||
+                       expression.op == Operator::kMul;
+  if (is_ring && MayWrap(expression)) return Wrapping(expression, symbol);
   std::string left = Operand(expression.operands[0], precedence);
   const std::string right = Operand(expression.operands[1], precedence + 1);
   // 32-bit operands whose result may not fit.
@@ -302,6 +338,7 @@ KernelWriter::Piece KernelWriter::PrintOperator(const ScalarPtr& expression) {
       if (is_integer) return PrintIndexDivision(expression);
       return PrintCall(scalar);
     case Operator::kNeg:
+      if (MayWrap(scalar)) return Wrapping(scalar, "-");
       return {Concat("-", Operand(scalar.operands[0], kPrimary)), kUnary};
     case Operator::kLess:
       return Infix(scalar, "<", kRelational);
@@ -377,8 +414,9 @@ KernelWriter::Piece KernelWriter::PrintCall(const Scalar& scalar) {
     case Operator::kMin:
     case Operator::kMax: {
       const bool is_max = scalar.op == Operator::kMax;
-      // A literal is no NaN: the comparison alone keeps PyTorch's rule.
-      if (!is_floating || scalar.operands[1]->is_literal()) {
+      // Beside a number the comparison alone keeps PyTorch's rule for NaN.
+      const Scalar& other = *scalar.operands[1];
+      if (!is_floating || (other.is_literal() && !std::isnan(other.literal))) {
         const std::string a = PrintNamed(scalar.operands[0], wish_ + "_t");
         const std::string b = Operand(scalar.operands[1], kRelational + 1);
         return {Concat(a, is_max ? " < " : " > ", b, " ? ", b, " : ", a), kConditional};
@@ -398,16 +436,12 @@ KernelWriter::Piece KernelWriter::PrintCall(const Scalar& scalar) {
           Concat("(", type, ")pow((double)(", a, "), (double)(", Print(scalar.operands[1]), "))"),
           kUnary};
     }
-    case Operator::kFloorDiv: {
-      const std::string a = Operand(scalar.operands[0], kMultiplicative);
-      return {Concat("floor", suffix, "(", a, " / ",
-                     Operand(scalar.operands[1], kMultiplicative + 1), ")"),
-              kPrimary};
-    }
+    case Operator::kFloorDiv:
     case Operator::kMod: {
-      const std::string a = PrintNamed(scalar.operands[0], wish_ + "_t");
-      const std::string b = PrintNamed(scalar.operands[1], wish_ + "_t");
-      return {Concat(a, " - floor", suffix, "(", a, " / ", b, ") * ", b), kAdditive};
+      const std::string a = Print(scalar.operands[0]);
+      return {Concat(scalar.op == Operator::kMod ? "remainder_" : "floor_divide_",
+                     is_double ? "f64" : "f32", "(", a, ", ", Print(scalar.operands[1]), ")"),
+              kPrimary};
     }
     default:
       return {"0", kPrimary};

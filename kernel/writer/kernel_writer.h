@@ -154,8 +154,10 @@ class KernelWriter {
   Piece PrintOperator(const ScalarPtr& expression);
   Piece PrintCall(const Scalar& expression);
   Piece PrintIndexDivision(const ScalarPtr& expression);
+  Piece Wrapping(const Scalar& expression, std::string_view symbol);
   Piece Infix(const Scalar& expression, std::string_view symbol, int precedence);
   std::string Operand(const ScalarPtr& expression, int min_precedence);
+  bool MayWrap(const Scalar& expression) const;
   bool IsLong(const ScalarPtr& expression) const;
   bool NeedsGuard(const ScalarPtr& expression) const;
   std::string TypeText(const ScalarPtr& expression) const;
@@ -175,6 +177,8 @@ class KernelWriter {
   std::set<const Scalar*> shared_;
   // What a helper local of the value being printed is named after.
   std::string wish_ = "t";
+  // Whether the index of an element is being printed.
+  bool is_index_ = false;
   std::string body_;
 };
 
