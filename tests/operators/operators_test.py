@@ -17,7 +17,9 @@ import torch
 SEED = int(os.environ.get("MTMC_SEED", "20261125"))
 DRAWS = int(os.environ.get("MTMC_DRAWS", "60"))
 SAMPLES = int(os.environ.get("MTMC_SAMPLES", "4"))
-TYPES = (torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.bool)
+TYPES = (
+    torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int32, torch.bool
+)
 
 
 def drawn():

@@ -20,7 +20,9 @@ TORCH_TYPES = {
     "i64": torch.int64, "i32": torch.int32, "i16": torch.int16, "i8": torch.int8,
     "u8": torch.uint8, "bool": torch.bool,
 }
-MEMORY_FORMATS = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
+# Texts of a graph that PyTorch's operators take as objects.
+TORCH_WORDS = (
+    "contiguous_format", "preserve_format", "channels_last", "channels_last_3d", "strided")
 
 
 class Tensor:
@@ -102,7 +104,7 @@ def graph_argument(proto, values):
         return proto["boolValue"]
     if "stringValue" in proto:
         text = proto["stringValue"]
-        return getattr(torch, text) if text in MEMORY_FORMATS else text
+        return getattr(torch, text) if text in TORCH_WORDS else text
     if "dataType" in proto:
         return TORCH_TYPES[proto["dataType"].removeprefix("DATA_TYPE_").lower()]
     if "list" in proto:
