@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docker/: the images hold what a role needs and no more."""
+
+import subprocess
+
+import containers
+import documented
+import pytest
+import release
+
+ROOT = documented.ROOT
+VERSION = "0.1.0"
+ROLES = ("coordinator", "policyd", "gateway", "cli", "worker")
+# Bytes of an image; 60 MiB where nothing else is said.
+MOST_BYTES = {"cli": 120 << 20, "worker": 900 << 20}
+SHELLS = ("sh", "bash", "dash", "busybox", "apt", "apt-get", "dpkg", "perl")
+
+pytestmark = pytest.mark.skipif(bool(containers.missing()), reason=containers.missing())
+
+
+def build(engine, archive, *roles, flags=()):
+    containers.must(
+        [ROOT / "scripts/images", *roles], containers.BUILD_SECONDS,
+        env=engine.environment(
+            MTMC_IMAGES_ARCHIVE=str(archive), MTMC_IMAGES_BASE=containers.BASE,
+            MTMC_IMAGES_BUILD=engine.build_command(*flags),
+        ),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    """An engine with all images, and the archive that they were made from."""
+    folder = tmp_path_factory.mktemp("images")
+    with containers.Engine(folder / "engine") as running:
+        running.import_base()
+        running.archive = release.bundle(folder)
+        build(running, running.archive, flags=("--layers",))
+        yield running
+
+
+def image(role):
+    return f"localhost/mtmc-{role}:{VERSION}"
+
+
+def files_of(engine, role):
+    """Every path of an image, without the slash before it."""
+    name = engine.podman("create", image(role))
+    listed = subprocess.Popen(
+        [*map(str, ["podman", *engine._storage, "export", name])], env=engine.environment(), stdout=subprocess.PIPE
+    )
+    paths = containers.must(["tar", "-tf", "-"], stdin=listed.stdout).splitlines()
+    assert listed.wait() == 0
+    engine.podman("rm", name)
+    return {path.removeprefix("./").rstrip("/") for path in paths}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_an_image_runs_as_nobody_and_says_what_it_is(engine, role):
+    config = engine.inspect(image(role))
+    assert config["User"] == "65532:65532"
+    labels = config["Labels"]
+    assert labels["org.opencontainers.image.version"] == VERSION
+    assert labels["org.opencontainers.image.licenses"] == "Apache-2.0"
+    assert len(labels["org.opencontainers.image.revision"]) == 40
+    assert config["Size"] < MOST_BYTES.get(role, 60 << 20), config["Size"]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_an_image_has_no_shell_and_nothing_that_gains_rights(engine, role):
+    names = files_of(engine, role)
+    found = {name for name in names if name.rsplit("/", 1)[-1] in SHELLS and "/bin/" in f"/{name}"}
+    assert found == set()
+    done = engine.podman("run", "--rm", "--entrypoint", "/bin/sh", image(role), "-c", "true", check=False)
+    assert done.returncode != 0 and "no such file" in done.stderr
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_tells_its_version(engine, role):
+    flag = "version" if role == "cli" else "--version"
+    assert VERSION in engine.podman("run", "--rm", "--read-only", image(role), flag)
+
+
+@pytest.mark.parametrize("role", [role for role in ROLES if role != "cli"])
+def test_a_daemon_has_a_health_check_that_needs_no_shell(engine, role):
+    found = engine.inspect(image(role))
+    check = found.get("HealthCheck") or found.get("Healthcheck")
+    assert check["Test"] == ["CMD", "/opt/mtmc/bin/mtmc-health"]
