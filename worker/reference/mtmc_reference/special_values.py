@@ -20,6 +20,8 @@ _DENORMAL = 1e-40
 _WIDE = 25.0
 # Powers of ten by which rows are shifted and scaled.
 _FAR_DECADES, _TINY_DECADES = (2.5, 1.5), (-2.0, -8.0)
+# Around and below what guards add to a norm or to its square.
+_GUARD_DECADES = (-9.0, -20.0)
 # Planes are changed along axes that have so many.
 _LEAST_PLANES = 4
 _DISTINCT_VALUES = 8
@@ -33,9 +35,9 @@ _SMALL = 1 << 12
 
 def far_rows(tensor, generator, *_):
     """As `special_rows`; besides, some rows are far from zero on either side, or wide, or
-    tiny, or have a spike in front, and what comes first is zero: there shortcuts look."""
+    tiny, or smaller than a guard, or have a spike in front, and what comes first is zero: there shortcuts look."""
     _change_planes(tensor, generator, has_zeros=True, zeros_first=True)
-    far = [_far_up, _far_down, _wide, _tiny, _spike_first]
+    far = [_far_up, _far_down, _wide, _tiny, _below_guards, _spike_first]
     _change_rows(tensor, generator, [*_SPECIAL, *far])
     if tensor.dim() > 1 and tensor.numel() > tensor.shape[-1]:
         tensor.view(-1, tensor.shape[-1])[0] = 0
@@ -233,6 +235,17 @@ def _tie(rows, generator):
     return torch.where(kind < 0.2, high, torch.where(kind > 0.8, low, rows))
 
 
+def _island(rows, generator):
+    """Zero but for one stretch at a random place, of one element in every other row."""
+    extent, device = rows.shape[1], rows.device
+    # Not at the beginning, where short cuts look.
+    start = torch.randint(extent // 4, extent, (len(rows), 1), generator=generator, device=device)
+    length = torch.randint(1, extent + 1, start.shape, generator=generator, device=device)
+    length[::2] = 1
+    place = torch.arange(extent, device=device)
+    return torch.where((place >= start) & (place < start + length), rows, 0)
+
+
 def _denormal(rows, _):
     return rows * _DENORMAL
 
@@ -270,7 +283,14 @@ def _wide(rows, _):
 
 def _tiny(rows, generator):
     """Each row by another power of ten, drawn from its part of the way."""
-    first, last = _TINY_DECADES
+    return _scaled(rows, generator, *_TINY_DECADES)
+
+
+def _below_guards(rows, generator):
+    return _scaled(rows, generator, *_GUARD_DECADES)
+
+
+def _scaled(rows, generator, first, last):
     parts = torch.arange(len(rows), device=rows.device)
     parts = parts + torch.rand(len(rows), generator=generator, device=rows.device)
     return rows * _powers(first + (last - first) * parts / len(rows), rows)
@@ -289,7 +309,7 @@ def _reverse(rows, _):
     return rows.flip(1)
 
 
-_SPECIAL = [_zero, _equal, _tie, _denormal, _spike, _sort, _reverse]
+_SPECIAL = [_zero, _equal, _tie, _denormal, _spike, _sort, _reverse, _island]
 
 
 def _go_to_ends(tensor, generator, bounds, is_exact):

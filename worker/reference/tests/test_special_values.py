@@ -54,6 +54,18 @@ def test_rows_are_far_away_on_both_sides_and_tiny_in_all_sizes():
     assert milder.abs().max() < 25 * x.abs().max()
 
 
+def test_some_rows_are_below_guards_and_some_are_zero_but_for_a_stretch():
+    x = torch.randn(256, 64)
+
+    y = changed("DISTRIBUTION_SPECIAL_ROWS", x)
+
+    size = y.norm(dim=1)
+    assert all(((low < size) & (size < 1e3 * low)).any() for low in (1e-12, 1e-16, 1e-20))
+    assert ((y != 0).sum(1) == 1).sum() > 4
+    is_late = (y[:, :8] == 0).all(1) & (y != 0).any(1)
+    assert is_late.sum() > 4
+
+
 def test_a_few_rows_show_every_kind_in_time():
     x = torch.randn(17, 34)
 
