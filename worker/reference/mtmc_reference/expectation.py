@@ -8,7 +8,7 @@ import torch
 
 from .coarse import Limits, is_coarsely_within
 from .compare import errors, float_spreads
-from .distribution import LEVEL, NONFINITE
+from .distribution import DELICATE, LEVEL, NONFINITE
 from .failure import Dropped, ProblemFailure, is_out_of_memory
 from .group_bounds import GroupBounds
 from .groups import measured
@@ -117,15 +117,28 @@ class Judge:
         ):
             raise Dropped("the reference is not finite there")
         if key.distribution in LEVEL and key not in self._steady:
-            if not self._is_steady(key, inputs, outputs):
+            if not self._asked(self._steadiness.holds, key, inputs, outputs):
                 raise Dropped("rounding alone decides what the reference answers there")
             if levels is None and not key.salt:
                 self._steady.add(key)
+        if self._is_delicate(key, levels) and key not in self._steady:
+            if not self._asked(self._steadiness.is_telling, key, inputs, outputs):
+                raise Dropped("the reference answers zeros or rounding there")
+            if levels is None:
+                self._steady.add(key)
         return outputs, found
 
-    def _is_steady(self, key, inputs, outputs):
+    def _is_delicate(self, key, levels):
+        # What softer ways there are is learned on the workloads that are remembered.
+        if key.distribution not in DELICATE or key.salt:
+            return False
+        if levels is None:
+            levels = self.workloads.levels(key.distribution)
+        return self.workloads.is_delicate(key.distribution, levels)
+
+    def _asked(self, question, key, inputs, outputs):
         def holds():
-            return self._steadiness.holds(inputs, state_of(key), outputs)
+            return question(inputs, state_of(key), outputs)
 
         # A device has no way to refuse a value but an assertion.
         return self.peril.run(f"steady {key.distribution}", _never, holds) if self.peril else holds()

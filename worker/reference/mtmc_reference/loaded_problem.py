@@ -33,6 +33,8 @@ from .tensor_type import data_type
 from .trace import trace
 
 _DEFAULT_PRECISION = "PRECISION_KERNELBENCH"
+# Those in which an honest program has the exponents of FP32.
+_WIDE_PRECISIONS = ("PRECISION_STRICT", "PRECISION_KERNELBENCH")
 # Workload whose outputs are replayed against the public one.
 _REPLAYED = workload.Key(1)
 # Part of the memory that all states may take where they are remembered.
@@ -93,7 +95,9 @@ class LoadedProblem:
         self._problem = ProblemFile(path)
         self._check_memory(workload.predict_bytes(self._problem), "inputs")
         self._model = self._problem.build_model(self._seed, self._device, randomize_identity)
-        self._workloads = workload.Workloads(self._problem, self._seed, self._device)
+        self._workloads = workload.Workloads(
+            self._problem, self._seed, self._device, self._precision in _WIDE_PRECISIONS
+        )
         self._inputs = self._workloads.draw_public()
         self._graph, self._constants, self._dead_lines = trace(
             self._problem, self._model, self._inputs, self._seed

@@ -6,6 +6,8 @@ numerator is rounding alone, of which another order of the sums has another, all
 direction. No FP32 program can be told right from wrong there.
 """
 
+import math
+
 import torch
 
 from .compare import tolerances
@@ -17,6 +19,8 @@ from .workload import return_cached_memory
 
 # A workload may magnify rounding by so much more than the public one.
 _FACTOR = 4.0
+# Part of the outputs that rounding may change where they are small.
+_MOST_CHANGE = 1e-2
 
 
 class Steadiness:
@@ -29,13 +33,22 @@ class Steadiness:
         self._run = run
         self._public_inputs = public_inputs
         self._public = None
+        self._public_part = None
 
     def holds(self, inputs, state, outputs):
         """Whether `outputs`, of a strict run in `state`, hardly depend on rounding: not where
         the reference refuses what rounding makes of its values. True where memory does not
         suffice to know."""
+        return self._guarded(lambda: self._holds(inputs, state, outputs))
+
+    def is_telling(self, inputs, state, outputs):
+        """Whether rounding changes little of `outputs`, however small they are; not where all
+        of one are zero and those of the public inputs are not."""
+        return self._guarded(lambda: self._is_telling(inputs, state, outputs))
+
+    def _guarded(self, ask):
         try:
-            return self._holds(inputs, state, outputs)
+            return ask()
         except (ProblemFailure, RuntimeError, MemoryError) as error:
             if not is_out_of_memory(getattr(error, "cause", None) or error):
                 if isinstance(error, ProblemFailure):
@@ -57,6 +70,25 @@ class Steadiness:
             self._public = self._change(public, None, self._run(public, None, None), floats)
         return all(t <= max(most, _FACTOR * p) for t, most, p in zip(found, limits, self._public))
 
+    def _is_telling(self, inputs, state, outputs):
+        floats = [index for index, y in enumerate(outputs) if y.is_floating_point()]
+        found = self._part(inputs, state, outputs, floats)
+        if all(part <= _MOST_CHANGE for part in found):
+            return True
+        if self._public_part is None:
+            public = self._public_inputs()
+            self._public_part = self._part(public, None, self._run(public, None, None), floats)
+        return all(
+            part <= max(_MOST_CHANGE, _FACTOR * usual)
+            for part, usual in zip(found, self._public_part)
+        )
+
+    def _part(self, inputs, state, outputs, floats):
+        """Root mean squares of the change over those of the outputs; infinite where all are 0."""
+        unit = max((unit_of(outputs[index].dtype) for index in floats), default=0.0)
+        disturbed = self._run(inputs, Disturbed(unit), state) if floats else ()
+        return [_part(disturbed[index], outputs[index]) for index in floats]
+
     def _change(self, inputs, state, outputs, floats):
         unit = max(unit_of(outputs[index].dtype) for index in floats)
         disturbed = self._run(inputs, Disturbed(unit), state)
@@ -68,3 +100,10 @@ class Steadiness:
 def _finite(disturbed, output):
     """What is not finite in both runs says nothing."""
     return torch.where(output.isfinite(), disturbed, output)
+
+
+def _part(disturbed, output):
+    output = torch.nan_to_num(output.double(), posinf=0.0, neginf=0.0)
+    change = torch.nan_to_num(disturbed.double() - output)
+    size = output.norm().item()
+    return change.norm().item() / size if size else math.inf

@@ -54,8 +54,10 @@ class Workloads:
     nothing outside it ever sees.
     """
 
-    def __init__(self, problem, seed, device):
+    def __init__(self, problem, seed, device, may_be_small=True):
         self._problem = problem
+        # Whether no program of the class computes in a type as narrow as FP16.
+        self._may_be_small = may_be_small
         self._seed = seed
         self._device = device
         self._secret = os.urandom(32)
@@ -145,6 +147,11 @@ class Workloads:
         """Which way each input is changed by a distribution, by position."""
         return self._known().of(name)
 
+    def is_delicate(self, name, levels):
+        """Whether a distribution may leave nothing of the outputs but zeros or rounding."""
+        self._known()
+        return self._changer.is_delicate(name, levels)
+
     def soften(self, key, reason, accepts):
         """Goes on with a milder form of the distribution of `key`, which the reference refuses;
         false where there is none.
@@ -188,7 +195,9 @@ class Workloads:
             uses = {index: self._domain.uses(name) for index, name in self._names.items()}
             bounds = self._domain.bounds()
             marks = {i: landmarks(self._domain, name) for i, name in self._names.items()}
-            self._changer = distribution.Changer(draws, uses, self._fixed, bounds, marks)
+            self._changer = distribution.Changer(
+                draws, uses, self._fixed, bounds, marks, may_be_small=self._may_be_small
+            )
             self._levels = Levels(self._changer)
         return self._levels
 

@@ -72,6 +72,27 @@ _TIES = [
     ("compared", "torch.lt(s, {c}).float() * s", ("torch.le(s, {c}).float() * s",)),
 ]
 
+# What is lost where all outputs are small, or rows are.
+_DELICATE = [
+    ("expm1", "torch.expm1(s)", "torch.exp(s) - 1", ()),
+    ("log1p", "torch.log1p(s.abs())", "torch.log(1 + s.abs())", ()),
+    ("asinh", "torch.asinh(s)", "torch.log(s + torch.sqrt(s * s + 1))", ()),
+    ("sinh", "torch.sinh(s)", "(torch.exp(s) - torch.exp(-s)) / 2", ()),
+    ("small_tanh", "torch.tanh(s)", "1 - 2 / (torch.exp(2 * s) + 1)", ()),
+    ("atanh", "torch.atanh(torch.tanh(s) / 2)", "0.5 * torch.log((2 + torch.tanh(s)) / (2 - torch.tanh(s)))", ()),
+    ("small_elu", "F.elu(s)", "torch.where(s > 0, s, torch.exp(s) - 1)", ()),
+    ("small_softplus", "F.softplus(s)", "torch.log(1 + torch.exp(s))", (-20.0,)),
+    ("complement", "torch.sigmoid(s)", "1 - torch.sigmoid(-s)", (-20.0,)),
+    ("small_hypot", "torch.hypot(s, s.flip(-1))", "torch.sqrt(s * s + s.flip(-1).square())", ()),
+    ("guarded_ratio", "s / (s.abs() + 1e-12)", "torch.sign(s)", (1e-13,)),
+    ("guarded_norm", "F.normalize(s, dim=-1)", "torch.nan_to_num(s / s.norm(dim=-1, keepdim=True))", (1e-14,)),
+    ("unguarded_norm", "s.norm(dim=-1)", "torch.sqrt(s.square().sum(-1) + 1e-12)", ()),
+    ("cosine", "F.cosine_similarity(s, s.flip(-1), dim=-1)", "(s * s.flip(-1)).sum(-1) / s.square().sum(-1).clamp(min=1e-38)", (1e-10,)),
+    ("pairwise", "F.pairwise_distance(s, s.flip(-1))", "(s - s.flip(-1)).norm(dim=-1)", ()),
+    ("complementary_error", "torch.erfc(s)", "1 - torch.erf(s)", (7.0,)),
+    ("sparse", "s.cumsum(1)", "(s * (s[:, :8] != 0).any(1, keepdim=True)).cumsum(1)", ()),
+]
+
 SITES = [
     *(
         Site(f"{name}_{c}", text.format(c=c), tuple(t.format(c=c) for t in twins), (c, c + 1))
@@ -135,6 +156,7 @@ SITES = [
     Site("tanh", "torch.tanh(s)", ("1 - 2 * torch.exp(-2 * s) / (1 + torch.exp(-2 * s))",), (-60.0,)),
     Site("softplus", "F.softplus(s)", ("torch.log1p(torch.exp(s))",), (100.0,)),
     Site("gelu", "F.gelu(s)", ("s * torch.sigmoid(1.702 * s)", "torch.where(s < -3, 0 * s, F.gelu(s))"), (-3.2,)),
+    *(Site(name, text, (twin,), points, is_bare=True) for name, text, twin, points in _DELICATE),
     Site("elu", "F.elu(s, 1.5)", ("torch.where(s > -4, F.elu(s, 1.5), 0 * s)",), (-5.0,)),
     Site("smooth", "F.smooth_l1_loss(s, torch.zeros_like(s), reduction='none', beta=8.0)", ("s * s / 16",), (20.0,)),
     Site("softmax", "torch.softmax(s, -1)", ("torch.exp(s) / torch.exp(s).sum(-1, keepdim=True)",), (200.0, 0.0)),

@@ -16,9 +16,11 @@ from shortcut_sites import NAMES, SITES
 # exact, so that rounding explains no difference.
 _FACTORS, _SUMMANDS = (1.0, 1.0, 2.0, 0.5, -1.0, 8.0, 3.0), (0.0, 0.0, 1.0, -0.25, 0.375)
 _TAILS = ("{}", "{}", "({}) * 1.5", "({}) + 1", "({}).sum(-1)", "2 - ({})")
-_SCALES = (1e-40, 1e-3, 1.0, 30.0, 1e3)
+_SCALES = (1e-40, 1e-25, 1e-12, 1e-3, 1.0, 30.0, 1e3)
 # Difference that no class up to KERNELBENCH admits, in parts of the largest element.
 _FAR = 1e-2
+# Outputs below it count as zero.
+_LEAST = 1e-30
 
 _SOURCE = """
 import torch
@@ -89,7 +91,7 @@ class Drawn:
             exact, actual = self.run(self.after, wide), self.run(twin, tensors)
             if not expected.isfinite().all():
                 continue
-            unit = _FAR * max(1e-6, expected.abs().max().item())
+            unit = _FAR * max(_LEAST, expected.abs().max().item())
             if (expected - exact).abs().max() > 1e-3 * unit or actual.shape != expected.shape:
                 continue
             if not (actual - expected).abs().max() <= unit:
@@ -110,6 +112,7 @@ class Drawn:
         floats = [(chosen - self.summand) / self.factor, public]
         floats += [torch.randn(shape) * scale for scale in _SCALES]
         floats += [torch.randint(-9, 10, shape) / 2, torch.zeros(shape), -public]
+        floats += [torch.where(torch.arange(33) == 20, torch.ones(shape), 0.0)]
         floats += [torch.zeros(shape).neg(), public[:, :1].expand(shape).clone()]
         for x in floats:
             yield from ({"x": x, **k} for k in self._whole())

@@ -23,9 +23,9 @@ def get_init_inputs():
 """
 
 
-def draw(name, inputs, seed=1):
+def draw(name, inputs, seed=1, level=0):
     changer = distribution.Changer([inputs])
-    levels = dict.fromkeys(changer.ways(name), 0)
+    levels = dict.fromkeys(changer.ways(name), level)
     return changer.apply(name, [value.clone() for value in inputs], levels, seed)
 
 
@@ -35,12 +35,66 @@ def inputs_of(*tensors):
 
 @pytest.mark.parametrize(
     "name, expected",
-    [(TIMES_3, lambda x: 25 * x), (TIMES_001, lambda x: 0.01 * x), (NEGATED, lambda x: -x)],
+    [(TIMES_3, lambda x: 3 * x), (TIMES_001, lambda x: 0.01 * x), (NEGATED, lambda x: -x)],
 )
 def test_scaled_inputs(name, expected):
     x = torch.rand(8, 16)
 
-    assert torch.equal(draw(name, [x])[0], expected(x))
+    assert torch.equal(draw(name, [x], level=-1)[0], expected(x))
+
+
+def test_tiny_inputs_have_either_sign_and_squares_of_zero_or_none():
+    x = torch.rand(8, 16) + 0.5
+    minute, small = (draw(TIMES_001, [x], level=level)[0] for level in (0, 1))
+
+    assert (minute < 0).all() and (minute.square() == 0).all()
+    assert (small > 0).all() and (small.square() > 0).all() and (1 + small == 1).all()
+
+
+@pytest.mark.parametrize("text", ["torch.rand(64, 64)", "torch.randn(64, 64)", "torch.rand(9) - 5"])
+def test_negated_inputs_are_so_far_below_zero_that_exponentials_are_lost(text):
+    x = draw(NEGATED, [eval(text)])[0]
+
+    assert (x < -5).all() and x.exp().norm() > 0
+
+
+def test_inputs_without_a_mean_are_shifted_where_others_are_centered():
+    x = torch.randn(64, 64)
+
+    assert draw(CENTERED, [x])[0].min() > 2
+    assert abs(draw(CENTERED, [x + 3])[0].mean().item()) < 1e-3
+
+
+@pytest.mark.parametrize("name", [TIMES_001, NEGATED, CENTERED])
+def test_fp16_stays_in_its_range(name):
+    half, wide = torch.rand(8, 16).half(), torch.rand(8, 16)
+    usual = distribution.Changer([[wide]])
+    narrow = distribution.Changer([[wide]], may_be_small=False)
+    by_type = distribution.Changer([[half]])
+
+    ways = [changer.ways(name)[0] for changer in (usual, narrow, by_type)]
+    assert ways[0] > ways[1] == ways[2] == 1
+    assert usual.is_delicate(name, {0: 0}) and not narrow.is_delicate(name, {0: 0})
+
+
+@pytest.mark.parametrize(
+    "forward, level",
+    [
+        ("return torch.expm1(x)", 0),
+        ("return torch.exp(x) - 1", 2),
+        ("return x * x", 1),
+        ("return torch.sqrt(x)", 1),
+        ("return F.kl_div(F.log_softmax(x, 1), F.softmax(x.flip(1), 1), reduction='sum')", 2),
+    ],
+)
+def test_small_inputs_are_softened_where_rounding_is_all_that_is_left(
+    client, write_problem, forward, level
+):
+    source = "import torch\nimport torch.nn.functional as F\n"
+    found = client.load(write_problem(forward, footer=source + inputs_of("torch.rand(32, 16)")))
+
+    assert TIMES_001 not in found["droppedDistributions"]
+    assert client.session._loaded._workloads.levels(TIMES_001) == {0: level}
 
 
 def test_offset_is_thirty_deviations():
