@@ -44,8 +44,8 @@ DISTRIBUTIONS = (
 OF_PARAMETERS = (PARAMETERS_ZERO, PARAMETERS_ONE)
 # Those whose equal elements may have a variance of zero, by which a model divides.
 LEVEL = (SPECIAL_ROWS, *OF_PARAMETERS)
-# Those that have delicate ways, after which outputs are small.
-DELICATE = ("DISTRIBUTION_TIMES_001", "DISTRIBUTION_NEGATED", CENTERED)
+# Those that have delicate ways, after which outputs are small or what cancels is large.
+DELICATE = ("DISTRIBUTION_TIMES_001", "DISTRIBUTION_NEGATED", "DISTRIBUTION_OFFSET", CENTERED)
 # Those on which constant or undefined outputs say nothing about the problem.
 UNTYPICAL = (*OF_PARAMETERS, NONFINITE)
 # Those that stay inside the range of what was drawn, as far as an element shows.
@@ -53,6 +53,9 @@ WITHIN_RANGE = (NONE, "DISTRIBUTION_RAMPS", REDRAWN)
 # Standard deviations of the shift: a variance as the difference of two means is then
 # off by more than any class above strict allows, one of two passes is not.
 _OFFSET = 30.0
+# With the square of the shift grows what one pass is off by, and with the shift alone what
+# another order of the sums may be: of few elements only a far one tells them apart.
+_FAR_OFFSET = 150.0
 # Powers of two, exact: what is added to 1 is lost. Squares are 0 in FP32, with the other
 # sign besides, or in range.
 _MINUTE, _SMALL = -(2.0**-84), 2.0**-40
@@ -284,6 +287,14 @@ def _deviation(tensor):
     return wide.std() if wide.numel() > 1 else wide.abs().max()
 
 
+def _shift_far(tensor, *_):
+    """By the same power of two for inputs of about the same deviation, which stay near each
+    other; 16 bits would hold little else."""
+    step = torch.exp2(_deviation(tensor).log2().round())
+    factor = _OFFSET if tensor.element_size() == 2 else _FAR_OFFSET
+    tensor.add_((factor * step).to(tensor.dtype))
+
+
 def _shift(tensor, *_):
     tensor.add_((_OFFSET * _deviation(tensor)).to(tensor.dtype))
 
@@ -350,12 +361,12 @@ def _sort_labels(inputs, labels):
 _MINUTE_WAY, _SMALL_WAY = _times(_MINUTE), _times(_SMALL)
 # No workload where the reference answers nothing but zeros or rounding (`steadiness`), and
 # none for FP16, which has no such numbers.
-_DELICATE_WAYS = (_MINUTE_WAY, _SMALL_WAY, _negate_far, _center_or_shift)
+_DELICATE_WAYS = (_MINUTE_WAY, _SMALL_WAY, _negate_far, _shift_far, _center_or_shift)
 _CHANGES = {
     TIMES_3: (_times(_WIDE), _times(3.0)),
     "DISTRIBUTION_TIMES_001": (_MINUTE_WAY, _SMALL_WAY, _times(0.01)),
     "DISTRIBUTION_NEGATED": (_negate_far, _times(-1.0)),
-    "DISTRIBUTION_OFFSET": (_shift, _shift_to_one),
+    "DISTRIBUTION_OFFSET": (_shift_far, _shift, _shift_to_one),
     "DISTRIBUTION_HEAVY_TAILED": (_spike, _spike_mildly),
     "DISTRIBUTION_RAMPS": (_ramp,),
     SPECIAL_ROWS: (

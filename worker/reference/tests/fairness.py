@@ -128,6 +128,7 @@ DELICATE = {
     "small": lambda x: x.mul_(2.0**-40),
     "far below": lambda x: x.add_(20 * x.square().mean().sqrt()).neg_(),
     "above": lambda x: x.add_(7 * x.std()),
+    "far offset": lambda x: x.add_(150 * x.std()),
 }
 
 

@@ -9,6 +9,7 @@ import shortcuts
 import torch
 from mtmc_reference import landmarks
 from mtmc_reference.distribution import DISTRIBUTIONS
+from shortcut_sites import CANCELLED
 
 # The same for every change, so that a failure is the change's; another one draws others.
 _SEED = int(os.environ.get("MTMC_SHORTCUTS_SEED", "20261"))
@@ -51,6 +52,17 @@ def test_short_cuts_are_refused_and_what_they_shorten_is_not(client, tmp_path, p
             judged += 1
             assert refused_on(client, drawn, twin), f"{drawn.title} <- {twin}"
     assert judged >= _PER_PART // 2
+
+
+@pytest.mark.parametrize("site", CANCELLED, ids=lambda site: site.name)
+def test_what_cancels_far_from_zero_is_refused(client, tmp_path, site):
+    path = tmp_path / "problem.py"
+    drawn = shortcuts.Drawn(site, 1.0, 0.0, "{}", "torch.randn(32, 33)")
+    path.write_text(drawn.source())
+    client.load(path)
+
+    assert refused_on(client, drawn, drawn.after) is None
+    assert refused_on(client, drawn, drawn.twins[0]) == "DISTRIBUTION_OFFSET"
 
 
 @pytest.mark.parametrize("text", ["torch.round(x * 8 + 1)", "torch.floor(1 - x / 4)"])

@@ -100,7 +100,14 @@ def test_small_inputs_are_softened_where_rounding_is_all_that_is_left(
 def test_offset_is_thirty_deviations():
     x = torch.randn(64, 64)
 
-    assert (draw(OFFSET, [x])[0] - x).mean() == pytest.approx(30 * x.std().item(), rel=1e-4)
+    y = draw(OFFSET, [x], level=1)[0]
+    assert (y - x).mean() == pytest.approx(30 * x.std().item(), rel=1e-4)
+
+
+def test_inputs_that_are_shifted_far_stay_near_each_other():
+    x, y = draw(OFFSET, [torch.randn(20, 6), torch.randn(22, 6) * 1.1])
+
+    assert abs(x.mean() - y.mean()) < 2 and x.mean() > 100
 
 
 def test_a_heavy_tail_is_a_few_elements_far_out_at_places_that_the_seed_decides():
