@@ -26,10 +26,12 @@ _MOST_CHANGE = 1e-2
 class Steadiness:
     """Compares runs with those whose operators are off by their rounding.
 
-    `run(inputs, observer, state)` makes a strict run, `public_inputs()` gives those.
+    `run(inputs, observer, state)` makes a strict run, `public_inputs()` gives those. Honest
+    programs may round to `unit` of 1 where that is more than their type does.
     """
 
-    def __init__(self, run, public_inputs):
+    def __init__(self, run, public_inputs, unit=0.0):
+        self._unit = unit
         self._run = run
         self._public_inputs = public_inputs
         self._public = None
@@ -85,7 +87,7 @@ class Steadiness:
 
     def _part(self, inputs, state, outputs, floats):
         """Root mean squares of the change over those of the outputs; infinite where all are 0."""
-        unit = max((unit_of(outputs[index].dtype) for index in floats), default=0.0)
+        unit = max([self._unit, *(unit_of(outputs[index].dtype) for index in floats)])
         disturbed = self._run(inputs, Disturbed(unit), state) if floats else ()
         return [_part(disturbed[index], outputs[index]) for index in floats]
 

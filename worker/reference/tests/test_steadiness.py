@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A workload on which rounding alone decides judges nobody."""
 
+import contextlib
+
+import pytest
 import torch
+import torch.nn.functional as F
 from mtmc_reference.distribution import PARAMETERS_ONE, PARAMETERS_ZERO, SPECIAL_ROWS
 from mtmc_reference.failure import ProblemFailure
 from mtmc_reference.steadiness import Steadiness
@@ -59,6 +63,28 @@ def test_what_the_reference_refuses_after_rounding_is_not_steady():
         raise ProblemFailure("FORWARD_RAISED", "all elements should be between 0 and 1")
 
     assert not Steadiness(run, list).holds([], None, [torch.ones(4)])
+
+
+@pytest.mark.parametrize("unit, is_telling", [(0.0, True), (2.0**-11, False)])
+def test_what_cancels_is_telling_for_programs_that_round_little(unit, is_telling):
+    weights = torch.randn(16, 16)
+
+    def run(inputs, observer, state):
+        with observer or contextlib.nullcontext():
+            return [F.batch_norm(inputs[0] @ weights, None, None, training=True)]
+
+    x = torch.randn(64, 16)
+    far = [x + 150]
+    steadiness = Steadiness(run, lambda: [x], unit)
+    assert steadiness.is_telling([x], None, run([x], None, None))
+    assert steadiness.is_telling(far, None, run(far, None, None)) == is_telling
+
+
+def test_outputs_of_zero_tell_nothing():
+    steadiness = Steadiness(lambda inputs, *_: [inputs[0].square()], lambda: [torch.ones(4)])
+
+    assert not steadiness.is_telling([torch.full((4,), 1e-30)], None, [torch.zeros(4)])
+    assert steadiness.is_telling([torch.full((4,), 1e-9)], None, [torch.full((4,), 1e-18)])
 
 
 def test_rounding_keeps_probabilities(client, write_problem):
