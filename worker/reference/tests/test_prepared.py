@@ -11,7 +11,7 @@ import torch
 from mtmc_reference.expectation import Judge
 from mtmc_reference.failure import Dropped, ProblemFailure
 from mtmc_reference.memory_budget import MemoryBudget
-from mtmc_reference.parked import parked
+from mtmc_reference.parked import _on_host, parked
 from mtmc_reference.precision import Arithmetic
 from mtmc_reference.prepared import PreparedWorkloads
 from mtmc_reference.workload import PUBLIC, Key
@@ -375,7 +375,8 @@ class _OnDevice:
 
 
 @pytest.mark.parametrize("device, meanwhile", [("cuda", "cpu"), ("cpu", "cuda")])
-def test_what_is_parked_comes_back(device, meanwhile):
+def test_what_is_parked_comes_back(device, meanwhile, monkeypatch):
+    monkeypatch.setattr("mtmc_reference.parked._on_host", _OnDevice.cpu)
     tensor = _OnDevice()
 
     with contextlib.suppress(ZeroDivisionError):
@@ -384,3 +385,9 @@ def test_what_is_parked_comes_back(device, meanwhile):
             raise ZeroDivisionError
 
     assert places == meanwhile and tensor.data.place == "cuda"
+
+
+def test_a_host_that_locks_no_pages_parks_all_the_same():
+    tensor = torch.arange(6.0).view(2, 3)
+
+    assert torch.equal(_on_host(tensor), tensor)
