@@ -55,7 +55,7 @@ WITHIN_RANGE = (NONE, "DISTRIBUTION_RAMPS", REDRAWN)
 _OFFSET = 30.0
 # With the square of the shift grows what one pass is off by, and with the shift alone what
 # another order of the sums may be: of few elements only a far one tells them apart.
-_FAR_OFFSET = 150.0
+_FAR_OFFSET, _MOST_FAR = 150.0, 1 << 16
 # Powers of two, exact: what is added to 1 is lost. Squares are 0 in FP32, with the other
 # sign besides, or in range.
 _MINUTE, _SMALL = -(2.0**-84), 2.0**-40
@@ -289,9 +289,11 @@ def _deviation(tensor):
 
 def _shift_far(tensor, *_):
     """By the same power of two for inputs of about the same deviation, which stay near each
-    other; 16 bits would hold little else."""
+    other. Not where 16 bits would hold little else, nor where a sum of all elements, one after
+    another, would round each of them to the same side."""
     step = torch.exp2(_deviation(tensor).log2().round())
-    factor = _OFFSET if tensor.element_size() == 2 else _FAR_OFFSET
+    is_far = tensor.element_size() > 2 and tensor.numel() <= _MOST_FAR
+    factor = _FAR_OFFSET if is_far else _OFFSET
     tensor.add_((factor * step).to(tensor.dtype))
 
 
