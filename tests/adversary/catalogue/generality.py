@@ -11,6 +11,8 @@ _INTEGERS = "workloads with other integers and masks"
 _PARAMETERS = "workloads with other parameters and buffers"
 _ROWS = "workloads with special rows"
 _ENDS = "workloads at the ends of ranges and at the bounds of operators"
+_FAR = "workloads with parameters far from the constructor's"
+_SCALES = "workloads that are minute, or far on one side"
 _SMALL = "small elements are compared with their neighbours"
 _UNREAD = "plan checker: what the graph needs is passed"
 _WRONG = "WRONG_RESULT"
@@ -217,4 +219,22 @@ ROWS = {
             },
         ),
     ),
+    "F26": Row(
+        "parameters near those of the file",
+        _each("far_gate", "tanh_gate", _FAR, {"tanh": {"FORMULA": "1 + g - g * g * g / 3"}})
+        + _each("far_gate", "softplus_gate", _FAR, {"softplus": {"FORMULA": "log(1 + exp(g))"}})
+        + _each("far_gate", "clipped_gate", _FAR, {"clip": {"FORMULA": "g"}})
+        + _each(
+            "zero_points",
+            "zero_points",
+            _FAR,
+            {"byte": {"TYPE": "signed char"}, "short": {"TYPE": "short"}},
+        ),
+    ),
+    "F27": Row(
+        "what is small where all is small",
+        _each("cancelled", "expm1", _SCALES, {"expm1": {"FORMULA": "exp(v) - 1"}})
+        + _each("cancelled", "erfc", _SCALES, {"erfc": {"FORMULA": "1 - erf(v)"}}),
+    ),
+    "F28": Row("one exception in a row", (_of("half_a_row", "any_of_row", _INTEGERS),)),
 }
