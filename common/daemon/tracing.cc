@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/daemon/tracing.h"
 
-#include <unistd.h>
-
-#include <array>
 #include <cstdlib>
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "common/base/host_name.h"
 #include "common/base/id.h"
 #include "common/base/status_macros.h"
 #include "common/config/version.h"
@@ -20,12 +18,6 @@ namespace {
 
 // A collector that hangs may delay the end of a daemon by that long.
 constexpr absl::Duration kFlushTime = absl::Seconds(1);
-
-std::string HostName() {
-  std::array<char, 256> name = {};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 std::string ServiceName(const std::string& program) {
   const char* name = std::getenv("OTEL_SERVICE_NAME");
@@ -55,7 +47,7 @@ absl::StatusOr<std::unique_ptr<Tracing>> Tracing::Start(const Flags& flags,
                                   .resource = {{"service.name", ServiceName(program)},
                                                {"service.version", std::string(config::Version())},
                                                {"service.instance.id", base::MakeUuid4()},
-                                               {"host.name", HostName()}},
+                                               {"host.name", base::HostName()}},
                                   .on_sent = count(sent),
                                   .on_dropped = count(dropped)}));
   trace::StartTracing(exporter);

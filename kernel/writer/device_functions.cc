@@ -18,6 +18,24 @@ struct DeviceFunction {
   std::string_view opencl;
 };
 
+// The same in both dialects.
+constexpr std::string_view kRemainderF64 =
+    R"(// The sign of b, and exact.
+INLINE double remainder_f64(double a, double b) {
+  const double r = fmod(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+)";
+
+constexpr std::string_view kFloorDivideF64 =
+    R"(// floor(a / b) before a / b is rounded.
+INLINE double floor_divide_f64(double a, double b) {
+  const double r = fmod(a, b);
+  const double q = rint((a - r) / b);
+  return b == 0 ? a / b : r != 0 && (r < 0) != (b < 0) ? q - 1.0 : q;
+}
+)";
+
 // The erf and tanh polynomials are weighted least-squares fits that were iterated to an even
 // error over [0, 1], [1, 4] and [0, 0.75].
 constexpr DeviceFunction kFunctions[] = {
@@ -135,18 +153,7 @@ INLINE float remainder_f32(float a, float b) {
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 )"},
-    {"remainder_f64", R"(// The sign of b, and exact.
-INLINE double remainder_f64(double a, double b) {
-  const double r = fmod(a, b);
-  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-}
-)",
-     R"(// The sign of b, and exact.
-INLINE double remainder_f64(double a, double b) {
-  const double r = fmod(a, b);
-  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-}
-)"},
+    {"remainder_f64", kRemainderF64, kRemainderF64},
     {"floor_divide_f32", R"(// floor(a / b) before a / b is rounded.
 INLINE float floor_divide_f32(float a, float b) {
   const float r = fmodf(a, b);
@@ -161,20 +168,7 @@ INLINE float floor_divide_f32(float a, float b) {
   return b == 0 ? a / b : r != 0 && (r < 0) != (b < 0) ? q - 1.0f : q;
 }
 )"},
-    {"floor_divide_f64", R"(// floor(a / b) before a / b is rounded.
-INLINE double floor_divide_f64(double a, double b) {
-  const double r = fmod(a, b);
-  const double q = rint((a - r) / b);
-  return b == 0 ? a / b : r != 0 && (r < 0) != (b < 0) ? q - 1.0 : q;
-}
-)",
-     R"(// floor(a / b) before a / b is rounded.
-INLINE double floor_divide_f64(double a, double b) {
-  const double r = fmod(a, b);
-  const double q = rint((a - r) / b);
-  return b == 0 ? a / b : r != 0 && (r < 0) != (b < 0) ? q - 1.0 : q;
-}
-)"},
+    {"floor_divide_f64", kFloorDivideF64, kFloorDivideF64},
     {"bf16_to_float", "",
      "INLINE float bf16_to_float(ushort bits) { return as_float((uint)bits << 16); }\n"},
     {"float_to_bf16", "", R"(// Rounds to nearest even.

@@ -8,41 +8,17 @@ import processes
 import stack as stacks
 
 
-class Service(stacks.Stack):
+class Service(stacks.Daemons):
     """A context manager, in which workers may come and go."""
 
-    def __init__(self, folder):
-        super().__init__(folder)
-        self._daemons = []
-        self.http = {}
-
-    def _serve(self, program, *flags):
-        daemon, ready = self.serve(program, "--listen", "127.0.0.1:0", *flags)
-        self._daemons.append(daemon)
-        self.http[program] = ready["http"]
-        return ready["grpc"]
-
-    def __enter__(self):
-        try:
-            policy = self._serve("mtmc-policyd")
-            gateway = self._serve("mtmc-gateway")
-            self.endpoint = self._serve(
-                "mtmc-coordinator", "--policy", policy, "--gateway", gateway,
-                "--data-dir", self.folder / "store",
-            )  # fmt: skip
-        except BaseException:
-            self._stop()
-            raise
-        self.client = stacks.contract.Client(stacks.CONTRACT, self.endpoint)
-        return self
-
-    def __exit__(self, *_):
-        self.client.close()
-        self._stop()
-
-    def _stop(self):
-        for daemon in reversed(self._daemons):
-            stacks.stop(daemon)
+    def launch(self):
+        listen = ("--listen", "127.0.0.1:0")
+        policy = self.add("mtmc-policyd", *listen)
+        gateway = self.add("mtmc-gateway", *listen)
+        self.endpoint = self.add(
+            "mtmc-coordinator", *listen, "--policy", policy, "--gateway", gateway,
+            "--data-dir", self.folder / "store",
+        )  # fmt: skip
 
     def workers(self):
         """State of each worker that is known, by name."""

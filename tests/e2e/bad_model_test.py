@@ -18,38 +18,29 @@ REPLIES = {
 }
 
 
-class GatewayStack(stacks.Stack):
+class GatewayStack(stacks.Daemons):
     """A coordinator and a worker whose gateway has a short patience, which
     `mtmc up` has no flag for."""
 
     def __init__(self, folder, base_url):
         super().__init__(folder)
         self._base_url = base_url
-        self._daemons = []
 
-    def _serve(self, program, *flags, **changes):
-        daemon, ready = self.serve(program, *flags, **changes)
-        self._daemons.append(daemon)
-        return ready["grpc"]
-
-    def __enter__(self):
-        gateway = self._serve(
+    def launch(self):
+        gateway = self.add(
             "mtmc-gateway", "--listen", "127.0.0.1:0", "--base-url", self._base_url, "--model", "fake",
             "--first-byte-timeout", "2", "--total-timeout", "4", "--log-level", "debug",
             OPENAI_API_KEY=KEY,
         )  # fmt: skip
-        self.endpoint = self._serve(
+        self.endpoint = self.add(
             "mtmc-coordinator", "--listen", "127.0.0.1:0", "--gateway", gateway, "--policy",
             "127.0.0.1:9", "--data-dir", self.folder / "store",
         )  # fmt: skip
-        self._serve("mtmc-worker", "--coordinator", self.endpoint, "--scratch", self.folder / "scratch")
-        self.client = stacks.contract.Client(stacks.CONTRACT, self.endpoint)
-        return self
+        self.add("mtmc-worker", "--coordinator", self.endpoint, "--scratch", self.folder / "scratch")
 
-    def __exit__(self, *_):
-        self.client.close()
-        exit_codes = [stacks.stop(daemon) for daemon in reversed(self._daemons)]
-        assert exit_codes == [0, 0, 0]
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        assert self.exit_codes == [0, 0, 0]
 
 
 @pytest.mark.parametrize("case", REPLIES)

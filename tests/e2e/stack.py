@@ -197,3 +197,39 @@ class Stack(Host):
     def event_log(self, name, seconds=COMMAND_SECONDS):
         """All events of a job that has ended or will within `seconds`."""
         return list(self.client.events(name, seconds=seconds))
+
+
+class Daemons(Stack):
+    """As a Stack, of daemons that `launch` starts one by one on free ports, and leaves with
+    the coordinator's address in `endpoint`; `http` has their addresses by name."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self._daemons = []
+        self.http = {}
+
+    def launch(self):
+        raise NotImplementedError
+
+    def add(self, program, *flags, **changes):
+        """Starts a daemon; its gRPC address, if it serves calls."""
+        daemon, ready = self.serve(program, *flags, **changes)
+        self._daemons.append(daemon)
+        self.http[program] = ready["http"]
+        return ready["grpc"]
+
+    def __enter__(self):
+        try:
+            self.launch()
+        except BaseException:
+            self._stop()
+            raise
+        self.client = contract.Client(CONTRACT, self.endpoint)
+        return self
+
+    def __exit__(self, *_):
+        self.client.close()
+        self._stop()
+
+    def _stop(self):
+        self.exit_codes = [stop(daemon) for daemon in reversed(self._daemons)]

@@ -23,7 +23,7 @@ SOURCE = "source-this-must-not-appear-anywhere"
 REPLY = "reply-this-must-not-appear-anywhere"
 
 
-class TracedStack(stacks.Stack):
+class TracedStack(stacks.Daemons):
     """All four daemons with a collector, which may be none."""
 
     def __init__(self, folder, endpoint, llm_url):
@@ -34,35 +34,24 @@ class TracedStack(stacks.Stack):
         self._traced = (
             "--otlp-endpoint", endpoint, "--log-format", "json", "--log-level", "debug",
         )  # fmt: skip
-        self._daemons = []
-        self.http = {}
 
-    def _serve(self, program, *flags, **changes):
-        daemon, ready = self.serve(program, *flags, *self._traced, **changes)
-        self._daemons.append(daemon)
-        self.http[program] = ready["http"]
-        return ready["grpc"]
+    def add(self, program, *flags, **changes):
+        return super().add(program, *flags, *self._traced, **changes)
 
-    def __enter__(self):
-        policy = self._serve("mtmc-policyd", "--listen", "127.0.0.1:0")
-        gateway = self._serve(
+    def launch(self):
+        policy = self.add("mtmc-policyd", "--listen", "127.0.0.1:0")
+        gateway = self.add(
             "mtmc-gateway", "--listen", "127.0.0.1:0", "--base-url", self._llm_url, "--model", "fake",
             OPENAI_API_KEY=KEY,
         )  # fmt: skip
-        self.endpoint = self._serve(
+        self.endpoint = self.add(
             "mtmc-coordinator", "--listen", "127.0.0.1:0", "--gateway", gateway, "--policy", policy,
             "--data-dir", self.folder / "store", *self._channels,
         )  # fmt: skip
-        self._serve(
+        self.add(
             "mtmc-worker", "--coordinator", self.endpoint, "--scratch", self.folder / "scratch",
             *self._channels,
         )  # fmt: skip
-        self.client = stacks.contract.Client(stacks.CONTRACT, self.endpoint)
-        return self
-
-    def __exit__(self, *_):
-        self.client.close()
-        self.exit_codes = [stacks.stop(daemon) for daemon in reversed(self._daemons)]
 
     def run_job(self, number, **search):
         """A job that has ended, and its candidates by name."""

@@ -27,48 +27,26 @@ def get(address, path):
         return error.code, error.read().decode()
 
 
-class Service(stacks.Stack):
+class Service(stacks.Daemons):
     """Coordinator, policy service, gateway with the language model at `base_url`, and
-    a worker, on free ports; `http` has their addresses by name. A context manager."""
+    a worker. A context manager."""
 
     def __init__(self, folder, base_url):
         super().__init__(folder)
         self._base_url = base_url
-        self._daemons = []
-        self.http = {}
 
-    def _serve(self, program, *flags, **changes):
-        daemon, ready = self.serve(program, *flags, **changes)
-        self._daemons.append(daemon)
-        self.http[program] = ready["http"]
-        return ready["grpc"]
-
-    def __enter__(self):
-        try:
-            listen = ("--listen", "127.0.0.1:0")
-            policy = self._serve("mtmc-policyd", *listen)
-            gateway = self._serve(
-                "mtmc-gateway", *listen, "--base-url", self._base_url, "--model", "fake",
-                "--usd-per-million-input", "3", "--usd-per-million-output", "15", OPENAI_API_KEY="sk-none",
-            )  # fmt: skip
-            self.endpoint = self._serve(
-                "mtmc-coordinator", *listen, "--policy", policy, "--gateway", gateway,
-                "--data-dir", self.folder / "store",
-            )  # fmt: skip
-            self._serve("mtmc-worker", "--coordinator", self.endpoint, "--scratch", self.folder / "scratch")
-        except BaseException:
-            self._stop()
-            raise
-        self.client = stacks.contract.Client(stacks.CONTRACT, self.endpoint)
-        return self
-
-    def __exit__(self, *_):
-        self.client.close()
-        self._stop()
-
-    def _stop(self):
-        for daemon in reversed(self._daemons):
-            stacks.stop(daemon)
+    def launch(self):
+        listen = ("--listen", "127.0.0.1:0")
+        policy = self.add("mtmc-policyd", *listen)
+        gateway = self.add(
+            "mtmc-gateway", *listen, "--base-url", self._base_url, "--model", "fake",
+            "--usd-per-million-input", "3", "--usd-per-million-output", "15", OPENAI_API_KEY="sk-none",
+        )  # fmt: skip
+        self.endpoint = self.add(
+            "mtmc-coordinator", *listen, "--policy", policy, "--gateway", gateway,
+            "--data-dir", self.folder / "store",
+        )  # fmt: skip
+        self.add("mtmc-worker", "--coordinator", self.endpoint, "--scratch", self.folder / "scratch")
 
 
 class Prometheus:

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/daemon/worker_process.h"
 
-#include <unistd.h>
-
-#include <array>
 #include <filesystem>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/host_name.h"
 #include "common/base/log.h"
 #include "common/base/shutdown_signal.h"
 #include "common/config/paths.h"
@@ -21,21 +19,11 @@
 #include "worker/daemon/lease_span.h"
 
 namespace mtmc::worker {
-namespace {
-
-std::string HostName() {
-  std::array<char, 256> name = {};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
-}  // namespace
-
 // A host's name may have capitals and dots, a resource id may not.
 std::string WorkerIdOf(const WorkerFlags& flags, const DeviceChoice& device) {
   if (!flags.name.empty()) return flags.name;
   std::string id = "w-";
-  for (const char c : HostName()) {
+  for (const char c : base::HostName()) {
     id.push_back(absl::ascii_isalnum(static_cast<unsigned char>(c))
                      ? absl::ascii_tolower(static_cast<unsigned char>(c))
                      : '-');
@@ -81,7 +69,7 @@ int WorkerProcess::Run(base::ShutdownSignal& shutdown) {
   const absl::Status opened = bench_.Open();
   if (!opened.ok()) return daemon::Fail("cannot open the device", opened);
   bench_.Describe(worker_);
-  worker_.set_host(HostName());
+  worker_.set_host(base::HostName());
   metrics_.ShowDevice(worker_.device());
   LeaseLoop loop(
       *coordinator_, clock_, worker_,

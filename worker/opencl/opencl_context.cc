@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/opencl/opencl_context.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/digest.h"
 #include "common/base/file.h"
+#include "common/base/host_name.h"
 #include "common/base/status_macros.h"
 
 namespace mtmc::worker {
@@ -17,9 +16,7 @@ namespace {
 std::string HostIdentity() {
   auto id = base::ReadFile("/etc/machine-id", 64);
   if (id.ok() && !id->empty()) return *id;
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
-  return name;
+  return base::HostName();
 }
 
 }  // namespace

@@ -169,7 +169,7 @@ class Changer:
             self._delicate[name, index] = len(delicate) if may_be_small else 0
             ways = with_landmarks(name, ways, self._landmarks.get(index, ()))
             self._ways[name][index] = [_ordinary(way, self._bounds) for way in ways]
-        if _is_constant(value) and not self.varies[index]:
+        if is_constant(value) and not self.varies[index]:
             domain = redraw.domain_of(seen, self._uses[index])
             self._note(EXTREMES, index, redraw.extreme_ways(value, domain))
 
@@ -238,7 +238,8 @@ def with_landmarks(name, ways, landmarks):
     return ways
 
 
-def _is_constant(tensor):
+def is_constant(tensor):
+    """Whether all elements are equal."""
     low, high = tensor.aminmax()
     return bool(low == high)
 

@@ -198,7 +198,7 @@ def _ways_of(tensor, uses):
     if not tensor.is_floating_point():
         # A single one is a counter.
         return [(near[0], _anywhere), *same] if tensor.numel() > 1 else same
-    if _is_whole(tensor) and not bool((tensor == tensor.reshape(-1)[0]).all()):
+    if _is_whole(tensor) and not distribution.is_constant(tensor):
         # A mask stays a mask.
         return same
     far = [_reaching(near[0], reach) for reach in _REACHES]
@@ -227,7 +227,7 @@ def _near_ways(tensor, uses):
         return [_permute_last]
     if uses.legal and uses.legal[0] < uses.legal[1]:
         return [_between(*uses.legal), *([_resample, _permute_last] if tensor.numel() > 1 else [])]
-    if uses.is_restricted or not bool((tensor == tensor.reshape(-1)[0]).all()):
+    if uses.is_restricted or not distribution.is_constant(tensor):
         return [_resample, _permute_last] if tensor.numel() > 1 else []
     return [_count_on] if tensor.numel() == 1 else [_small_numbers, _count_on]
 
