@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "kernel/action/partition.h"
 
 namespace mtmc::kernel {
@@ -14,5 +16,27 @@ namespace mtmc::kernel {
 // outside count by their type and the movements they are read through.
 // REQUIRES: the nodes are of the graph, in definition order.
 std::string TaskOf(const ScheduleContext& context, const std::vector<std::string>& nodes);
+
+// The tasks of a graph without a device. Immutable.
+class TaskReader {
+ public:
+  // INVALID_ARGUMENT where the graph has no loops (LowerToLoops). The graph must outlive
+  // the reader.
+  static absl::StatusOr<std::unique_ptr<const TaskReader>> Create(const Graph& graph);
+
+  TaskReader(const TaskReader&) = delete;
+  TaskReader& operator=(const TaskReader&) = delete;
+
+  // As TaskOf, without its requirement: the nodes are put in definition order. Empty if one
+  // of them is not of the graph.
+  std::string Read(std::vector<std::string>& nodes) const;
+
+ private:
+  TaskReader(const Graph& graph, LoopNest nest);
+
+  const Graph& graph_;
+  const LoopNest nest_;
+  const NestIndex index_;
+};
 
 }  // namespace mtmc::kernel

@@ -298,6 +298,22 @@ absl::StatusOr<std::optional<v1::Inspection>> CrashingStore::FindInspection(
   return store_.FindInspection(key);
 }
 
+absl::StatusOr<std::vector<v1::TunedRecord>> CrashingStore::FindRecords(
+    const std::string& project, const std::vector<std::string>& anchors) {
+  MTMC_RETURN_IF_ERROR(Alive());
+  return store_.FindRecords(project, anchors);
+}
+
+absl::StatusOr<v1::TunedRecord> CrashingStore::LookupRecord(const std::string& name) {
+  MTMC_RETURN_IF_ERROR(Alive());
+  return store_.LookupRecord(name);
+}
+
+absl::StatusOr<store::RecordPage> CrashingStore::ListRecords(const store::RecordQuery& query) {
+  MTMC_RETURN_IF_ERROR(Alive());
+  return store_.ListRecords(query);
+}
+
 absl::StatusOr<store::Fleet> CrashingStore::ReadFleet() {
   MTMC_RETURN_IF_ERROR(Alive());
   return store_.ReadFleet();

@@ -124,6 +124,10 @@ class CrashingStore final : public store::JobStore {
   absl::StatusOr<std::optional<store::EvaluationRecord>> FindEvaluation(
       const std::string& fingerprint) override;
   absl::StatusOr<std::optional<v1::Inspection>> FindInspection(const std::string& key) override;
+  absl::StatusOr<std::vector<v1::TunedRecord>> FindRecords(
+      const std::string& project, const std::vector<std::string>& anchors) override;
+  absl::StatusOr<v1::TunedRecord> LookupRecord(const std::string& name) override;
+  absl::StatusOr<store::RecordPage> ListRecords(const store::RecordQuery& query) override;
   absl::StatusOr<store::Fleet> ReadFleet() override;
 
  private:

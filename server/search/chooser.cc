@@ -5,11 +5,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/log.h"
 #include "server/search/at_once.h"
 #include "server/search/await.h"
 #include "server/search/event_loop.h"
 #include "server/search/mix.h"
 #include "server/search/question.h"
+#include "server/search/tuned_records.h"
+#include "server/store/job_store.h"
 
 namespace mtmc::search {
 
@@ -41,16 +44,39 @@ awaitable<absl::StatusOr<v1::ChooseActionRequest>> Chooser::Question(const Selec
 awaitable<MacroStep> Chooser::Decide(int parent, const v1::ChooseActionRequest& request,
                                      std::vector<std::string>& notices) {
   if (!run_.strategy->joins_steps()) co_return co_await Choose(request, notices);
-  if (std::optional<v1::Action> mix = FindMix(run_.lineage, parent)) {
+  const auto decided = [&request](v1::Action action, const std::string& policy) {
     v1::ChooseActionRequest known;
     known.set_seed(request.seed());
-    *known.add_actions() = *std::move(mix);
-    co_return DrawStep(known, "measured", {1.0});
+    *known.add_actions() = std::move(action);
+    return DrawStep(known, policy, {1.0});
+  };
+  if (std::optional<v1::Action> recalled = Recall(parent)) {
+    co_return decided(*std::move(recalled), "recalled");
+  }
+  if (std::optional<v1::Action> mix = FindMix(run_.lineage, parent)) {
+    co_return decided(*std::move(mix), "measured");
   }
   MacroStep step = co_await Choose(request, notices);
   step.action =
       JoinSteps(run_.lineage, parent, step, {request.actions().begin(), request.actions().end()});
   co_return step;
+}
+
+// What earlier jobs learned comes before all else. A store that does not answer costs no job
+// its search.
+std::optional<v1::Action> Chooser::Recall(int parent) {
+  const bool is_first = parent == 0 && run_.lineage.candidates.size() == 1;
+  if (!is_first || run_.job.search().omit_records()) return std::nullopt;
+  const v1::Candidate& start = run_.CandidateOf(0);
+  const std::vector<std::string> anchors = AnchorsOf(run_.job, start);
+  if (anchors.empty()) return std::nullopt;
+  const auto records = run_.tools.store.FindRecords(ProjectOf(run_.job), anchors);
+  if (!records.ok()) {
+    base::Log(base::LogLevel::kWarning, "a job does without what earlier ones learned",
+              {{"job", run_.name}, {"reason", records.status()}});
+    return std::nullopt;
+  }
+  return RecallRecords(run_.job, start, *records);
 }
 
 // Draws the action: by the strategy itself, by the policy service, or by the

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,7 @@ class Chooser {
   boost::asio::awaitable<absl::StatusOr<v1::ChooseActionRequest>> Question(
       const Selection& selection);
 
-  // The fastest mix of what was measured, if it promises more than what is there; else
+  // At first what earlier jobs learned, then the fastest mix of what was measured, if it promises more than what is there; else
   // the drawn action, with one on every other group. `notices` get what is to be told.
   boost::asio::awaitable<MacroStep> Decide(int parent, const v1::ChooseActionRequest& request,
                                            std::vector<std::string>& notices);
@@ -34,6 +35,8 @@ class Chooser {
  private:
   boost::asio::awaitable<MacroStep> Choose(const v1::ChooseActionRequest& request,
                                            std::vector<std::string>& notices);
+
+  std::optional<v1::Action> Recall(int parent);
 
   SearchRun& run_;
   bool is_policy_down_ = false;

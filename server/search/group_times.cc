@@ -60,6 +60,12 @@ double TimedSchedule::total_seconds() const {
   return std::accumulate(seconds.begin(), seconds.end(), 0.0);
 }
 
+double TimedSchedule::SecondsOf(const std::vector<size_t>& groups) const {
+  double sum = 0;
+  for (const size_t group : groups) sum += seconds[group];
+  return sum;
+}
+
 std::optional<TimedSchedule> TimeGroups(const v1::Candidate& candidate) {
   if (!IsCorrect(candidate) || candidate.schedule().empty()) return std::nullopt;
   absl::StatusOr<kernel::Schedule> schedule = kernel::ParseSchedule(candidate.schedule());

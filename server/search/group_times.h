@@ -16,6 +16,9 @@ struct TimedSchedule {
   std::vector<double> seconds;
 
   double total_seconds() const;
+
+  // Of some of the groups together.
+  double SecondsOf(const std::vector<size_t>& groups) const;
 };
 
 // The candidate's groups with their times from its profile, which has an entry

@@ -11,6 +11,8 @@
 #include "common/rpc/error.h"
 #include "google/protobuf/util/time_util.h"
 #include "server/search/known_step.h"
+#include "server/search/record_key.h"
+#include "server/search/tuned_records.h"
 #include "server/store/job_store.h"
 
 namespace mtmc::search {
@@ -140,6 +142,7 @@ awaitable<absl::Status> Journal::RecordEnd() {
   UpdateWallTime();
   write.job = job_;
   write.events.push_back(JobEvent(job_));
+  AddRecords(write);
   Interruption none;
   co_return co_await Save(write, none);
 }
@@ -279,6 +282,16 @@ store::Write Journal::JobWrite(const v1::Job& job) const {
 void Journal::AddCandidate(const v1::Candidate& candidate, store::Write& write) const {
   *write.events.emplace_back(NewEvent()).mutable_candidate() = candidate;
   write.candidates.push_back(candidate);
+}
+
+void Journal::AddRecords(store::Write& write) const {
+  if (job_.search().omit_records()) return;
+  write.refuted = RefutedRecords(lineage_);
+  for (v1::TunedRecord& record : LearnRecords(job_, lineage_)) {
+    *record.mutable_update_time() = Now();
+    const std::string anchor = RecordAnchor(record);
+    write.learned.push_back({.record = std::move(record), .anchor = anchor});
+  }
 }
 
 void Journal::UpdateWallTime() {

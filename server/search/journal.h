@@ -75,8 +75,8 @@ class Journal {
   boost::asio::awaitable<absl::Status> RecordStop(const v1::Decision& decision,
                                                   const std::vector<std::string>& notices);
 
-  // The job's last record; an unfinished candidate ends as cancelled. Nothing
-  // interrupts it.
+  // The job's last record, with what it learned; an unfinished candidate ends as cancelled.
+  // Nothing interrupts it.
   boost::asio::awaitable<absl::Status> RecordEnd();
 
   // Best effort: a text in the event log for whoever watches.
@@ -111,6 +111,7 @@ class Journal {
   v1::JobEvent JobEvent(const v1::Job& job) const;
   store::Write JobWrite(const v1::Job& job) const;
   void AddCandidate(const v1::Candidate& candidate, store::Write& write) const;
+  void AddRecords(store::Write& write) const;
   void UpdateWallTime();
 
   const std::string name_;

@@ -88,6 +88,18 @@ void FakeJobStore::DeleteJob(const std::string& name) {
   if (!is_shared) inspections_.erase(record.inspection_key);
 }
 
+void FakeJobStore::ApplyRecords(const Write& write) {
+  for (const std::string& name : write.refuted) records_.erase(name);
+  for (const LearnedRecord& learned : write.learned) {
+    const auto [placed, is_new] = records_.try_emplace(
+        learned.record.name(), PlacedRecord{.position = last_record_ + 1, .learned = learned});
+    if (is_new) ++last_record_;
+    if (learned.record.seconds() < placed->second.learned.record.seconds()) {
+      placed->second.learned = learned;
+    }
+  }
+}
+
 absl::Status FakeJobStore::Commit(const Write& write) {
   absl::MutexLock lock(&mu_);
   if (write.epoch != 0 && write.epoch != owner_.epoch) return NotOwner();
@@ -107,6 +119,7 @@ absl::Status FakeJobStore::Commit(const Write& write) {
                   [&](const auto& lease) { return lease.second.work == write.finished_work; });
   }
   for (const WorkerRecord& worker : write.workers) workers_[worker.worker.name()] = worker;
+  ApplyRecords(write);
   if (write.is_job_deleted) DeleteJob(write.job_name);
   return absl::OkStatus();
 }
@@ -202,6 +215,52 @@ absl::StatusOr<std::optional<v1::Inspection>> FakeJobStore::FindInspection(const
   const auto found = inspections_.find(key);
   if (found == inspections_.end()) return std::nullopt;
   return found->second;
+}
+
+absl::StatusOr<std::vector<v1::TunedRecord>> FakeJobStore::FindRecords(
+    const std::string& project, const std::vector<std::string>& anchors) {
+  absl::MutexLock lock(&mu_);
+  std::vector<v1::TunedRecord> found;
+  for (const auto& [name, placed] : records_) {
+    const bool is_asked = std::find(anchors.begin(), anchors.end(), placed.learned.anchor) !=
+                          anchors.end();
+    if (is_asked && name.rfind(project + "/records/", 0) == 0) {
+      found.push_back(placed.learned.record);
+    }
+  }
+  return found;
+}
+
+absl::StatusOr<v1::TunedRecord> FakeJobStore::LookupRecord(const std::string& name) {
+  absl::MutexLock lock(&mu_);
+  const auto found = records_.find(name);
+  if (found == records_.end()) return NotFound("RECORD", name);
+  return found->second.learned.record;
+}
+
+absl::StatusOr<RecordPage> FakeJobStore::ListRecords(const RecordQuery& query) {
+  absl::MutexLock lock(&mu_);
+  const std::string listing = absl::StrCat("records ", query.project);
+  MTMC_ASSIGN_OR_RETURN(const int page_size, EffectivePageSize(query.page_size));
+  MTMC_ASSIGN_OR_RETURN(const int64_t after, ParsePageToken(listing, query.page_token, 0));
+  std::map<int64_t, const v1::TunedRecord*> by_position;
+  for (const auto& [name, placed] : records_) {
+    const bool is_in_project = name.rfind(query.project + "/records/", 0) == 0;
+    if (is_in_project && placed.position > after) {
+      by_position[placed.position] = &placed.learned.record;
+    }
+  }
+  RecordPage page;
+  int64_t last = 0;
+  for (const auto& [position, record] : by_position) {
+    if (page.records.size() == static_cast<size_t>(page_size)) {
+      page.next_page_token = MakePageToken(listing, last);
+      break;
+    }
+    last = position;
+    page.records.push_back(*record);
+  }
+  return page;
 }
 
 absl::StatusOr<Fleet> FakeJobStore::ReadFleet() {

@@ -26,6 +26,10 @@ class FakeJobStore : public JobStore, public OwnerStore {
   absl::StatusOr<std::optional<EvaluationRecord>> FindEvaluation(
       const std::string& fingerprint) override;
   absl::StatusOr<std::optional<v1::Inspection>> FindInspection(const std::string& key) override;
+  absl::StatusOr<std::vector<v1::TunedRecord>> FindRecords(
+      const std::string& project, const std::vector<std::string>& anchors) override;
+  absl::StatusOr<v1::TunedRecord> LookupRecord(const std::string& name) override;
+  absl::StatusOr<RecordPage> ListRecords(const RecordQuery& query) override;
   absl::StatusOr<Fleet> ReadFleet() override;
 
   absl::StatusOr<OwnerRecord> ReadOwner() override;
@@ -41,6 +45,12 @@ class FakeJobStore : public JobStore, public OwnerStore {
     std::map<int, v1::Candidate> candidates;
   };
 
+  struct PlacedRecord {
+    int64_t position = 0;
+    LearnedRecord learned;
+  };
+
+  void ApplyRecords(const Write& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckJob(const Write& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ApplyJob(const Write& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void DeleteJob(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -53,6 +63,8 @@ class FakeJobStore : public JobStore, public OwnerStore {
   std::map<std::string, v1::Inspection> inspections_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, LeaseRecord> leases_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, WorkerRecord> workers_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, PlacedRecord> records_ ABSL_GUARDED_BY(mu_);
+  int64_t last_record_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace mtmc::store

@@ -40,6 +40,19 @@ absl::StatusOr<std::optional<v1::Inspection>> FencedJobStore::FindInspection(
   return store_.FindInspection(key);
 }
 
+absl::StatusOr<std::vector<v1::TunedRecord>> FencedJobStore::FindRecords(
+    const std::string& project, const std::vector<std::string>& anchors) {
+  return store_.FindRecords(project, anchors);
+}
+
+absl::StatusOr<v1::TunedRecord> FencedJobStore::LookupRecord(const std::string& name) {
+  return store_.LookupRecord(name);
+}
+
+absl::StatusOr<RecordPage> FencedJobStore::ListRecords(const RecordQuery& query) {
+  return store_.ListRecords(query);
+}
+
 absl::StatusOr<Fleet> FencedJobStore::ReadFleet() { return store_.ReadFleet(); }
 
 }  // namespace mtmc::store

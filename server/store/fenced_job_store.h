@@ -25,6 +25,10 @@ class FencedJobStore final : public JobStore {
   absl::StatusOr<std::optional<EvaluationRecord>> FindEvaluation(
       const std::string& fingerprint) override;
   absl::StatusOr<std::optional<v1::Inspection>> FindInspection(const std::string& key) override;
+  absl::StatusOr<std::vector<v1::TunedRecord>> FindRecords(
+      const std::string& project, const std::vector<std::string>& anchors) override;
+  absl::StatusOr<v1::TunedRecord> LookupRecord(const std::string& name) override;
+  absl::StatusOr<RecordPage> ListRecords(const RecordQuery& query) override;
   absl::StatusOr<Fleet> ReadFleet() override;
 
  private:

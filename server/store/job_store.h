@@ -12,6 +12,7 @@
 #include "mtmc/v1/evaluation.pb.h"
 #include "mtmc/v1/job.pb.h"
 #include "mtmc/v1/problem.pb.h"
+#include "mtmc/v1/record.pb.h"
 #include "mtmc/v1/worker.pb.h"
 
 namespace mtmc::store {
@@ -61,6 +62,12 @@ struct WorkerRecord {
   bool is_draining = false;
 };
 
+// What a search learned, and what it is looked up by.
+struct LearnedRecord {
+  v1::TunedRecord record;
+  std::string anchor;
+};
+
 // Changes that become visible together or not at all. Within one Write all of
 // jobs, candidates and events belong to the job `job_name`.
 struct Write {
@@ -90,6 +97,10 @@ struct Write {
   std::string finished_work;
   // Inserted or replaced, by name.
   std::vector<WorkerRecord> workers;
+  // Inserted, or replace slower ones of the same name.
+  std::vector<LearnedRecord> learned;
+  // Names of records that are removed, before `learned` is applied.
+  std::vector<std::string> refuted;
   // The job is removed with its candidates, its events, the evaluations that were made
   // for it, and its inspection unless another job has the same. Nothing else of the job
   // is in such a Write.
@@ -134,6 +145,18 @@ struct CandidatePage {
   std::string next_page_token;
 };
 
+struct RecordQuery {
+  // `projects/{project}`.
+  std::string project;
+  int page_size = 50;
+  std::string page_token;
+};
+
+struct RecordPage {
+  std::vector<v1::TunedRecord> records;
+  std::string next_page_token;
+};
+
 struct Fleet {
   std::vector<WorkerRecord> workers;
   std::vector<LeaseRecord> leases;
@@ -151,7 +174,9 @@ struct Fleet {
 //     a job that does not exist is NOT_FOUND. Nothing is written then.
 //  4. The first evaluation of a fingerprint, and inspection of a key, is final until it
 //     is deleted with the job that it was made for.
-//  5. Nothing of a deleted job is left, and its name and request id are free again.
+//  5. Nothing of a deleted job is left but what it learned, and its name and request id are
+//     free again.
+//  6. Of the records with one name the fastest stays.
 //
 // Thread-safe. Calls block for about a millisecond (a commit waits for the
 // disk). UNAVAILABLE with reason STORE_UNAVAILABLE: try again.
@@ -184,6 +209,16 @@ class JobStore {
       const std::string& fingerprint) = 0;
 
   virtual absl::StatusOr<std::optional<v1::Inspection>> FindInspection(const std::string& key) = 0;
+
+  // The records of a project with one of these anchors, in no order.
+  virtual absl::StatusOr<std::vector<v1::TunedRecord>> FindRecords(
+      const std::string& project, const std::vector<std::string>& anchors) = 0;
+
+  // NOT_FOUND with reason RECORD_NOT_FOUND.
+  virtual absl::StatusOr<v1::TunedRecord> LookupRecord(const std::string& name) = 0;
+
+  // Oldest first. INVALID_ARGUMENT with reason INVALID_PAGE_TOKEN.
+  virtual absl::StatusOr<RecordPage> ListRecords(const RecordQuery& query) = 0;
 
   // All workers and all leases of unfinished work.
   virtual absl::StatusOr<Fleet> ReadFleet() = 0;

@@ -13,6 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
 #include "server/store/sql_database.h"
+#include "server/store/sql_records.h"
 #include "server/store/sql_statements.h"
 
 namespace mtmc::store {
@@ -44,6 +45,8 @@ std::string DigestOf(const Write& write) {
                      lease.is_ahead));
   }
   add(write.finished_work);
+  for (const LearnedRecord& learned : write.learned) add(learned.record.SerializeAsString());
+  for (const std::string& name : write.refuted) add(name);
   add(write.is_job_deleted ? "deleted" : "");
   for (const WorkerRecord& worker : write.workers) {
     add(absl::StrCat(worker.is_draining, " ", worker.worker.SerializeAsString()));
@@ -231,6 +234,21 @@ absl::StatusOr<std::optional<EvaluationRecord>> SqlJobStore::FindEvaluation(
 absl::StatusOr<std::optional<v1::Inspection>> SqlJobStore::FindInspection(const std::string& key) {
   return Read<std::optional<v1::Inspection>>(
       [&](soci::session& session) { return sql::FindInspection(session, key); });
+}
+
+absl::StatusOr<std::vector<v1::TunedRecord>> SqlJobStore::FindRecords(
+    const std::string& project, const std::vector<std::string>& anchors) {
+  return Read<std::vector<v1::TunedRecord>>(
+      [&](soci::session& session) { return sql::FindRecords(session, project, anchors); });
+}
+
+absl::StatusOr<v1::TunedRecord> SqlJobStore::LookupRecord(const std::string& name) {
+  return Read<v1::TunedRecord>(
+      [&](soci::session& session) { return sql::LookupRecord(session, name); });
+}
+
+absl::StatusOr<RecordPage> SqlJobStore::ListRecords(const RecordQuery& query) {
+  return Read<RecordPage>([&](soci::session& session) { return sql::ListRecords(session, query); });
 }
 
 absl::StatusOr<Fleet> SqlJobStore::ReadFleet() {

@@ -39,6 +39,10 @@ class SqlJobStore : public JobStore, public OwnerStore {
   absl::StatusOr<std::optional<EvaluationRecord>> FindEvaluation(
       const std::string& fingerprint) override;
   absl::StatusOr<std::optional<v1::Inspection>> FindInspection(const std::string& key) override;
+  absl::StatusOr<std::vector<v1::TunedRecord>> FindRecords(
+      const std::string& project, const std::vector<std::string>& anchors) override;
+  absl::StatusOr<v1::TunedRecord> LookupRecord(const std::string& name) override;
+  absl::StatusOr<RecordPage> ListRecords(const RecordQuery& query) override;
   absl::StatusOr<Fleet> ReadFleet() override;
 
   // Through connections of readers: a beat does not wait for a commit.

@@ -61,8 +61,16 @@ constexpr const char* kVersion5[] = {
     "CREATE INDEX evaluations_by_candidate ON evaluations (candidate)",
 };
 
+constexpr const char* kVersion6[] = {
+    // What searches learned. `picoseconds` is the time of the kernels, as a whole number.
+    "CREATE TABLE records (name TEXT PRIMARY KEY, project TEXT NOT NULL, position BIGINT NOT NULL,"
+    " anchor TEXT NOT NULL, picoseconds BIGINT NOT NULL, body TEXT NOT NULL)",
+    "CREATE UNIQUE INDEX records_by_position ON records (position)",
+    "CREATE INDEX records_by_anchor ON records (project, anchor)",
+};
+
 constexpr Migration kMigrations[] = {
-    {1, kVersion1}, {2, kVersion2}, {3, kVersion3}, {4, kVersion4}, {5, kVersion5},
+    {1, kVersion1}, {2, kVersion2}, {3, kVersion3}, {4, kVersion4}, {5, kVersion5}, {6, kVersion6},
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "server/store/page_token.h"
 #include "server/store/sql_codec.h"
 #include "server/store/sql_jobs.h"
+#include "server/store/sql_records.h"
 #include "server/store/sql_schema.h"
 
 namespace mtmc::store::sql {
@@ -177,6 +178,7 @@ absl::Status Apply(soci::session& session, const Write& write) {
   AppendEvents(session, write, last_event);
   WriteResults(session, write);
   WriteFleet(session, write);
+  WriteRecords(session, write);
   if (write.is_job_deleted) DeleteJob(session, write.job_name);
   return absl::OkStatus();
 }

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/store/job_store.h"
+
+namespace soci {
+class session;
+}
+
+// The statements of a SqlJobStore on what searches learned, like sql_statements.h. Private to
+// this folder.
+namespace mtmc::store::sql {
+
+// The part of a Write that is of records.
+void WriteRecords(soci::session& session, const Write& write);
+
+// The reads of JobStore, which has their contracts.
+absl::StatusOr<std::vector<v1::TunedRecord>> FindRecords(soci::session& session,
+                                                         const std::string& project,
+                                                         const std::vector<std::string>& anchors);
+absl::StatusOr<v1::TunedRecord> LookupRecord(soci::session& session, const std::string& name);
+absl::StatusOr<RecordPage> ListRecords(soci::session& session, const RecordQuery& query);
+
+}  // namespace mtmc::store::sql
