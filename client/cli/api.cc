@@ -19,6 +19,7 @@
 #include "mtmc/v1/artifact.grpc.pb.h"
 #include "mtmc/v1/candidate.grpc.pb.h"
 #include "mtmc/v1/job.grpc.pb.h"
+#include "mtmc/v1/record.grpc.pb.h"
 #include "mtmc/v1/worker.grpc.pb.h"
 
 namespace mtmc::client {
@@ -88,12 +89,14 @@ struct Api::Stubs {
         jobs(v1::JobService::NewStub(channel)),
         candidates(v1::CandidateService::NewStub(channel)),
         artifacts(v1::ArtifactService::NewStub(channel)),
+        records(v1::RecordService::NewStub(channel)),
         workers(v1::WorkerService::NewStub(channel)) {}
 
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::JobService::Stub> jobs;
   std::unique_ptr<v1::CandidateService::Stub> candidates;
   std::unique_ptr<v1::ArtifactService::Stub> artifacts;
+  std::unique_ptr<v1::RecordService::Stub> records;
   std::unique_ptr<v1::WorkerService::Stub> workers;
 
   absl::Mutex mu;
@@ -256,6 +259,40 @@ absl::StatusOr<std::string> Api::Download(const v1::Digest& digest) {
     return reader->Finish();
   }));
   return bytes;
+}
+
+absl::StatusOr<std::vector<v1::TunedRecord>> Api::ListRecords(const std::string& parent) {
+  v1::ListRecordsRequest first;
+  first.set_parent(parent);
+  return CallPaged<v1::TunedRecord>(
+      first, SIZE_MAX,
+      [&](const v1::ListRecordsRequest& request) {
+        return CallOnce<v1::ListRecordsResponse>(
+            request, [&](auto... a) { return stubs_->records->ListRecords(a...); });
+      },
+      [](const v1::ListRecordsResponse& response) { return response.records(); });
+}
+
+absl::Status Api::ImportRecords(const std::string& parent,
+                                const std::vector<v1::TunedRecord>& records) {
+  for (size_t first = 0; first < records.size(); first += kPageSize) {
+    v1::ImportRecordsRequest request;
+    request.set_parent(parent);
+    const size_t end = std::min(records.size(), first + kPageSize);
+    for (size_t i = first; i < end; ++i) *request.add_records() = records[i];
+    MTMC_RETURN_IF_ERROR(CallOnce<v1::ImportRecordsResponse>(request, [&](auto... a) {
+                           return stubs_->records->ImportRecords(a...);
+                         }).status());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Api::DeleteRecord(const std::string& name) {
+  v1::DeleteRecordRequest request;
+  request.set_name(name);
+  return CallOnce<v1::DeleteRecordResponse>(
+             request, [&](auto... a) { return stubs_->records->DeleteRecord(a...); })
+      .status();
 }
 
 absl::StatusOr<std::vector<v1::Worker>> Api::ListWorkers() {

@@ -11,6 +11,7 @@
 #include "common/rpc/security.h"
 #include "mtmc/v1/candidate.pb.h"
 #include "mtmc/v1/job.pb.h"
+#include "mtmc/v1/record.pb.h"
 #include "mtmc/v1/worker.pb.h"
 
 namespace mtmc::client {
@@ -54,6 +55,12 @@ class Api {
 
   absl::StatusOr<v1::Digest> Upload(const std::string& bytes);
   absl::StatusOr<std::string> Download(const v1::Digest& digest);
+
+  absl::StatusOr<std::vector<v1::TunedRecord>> ListRecords(const std::string& parent);
+  // In as many calls as it takes; those before one that fails stay.
+  absl::Status ImportRecords(const std::string& parent,
+                             const std::vector<v1::TunedRecord>& records);
+  absl::Status DeleteRecord(const std::string& name);
 
   absl::StatusOr<std::vector<v1::Worker>> ListWorkers();
   absl::StatusOr<v1::Worker> DrainWorker(const std::string& name, bool is_undrain);

@@ -28,6 +28,7 @@ struct Options {
   OptimizeOptions optimize;
   JobsOptions jobs;
   CandidatesOptions candidates;
+  RecordsOptions records;
   WorkersOptions workers;
   TokenOptions token;
   UpOptions up;
@@ -68,6 +69,8 @@ void AddJobOptions(CLI::App& app, JobOptions& job) {
   app.add_option("--seed", job.seed, "seed of parameters, inputs and search")
       ->capture_default_str();
   app.add_flag("--no-library", job.is_library_forbidden, "forbid vendor library calls");
+  app.add_flag("--no-records", job.omits_records,
+               "neither begin with what earlier jobs learned nor keep what this one learns");
   app.add_flag("--randomize-identity", job.randomize_identity_parameters,
                "replace biases of 0 and scales of 1 by random values");
   app.add_option("--fixed", job.fixed,
@@ -164,6 +167,26 @@ void DeclareCandidates(CLI::App& app, Options& options, ExitCode& exit_code) {
   exported->add_option("-f,--file", own.output_file, "file to write; default standard output");
 }
 
+void DeclareRecords(CLI::App& app, Options& options, ExitCode& exit_code) {
+  RecordsOptions& own = options.records;
+  CLI::App* records =
+      app.add_subcommand("records", "what searches learned, which later jobs begin with")
+          ->require_subcommand(1);
+  records->fallthrough();
+  AddCommand(*records, "list", "list the records of a project, oldest first", exit_code,
+             [&] { return RunRecordsList(own); });
+  AddCommand(*records, "export", "write them as JSON, for another store", exit_code, [&] {
+    return RunRecordsExport(own);
+  })->add_option("-f,--file", own.file, "file to write; default standard output");
+  AddCommand(*records, "import", "add those of another store; the faster of two stays", exit_code,
+             [&] { return RunRecordsImport(own); })
+      ->add_option("file", own.file, "what `export` wrote")
+      ->required();
+  AddCommand(*records, "delete", "forget records", exit_code, [&] { return RunRecordsDelete(own); })
+      ->add_option("record", own.names, "record names")
+      ->required();
+}
+
 void DeclareWorkers(CLI::App& app, Options& options, ExitCode& exit_code) {
   CLI::App* workers = app.add_subcommand("workers", "look at the fleet")->require_subcommand(1);
   workers->fallthrough();
@@ -230,6 +253,7 @@ void Declare(CLI::App& app, Options& options, ExitCode& exit_code) {
       ->capture_default_str();
   DeclareJobs(app, options, exit_code);
   DeclareCandidates(app, options, exit_code);
+  DeclareRecords(app, options, exit_code);
   DeclareWorkers(app, options, exit_code);
   DeclareToken(app, options, exit_code);
   AddCommand(app, "doctor", "devices, isolation and counters of this host", exit_code,
@@ -250,7 +274,8 @@ int Main(int argc, char** argv) {
     options.common.is_json = options.output == "json";
     for (CommonOptions* common :
          {&options.optimize.common, &options.jobs.common, &options.candidates.common,
-          &options.workers.common, &options.token.common, &options.up.common}) {
+          &options.records.common, &options.workers.common, &options.token.common,
+          &options.up.common}) {
       *common = options.common;
     }
   });

@@ -30,6 +30,7 @@ struct JobOptions {
   double max_minutes = 0;
   int64_t seed = 0;
   bool is_library_forbidden = false;
+  bool omits_records = false;
   bool randomize_identity_parameters = false;
   // Inputs, parameters and buffers that no workload changes.
   std::vector<std::string> fixed;
@@ -107,6 +108,19 @@ struct WorkersOptions {
 
 ExitCode RunWorkersList(const WorkersOptions& options);
 ExitCode RunWorkersDrain(const WorkersOptions& options);
+
+struct RecordsOptions {
+  CommonOptions common;
+  // Names of records; for `delete`.
+  std::vector<std::string> names;
+  // What `export` writes, empty for standard output, and `import` reads.
+  std::string file;
+};
+
+ExitCode RunRecordsList(const RecordsOptions& options);
+ExitCode RunRecordsExport(const RecordsOptions& options);
+ExitCode RunRecordsImport(const RecordsOptions& options);
+ExitCode RunRecordsDelete(const RecordsOptions& options);
 
 // A token for the project of `common`, and for all of them where `role` is worker.
 struct TokenOptions {

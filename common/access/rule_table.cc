@@ -12,6 +12,7 @@ namespace {
 constexpr std::string_view kJobs = "mtmc.v1.JobService";
 constexpr std::string_view kCandidates = "mtmc.v1.CandidateService";
 constexpr std::string_view kArtifacts = "mtmc.v1.ArtifactService";
+constexpr std::string_view kRecords = "mtmc.v1.RecordService";
 constexpr std::string_view kWorkers = "mtmc.v1.WorkerService";
 constexpr std::string_view kLeases = "mtmc.v1.LeaseService";
 constexpr std::string_view kCoders = "mtmc.v1.MicroCodingService";
@@ -79,6 +80,9 @@ std::vector<Rule> MakeRules() {
       Read(kJobs, "WatchJobs", "parent"),
       Read(kCandidates, "GetCandidate", "name"),
       Read(kCandidates, "ListCandidates", "parent"),
+      Read(kRecords, "ListRecords", "parent"),
+      Change(kRecords, "ImportRecords", "parent"),
+      Change(kRecords, "DeleteRecord", "name"),
       InAnyProject(kArtifacts, "FindMissingArtifacts", Role::kSubmitter),
       upload,
       download,

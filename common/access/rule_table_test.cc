@@ -31,6 +31,7 @@
 #include "mtmc/v1/job.grpc.pb.h"
 #include "mtmc/v1/micro_coding.grpc.pb.h"
 #include "mtmc/v1/policy.grpc.pb.h"
+#include "mtmc/v1/record.grpc.pb.h"
 #include "mtmc/v1/worker.grpc.pb.h"
 
 namespace mtmc::access {
@@ -68,6 +69,9 @@ const std::map<std::string, std::string> kExpected = {
     {"mtmc.v1.JobService/WatchJobs", kReads},
     {"mtmc.v1.CandidateService/GetCandidate", kReads},
     {"mtmc.v1.CandidateService/ListCandidates", kReads},
+    {"mtmc.v1.RecordService/ListRecords", kReads},
+    {"mtmc.v1.RecordService/ImportRecords", kChanges},
+    {"mtmc.v1.RecordService/DeleteRecord", kChanges},
     {"mtmc.v1.ArtifactService/FindMissingArtifacts", kChangesAnywhere},
     {"mtmc.v1.ArtifactService/UploadArtifact", kChangesAnywhere},
     {"mtmc.v1.ArtifactService/DownloadArtifact",
@@ -151,6 +155,7 @@ class GuardedServer {
          std::vector<std::pair<std::string, grpc::Service*>>{{"JobService", &jobs_},
                                                              {"CandidateService", &candidates_},
                                                              {"ArtifactService", &artifacts_},
+                                                             {"RecordService", &records_},
                                                              {"WorkerService", &workers_},
                                                              {"LeaseService", &leases_},
                                                              {"MicroCodingService", &coders_},
@@ -206,6 +211,7 @@ class GuardedServer {
   v1::JobService::CallbackService jobs_;
   v1::CandidateService::CallbackService candidates_;
   v1::ArtifactService::CallbackService artifacts_;
+  v1::RecordService::CallbackService records_;
   v1::WorkerService::CallbackService workers_;
   v1::LeaseService::CallbackService leases_;
   v1::MicroCodingService::CallbackService coders_;

@@ -111,9 +111,8 @@ std::string TaskReader::Read(std::vector<std::string>& nodes) const {
                   [&](const std::string& node) { return position(node) < 0; })) {
     return "";
   }
-  std::sort(nodes.begin(), nodes.end(), [&](const std::string& a, const std::string& b) {
-    return position(a) < position(b);
-  });
+  std::sort(nodes.begin(), nodes.end(),
+            [&](const std::string& a, const std::string& b) { return position(a) < position(b); });
   return TaskText(graph_, index_).Print(nodes);
 }
 

@@ -214,11 +214,13 @@ int Serve(const Flags& flags, Stores& stores, base::ShutdownSignal& shutdown) {
   const auto jobs = MakeJobService(relay, *stores.jobs, feed, executor);
   const auto candidates = MakeCandidateService(*stores.jobs, executor);
   const auto artifacts = MakeArtifactService(*stores.artifacts, executor);
+  const auto records = MakeRecordService(*stores.jobs, executor);
   const auto workers = MakeWorkerService(relay, executor);
   const auto leases = MakeLeaseService(seat, relay);
   daemon::Endpoints::Options served{.services = {{jobs.get(), "mtmc.v1.JobService"},
                                                  {candidates.get(), "mtmc.v1.CandidateService"},
                                                  {artifacts.get(), "mtmc.v1.ArtifactService"},
+                                                 {records.get(), "mtmc.v1.RecordService"},
                                                  {workers.get(), "mtmc.v1.WorkerService"}},
                                     .dependencies = Dependencies(flags, seat, *stores.jobs)};
   for (const auto& service : served.services) served.rest_services.push_back(service.name);

@@ -37,6 +37,10 @@ absl::Status CheckCandidateName(const std::string& name) {
   return Check(name, "projects/*/jobs/*/candidates/*");
 }
 
+absl::Status CheckRecordName(const std::string& name) {
+  return Check(name, "projects/*/records/*");
+}
+
 absl::Status CheckWorkerName(const std::string& name) { return Check(name, "workers/*"); }
 
 absl::Status CheckResourceId(const std::string& field, const std::string& id) {

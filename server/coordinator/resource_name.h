@@ -19,6 +19,9 @@ absl::Status CheckJobName(const std::string& name);
 // `projects/{project}/jobs/{job}/candidates/{candidate}`
 absl::Status CheckCandidateName(const std::string& name);
 
+// `projects/{project}/records/{record}`
+absl::Status CheckRecordName(const std::string& name);
+
 // `workers/{worker}`
 absl::Status CheckWorkerName(const std::string& name);
 

@@ -27,8 +27,9 @@ class Chooser {
   boost::asio::awaitable<absl::StatusOr<v1::ChooseActionRequest>> Question(
       const Selection& selection);
 
-  // At first what earlier jobs learned, then the fastest mix of what was measured, if it promises more than what is there; else
-  // the drawn action, with one on every other group. `notices` get what is to be told.
+  // At first what earlier jobs learned, then the fastest mix of what was measured, if it promises
+  // more than what is there; else the drawn action, with one on every other group. `notices` get
+  // what is to be told.
   boost::asio::awaitable<MacroStep> Decide(int parent, const v1::ChooseActionRequest& request,
                                            std::vector<std::string>& notices);
 

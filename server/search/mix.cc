@@ -60,20 +60,6 @@ class Mixer {
   int parts_ = 0;
 };
 
-// What a program computes in which kernels, whatever their order and names.
-std::set<std::string> KernelsOf(const Schedule& schedule) {
-  std::set<std::string> kernels;
-  for (const KernelGroup& group : schedule.groups) {
-    Schedule alone{.groups = {group}};
-    for (auto& [knob, values] : schedule.TuneOf(group.name)) {
-      alone.tune[absl::StrCat("k.", knob)] = values;
-    }
-    alone.groups[0].name = "k";
-    kernels.insert(kernel::ToText(alone));
-  }
-  return kernels;
-}
-
 bool WasTried(const Lineage& lineage, const Schedule& mix) {
   const std::set<std::string> kernels = KernelsOf(mix);
   return std::any_of(

@@ -42,6 +42,19 @@ std::vector<Part> PartsOf(const Schedule& ours, const Schedule& theirs) {
   return result;
 }
 
+std::set<std::string> KernelsOf(const Schedule& schedule) {
+  std::set<std::string> kernels;
+  for (const KernelGroup& group : schedule.groups) {
+    Schedule alone{.groups = {group}};
+    for (auto& [knob, values] : schedule.TuneOf(group.name)) {
+      alone.tune[absl::StrCat("k.", knob)] = values;
+    }
+    alone.groups[0].name = "k";
+    kernels.insert(kernel::ToText(alone));
+  }
+  return kernels;
+}
+
 void AppendGroup(const Schedule& from, size_t group, Schedule& to) {
   KernelGroup appended = from.groups[group];
   const std::string name = appended.name;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "kernel/schedule/schedule.h"
@@ -21,6 +23,9 @@ std::vector<Part> PartsOf(const kernel::Schedule& ours, const kernel::Schedule& 
 // What is new in a part must take less than this of the time that is known for it: below is
 // noise of a single kernel.
 inline constexpr double kPartRatio = 0.95;
+
+// What a program computes in which kernels, whatever their order and names.
+std::set<std::string> KernelsOf(const kernel::Schedule& schedule);
 
 // Appends a group with its swept knobs, under a name that is free.
 void AppendGroup(const kernel::Schedule& from, size_t group, kernel::Schedule& to);

@@ -60,7 +60,7 @@ std::string RecordName(const std::string& project, const v1::TunedRecord& record
   base::Sha256Builder hash;
   AddScope(hash, record);
   Add(hash, record.task());
-  return absl::StrCat(project, "/records/", hash.Finish().sha256_hex.substr(0, kIdLetters));
+  return absl::StrCat(project, "/records/r", hash.Finish().sha256_hex.substr(0, kIdLetters));
 }
 
 std::string RecordAnchor(const v1::TunedRecord& record) {
@@ -89,8 +89,7 @@ absl::Status CheckRecord(const v1::TunedRecord& record) {
   }
   const auto schedule = kernel::ParseSchedule(record.schedule());
   if (!schedule.ok()) {
-    return Invalid(absl::StrCat("has an unreadable schedule (",
-                                schedule.status().message(), ")"));
+    return Invalid(absl::StrCat("has an unreadable schedule (", schedule.status().message(), ")"));
   }
   return CheckNodes(*schedule, record.task());
 }

@@ -91,12 +91,17 @@ std::map<std::string, std::string> Named(const std::vector<std::string>& nodes) 
   return names;
 }
 
+Schedule Pick(const Schedule& schedule, const std::vector<size_t>& groups) {
+  Schedule picked;
+  for (const size_t group : groups) AppendGroup(schedule, group, picked);
+  return picked;
+}
+
 bool HasCall(const Schedule& schedule) {
-  return std::any_of(
-      schedule.groups.begin(), schedule.groups.end(), [](const KernelGroup& group) {
-        const kernel::KernelTemplate* printer = kernel::FindTemplate(group.template_name);
-        return printer == nullptr || printer->is_call;
-      });
+  return std::any_of(schedule.groups.begin(), schedule.groups.end(), [](const KernelGroup& group) {
+    const kernel::KernelTemplate* printer = kernel::FindTemplate(group.template_name);
+    return printer == nullptr || printer->is_call;
+  });
 }
 
 // A record that fits some groups of a start, and what it puts in their place.
@@ -201,6 +206,9 @@ std::vector<v1::TunedRecord> LearnRecords(const v1::Job& job, const Lineage& lin
     const double seconds = best.SecondsOf(part.theirs);
     const double start_seconds = start->SecondsOf(part.ours);
     if (seconds >= kPartRatio * start_seconds) continue;
+    const Schedule variant = Pick(best.schedule, part.theirs);
+    // The same kernels on a better day.
+    if (KernelsOf(variant) == KernelsOf(Pick(start->schedule, part.ours))) continue;
     if (network == nullptr) network = Network::Of(job);
     if (network == nullptr) return {};
     const auto [nodes, task] = network->Union(start->schedule, part.ours);
@@ -211,10 +219,9 @@ std::vector<v1::TunedRecord> LearnRecords(const v1::Job& job, const Lineage& lin
       first.set_task(network->TaskOf(start->schedule.groups[group]));
       first.set_offset(static_cast<int>(group - part.ours.front()));
     }
-    Schedule variant;
-    for (const size_t group : part.theirs) AppendGroup(best.schedule, group, variant);
-    for (KernelGroup& group : variant.groups) Rename(Numbered(nodes), group);
-    record.set_schedule(kernel::ToText(variant));
+    Schedule numbered = variant;
+    for (KernelGroup& group : numbered.groups) Rename(Numbered(nodes), group);
+    record.set_schedule(kernel::ToText(numbered));
     record.set_seconds(seconds);
     record.set_start_seconds(start_seconds);
     record.set_job(job.name());
@@ -264,8 +271,8 @@ std::vector<std::string> RefutedRecords(const Lineage& lineage) {
     const auto names = candidate.action().arguments().find(kRecords);
     if (names == candidate.action().arguments().end()) continue;
     const bool is_rejected = candidate.state() == v1::Candidate::STATE_REJECTED;
-    const bool is_judged = candidate.state() == v1::Candidate::STATE_EVALUATED &&
-                           IsJudgement(candidate.evaluation());
+    const bool is_judged =
+        candidate.state() == v1::Candidate::STATE_EVALUATED && IsJudgement(candidate.evaluation());
     if (!is_rejected && !is_judged) continue;
     if (Speedup(candidate).value_or(0) > Speedup(lineage.candidates.front()).value_or(0)) continue;
     for (const absl::string_view name : absl::StrSplit(names->second, '\n')) {

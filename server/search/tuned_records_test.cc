@@ -40,8 +40,7 @@ v1::Graph Chain(const std::vector<int64_t>& widths, const std::string& prefix) {
                            {ValueOf("self", last), ValueOf("other", weight)},
                            {product},
                            {type}});
-    graph.nodes.push_back(
-        {act, "aten::relu.default", {ValueOf("self", product)}, {act}, {type}});
+    graph.nodes.push_back({act, "aten::relu.default", {ValueOf("self", product)}, {act}, {type}});
     last = act;
     columns = widths[i];
   }
@@ -73,8 +72,8 @@ std::string Calls(const std::string& prefix, int layers) {
 // Two layers, of which the second is faster as one kernel of our own.
 Lineage Learned() {
   Lineage lineage;
-  lineage.Put(TimedCandidate(
-      0, Calls("a", 2), {{"aten::mm", 4}, {"aact0", 2}, {"aten::mm", 4}, {"aact1", 2}}));
+  lineage.Put(TimedCandidate(0, Calls("a", 2),
+                             {{"aten::mm", 4}, {"aact0", 2}, {"aten::mm", 4}, {"aact1", 2}}));
   lineage.Put(TimedCandidate(1,
                              "group amm0 template=library nodes=amm0\n"
                              "group aact0 template=pointwise nodes=aact0\n"
@@ -111,6 +110,15 @@ TEST_CASE("What is learned is what was faster than the start, without names", "[
   CHECK(record.name() == RecordName("projects/p", record));
   CHECK(record.task().find("amm1") == std::string::npos);
   CHECK_THAT(CheckRecord(record), testing::IsOk());
+}
+
+TEST_CASE("The same kernels on a better day are nothing learned", "[search]") {
+  Lineage lineage;
+  const Kernels slow = {{"aten::mm", 4}, {"aact0", 2}, {"aten::mm", 4}, {"aact1", 2}};
+  const Kernels fast = {{"aten::mm", 1}, {"aact0", 1}, {"aten::mm", 1}, {"aact1", 1}};
+  lineage.Put(TimedCandidate(0, Calls("a", 2), slow));
+  lineage.Put(TimedCandidate(1, Calls("a", 2), fast));
+  CHECK(LearnRecords(JobOf(Chain({32, 48}, "a")), lineage).empty());
 }
 
 TEST_CASE("A part of another network that computes the same takes what was learned", "[search]") {

@@ -222,8 +222,8 @@ absl::StatusOr<std::vector<v1::TunedRecord>> FakeJobStore::FindRecords(
   absl::MutexLock lock(&mu_);
   std::vector<v1::TunedRecord> found;
   for (const auto& [name, placed] : records_) {
-    const bool is_asked = std::find(anchors.begin(), anchors.end(), placed.learned.anchor) !=
-                          anchors.end();
+    const bool is_asked =
+        std::find(anchors.begin(), anchors.end(), placed.learned.anchor) != anchors.end();
     if (is_asked && name.rfind(project + "/records/", 0) == 0) {
       found.push_back(placed.learned.record);
     }

@@ -106,10 +106,10 @@ TEMPLATE_TEST_CASE("What a job learned outlives it", "[store]", SqliteMaker, Fak
   if (!maker.IsThere()) return;
   auto store = maker.Open();
   REQUIRE_THAT(store->Commit({.job_name = kJob, .new_job = MakeJob(kJob)}), IsOk());
-  REQUIRE_THAT(store->Commit({.job_name = kJob,
-                              .job = MakeJob(kJob),
-                              .learned = {Record("projects/p/records/a", 1)}}),
-               IsOk());
+  REQUIRE_THAT(
+      store->Commit(
+          {.job_name = kJob, .job = MakeJob(kJob), .learned = {Record("projects/p/records/a", 1)}}),
+      IsOk());
   REQUIRE_THAT(store->Commit({.job_name = kJob, .is_job_deleted = true}), IsOk());
   CHECK(store->LookupRecord("projects/p/records/a").ok());
 }

@@ -296,8 +296,8 @@ def test_daemons_serve_health_and_reflection(stack):
         "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", **raw
     )
     answer = next(iter(reflect(iter([b"\x3a\x00"]), timeout=10)))  # list_services
-    for service in ("JobService", "CandidateService", "ArtifactService", "WorkerService"):
-        assert b"mtmc.v1." + service.encode() in answer
+    for service in ("Job", "Candidate", "Artifact", "Record", "Worker"):
+        assert f"mtmc.v1.{service}Service".encode() in answer
 
 
 # Metrics.
