@@ -63,9 +63,9 @@ absl::StatusOr<T> Coordinator::Ask(std::function<absl::StatusOr<T>()> task) {
 
   if (is_stopped_) return Stopping();
   auto answer = std::make_shared<Answer>();
-  loop_.Post([answer, task = std::move(task)] {
+  loop_.Post([this, answer, task = std::move(task)] {
     answer->value = task();
-    answer->is_done.Notify();
+    parts_.store.AfterFlush([answer] { answer->is_done.Notify(); });
   });
   if (!answer->is_done.WaitForNotificationWithTimeout(kAskTimeout)) return Stopping();
   return std::move(answer->value);
@@ -75,6 +75,10 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(const Options& 
                                                                  const Parts& parts) {
   auto coordinator = std::unique_ptr<Coordinator>(new Coordinator(options, parts));
   MTMC_RETURN_IF_ERROR(coordinator->Load());
+  // What waits for the loop when the first of a group commits is in the same group.
+  parts.store.GroupCommits([self = coordinator.get()](absl::Duration delay) {
+    self->loop_.PostAfter(delay, [self] { self->parts_.store.Flush(); });
+  });
   coordinator->loop_.Post([self = coordinator.get()] { self->Tick(); });
   coordinator->loop_.Start();
   return coordinator;
@@ -92,6 +96,7 @@ void Coordinator::ReleaseCalls() {
 void Coordinator::Stop() {
   is_stopped_ = true;
   loop_.Stop();
+  parts_.store.GroupCommits(nullptr);
 }
 
 absl::Status Coordinator::Load() {
@@ -245,7 +250,15 @@ void Coordinator::SweepJobs() {
 }
 
 void Coordinator::Synchronize(const v1::SynchronizeRequest& request, LeaseManager::Reply reply) {
-  loop_.Post([this, request, reply = std::move(reply)] { leases_->Synchronize(request, reply); });
+  // A worker hears of nothing that a crash could undo.
+  auto reply_once_safe =
+      [this, reply = std::move(reply)](absl::StatusOr<v1::SynchronizeResponse> response) {
+        parts_.store.AfterFlush(
+            [reply, response = std::move(response)]() mutable { reply(std::move(response)); });
+      };
+  loop_.Post([this, request, reply = std::move(reply_once_safe)] {
+    leases_->Synchronize(request, reply);
+  });
 }
 
 void Coordinator::Disconnect(const std::string& worker, const std::string& instance) {
@@ -327,7 +340,9 @@ void Coordinator::Tick() {
   loop_.PostAfter(options_.tick, [this] { Tick(); });
 }
 
-void Coordinator::OnEvents(const std::string& job) { parts_.feed.Notify(job); }
+void Coordinator::OnEvents(const std::string& job) {
+  parts_.store.AfterFlush([this, job] { parts_.feed.Notify(job); });
+}
 
 void Coordinator::OnDecision(const v1::Decision& decision, v1::Action::Type type) {
   parts_.metrics.CountDecision(decision.policy(), type);

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "mtmc/v1/candidate.pb.h"
 #include "mtmc/v1/evaluation.pb.h"
 #include "mtmc/v1/job.pb.h"
@@ -222,6 +224,22 @@ class JobStore {
 
   // All workers and all leases of unfinished work.
   virtual absl::StatusOr<Fleet> ReadFleet() = 0;
+
+  // Lets a store that can write several commits at once, waiting for the disk once. From
+  // then on Commit() is called by one thread, whose reads see at once what it committed;
+  // nobody else's do, and nothing survives a crash, before Flush(). So what others see of
+  // it has to wait for AfterFlush(). `schedule` is called to ask for a Flush() by that
+  // thread after so long. Null flushes and ends it; call while no other call is under way.
+  // A store that cannot leaves these three as they are: then each commit is for good.
+  virtual void GroupCommits(std::function<void(absl::Duration delay)> /*schedule*/) {}
+
+  // Writes what was committed. If that fails, the store asks for another Flush() and
+  // refuses commits meanwhile, with the codes above; what was committed is not forgotten.
+  virtual void Flush() {}
+
+  // Runs `task` once everything that was committed so far survives: at once, or within
+  // Flush(), in the order of the calls. It may not call the store.
+  virtual void AfterFlush(std::function<void()> task) { task(); }
 };
 
 }  // namespace mtmc::store

@@ -3,15 +3,16 @@
 
 #include <soci/soci.h>
 
-#include <exception>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/base/check.h"
 #include "common/base/digest.h"
 #include "common/base/id.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
+#include "server/store/sql_connection.h"
 #include "server/store/sql_database.h"
 #include "server/store/sql_records.h"
 #include "server/store/sql_statements.h"
@@ -24,6 +25,9 @@ constexpr size_t kMaxIdleReaders = 8;
 // Writes whose commit was not answered and that nobody repeats are forgotten, the
 // memory of all together stays below a megabyte.
 constexpr size_t kMaxDoubts = 1000;
+
+// Longer groups would let others wait for what is done.
+constexpr absl::Duration kMaxGroupTime = absl::Milliseconds(20);
 
 // Writes with equal digests write the same.
 std::string DigestOf(const Write& write) {
@@ -70,49 +74,26 @@ bool WriteId(soci::session& session, const std::vector<std::string>& settled,
 
 }  // namespace
 
-struct SqlJobStore::Connection {
-  soci::session session;
-  bool is_open = false;
-  bool was_lost = false;
-
-  void Close() {
-    is_open = false;
-    try {
-      session.close();
-    } catch (const std::exception&) {
-      // It is gone either way.
-    }
-  }
-};
-
 SqlJobStore::SqlJobStore(std::unique_ptr<const SqlDatabase> database)
     : database_(std::move(database)), writer_(std::make_unique<Connection>()) {}
 
 SqlJobStore::~SqlJobStore() = default;
 
-// Runs `body`, which returns a Status, on the connection, opened if need be, and turns
-// SOCI's exceptions into a Status.
-template <class Body>
-absl::Status SqlJobStore::Run(Connection& connection, const Body& body) {
-  connection.was_lost = false;
-  try {
-    if (!connection.is_open) {
-      database_->Connect(connection.session);
-      connection.is_open = true;
-    }
-    return body(connection.session);
-  } catch (const soci::soci_error& error) {
-    const absl::Status status = database_->ToStatus(error);
-    connection.was_lost = connection.is_open && database_->IsLost(connection.session);
-    if (!connection.is_open || connection.was_lost) connection.Close();
-    return status;
-  } catch (const std::exception& error) {
-    return rpc::MakeError(absl::StatusCode::kUnavailable, "STORE_UNAVAILABLE", error.what());
-  }
-}
-
 template <class T, class Body>
 absl::StatusOr<T> SqlJobStore::Read(const Body& body) {
+  absl::StatusOr<T> result = absl::UnknownError("not read");
+  const auto read = [&](soci::session& session) {
+    result = body(session);
+    return absl::OkStatus();
+  };
+  if (group_thread_.load() == std::this_thread::get_id()) {
+    absl::MutexLock lock(&write_mu_);
+    if (!group_.writes.empty()) {
+      MTMC_RETURN_IF_ERROR(OpenGroup());
+      MTMC_RETURN_IF_ERROR(Run(*writer_, read));
+      return result;
+    }
+  }
   std::unique_ptr<Connection> connection;
   {
     absl::MutexLock lock(&read_mu_);
@@ -122,11 +103,6 @@ absl::StatusOr<T> SqlJobStore::Read(const Body& body) {
     }
   }
   if (connection == nullptr) connection = std::make_unique<Connection>();
-  absl::StatusOr<T> result = absl::UnknownError("not read");
-  const auto read = [&](soci::session& session) {
-    result = body(session);
-    return absl::OkStatus();
-  };
   absl::Status status = Run(*connection, read);
   // It may have died while it was idle.
   if (!status.ok() && connection->was_lost) status = Run(*connection, read);
@@ -151,6 +127,19 @@ absl::Status SqlJobStore::Commit(const Write& write) {
   const bool touches_job = write.new_job || write.job || !write.candidates.empty() ||
                            !write.events.empty() || write.is_job_deleted;
   MTMC_CHECK(!touches_job || !write.job_name.empty());
+  bool is_due = false;
+  {
+    absl::MutexLock lock(&write_mu_);
+    if (group_.schedule) {
+      const absl::Status status = Join(write);
+      is_due = absl::Now() - group_.begin > kMaxGroupTime;
+      if (!status.ok() || !is_due) return status;
+    }
+  }
+  if (is_due) {
+    Flush();
+    return absl::OkStatus();
+  }
   absl::MutexLock lock(&write_mu_);
   bool is_in_doubt = false;
   const absl::Status status = TryCommit(write, is_in_doubt);

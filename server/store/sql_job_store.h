@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "server/store/job_store.h"
 #include "server/store/owner_store.h"
 
@@ -20,6 +24,8 @@ class SqlDatabase;
 // Records in a SQL database, through SOCI. One connection writes, for a commit is
 // short and its order matters; reads have connections of their own, as many as there
 // are readers at once, so that none of them waits for a disk.
+//
+// Where the database is a file of one process, commits may be grouped (JobStore).
 //
 // A connection that is lost is opened again by the next call. What is lost with it was
 // not written, or, if it was lost within the commit itself, is looked up before the same
@@ -45,6 +51,11 @@ class SqlJobStore : public JobStore, public OwnerStore {
   absl::StatusOr<RecordPage> ListRecords(const RecordQuery& query) override;
   absl::StatusOr<Fleet> ReadFleet() override;
 
+  void GroupCommits(std::function<void(absl::Duration delay)> schedule) override
+      ABSL_LOCKS_EXCLUDED(write_mu_);
+  void Flush() override ABSL_LOCKS_EXCLUDED(write_mu_);
+  void AfterFlush(std::function<void()> task) override ABSL_LOCKS_EXCLUDED(write_mu_);
+
   // Through connections of readers: a beat does not wait for a commit.
   absl::StatusOr<OwnerRecord> ReadOwner() override;
   absl::Status ReplaceOwner(const OwnerRecord& seen, const OwnerRecord& next) override;
@@ -58,6 +69,16 @@ class SqlJobStore : public JobStore, public OwnerStore {
  private:
   struct Connection;
 
+  // What was committed and is not on disk: one transaction, open as long as the writer's
+  // connection holds it, and made again from the writes if it could not be finished.
+  struct Group {
+    std::function<void(absl::Duration)> schedule;
+    bool is_open = false;
+    absl::Time begin;
+    std::vector<Write> writes;
+    std::vector<std::function<void()>> tasks;
+  };
+
   template <class Body>
   absl::Status Run(Connection& connection, const Body& body);
   template <class T, class Body>
@@ -65,6 +86,12 @@ class SqlJobStore : public JobStore, public OwnerStore {
 
   absl::Status TryCommit(const Write& write, bool& is_in_doubt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mu_);
+
+  // The parts of a grouped commit (sql_write_group.cc).
+  absl::Status OpenGroup() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mu_);
+  absl::Status Join(const Write& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mu_);
+  absl::Status CommitGroup() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mu_);
+  void RollBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mu_);
 
   const std::unique_ptr<const SqlDatabase> database_;
 
@@ -76,6 +103,10 @@ class SqlJobStore : public JobStore, public OwnerStore {
   std::map<std::string, std::string> doubts_ ABSL_GUARDED_BY(write_mu_);
   // Ids that the next commit removes.
   std::vector<std::string> settled_ ABSL_GUARDED_BY(write_mu_);
+
+  Group group_ ABSL_GUARDED_BY(write_mu_);
+  // Who commits while commits are grouped, and so reads through the writer's connection.
+  std::atomic<std::thread::id> group_thread_;
 
   absl::Mutex read_mu_;
   // Those that nobody reads through.
