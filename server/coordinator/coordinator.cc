@@ -284,6 +284,7 @@ void Coordinator::StartSearch(const std::string& job) {
                                                  search::SearchTools{.loop = loop_,
                                                                      .store = parts_.store,
                                                                      .artifacts = parts_.artifacts,
+                                                                     .writers = writers_,
                                                                      .coder = parts_.coder,
                                                                      .policy = parts_.policy,
                                                                      .evaluator = *leases_,

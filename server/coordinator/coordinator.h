@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/base/executor.h"
 #include "mtmc/v1/job.pb.h"
 #include "mtmc/v1/worker.pb.h"
 #include "server/coordinator/coordinator_metrics.h"
@@ -133,6 +134,8 @@ class Coordinator final : private search::SearchObserver {
   std::atomic<bool> is_stopped_ = false;
   // When Tick ran last, in nanoseconds since the epoch.
   std::atomic<int64_t> last_tick_ = absl::GetCurrentTimeNanos();
+  // Before the loop, whose searches use it. Each search has one task in it at most.
+  base::Executor writers_{{.name = "mtmc-writers", .num_threads = 4, .max_queued = 1'000'000}};
   search::EventLoop loop_;
   // On the loop only.
   bool is_first_tick_ = true;

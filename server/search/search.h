@@ -14,7 +14,8 @@
 
 namespace mtmc::base {
 class Clock;
-}
+class Executor;
+}  // namespace mtmc::base
 
 namespace mtmc::store {
 class ArtifactStore;
@@ -58,6 +59,8 @@ struct SearchTools {
   EventLoop& loop;
   store::JobStore& store;
   store::ArtifactStore& artifacts;
+  // Where artifacts are written, which waits for the disk.
+  base::Executor& writers;
   MicroCoder& coder;
   MacroPolicy& policy;
   Evaluator& evaluator;

@@ -7,10 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/digest.h"
+#include "common/base/executor.h"
 #include "common/rpc/error.h"
 #include "google/protobuf/util/time_util.h"
 #include "kernel/graph/operators.h"
 #include "server/search/at_once.h"
+#include "server/search/await.h"
 #include "server/search/fingerprint.h"
 #include "server/search/known_step.h"
 #include "server/search/reward.h"
@@ -53,9 +55,13 @@ awaitable<absl::Status> TrialRunner::Begin(v1::Candidate candidate, Notices noti
       co_return co_await RecordKnown(std::move(candidate), *known, std::move(notices));
     }
   }
+  if (made) {
+    const absl::Status stored = co_await StoreProgram(*made, candidate);
+    if (!stored.ok()) co_return stored;
+  }
+  // Nothing is waited for from here to the record, so that nobody else records the count.
   run_.job.mutable_budget_use()->set_trials(TrialsAfter(run_.lineage, 0) + 1);
-  if (!made) co_return co_await run_.journal.RecordCandidate(std::move(candidate), notices);
-  co_return co_await RecordProgram(std::move(candidate), *std::move(made), std::move(notices));
+  co_return co_await run_.journal.RecordCandidate(std::move(candidate), notices);
 }
 
 awaitable<absl::Status> TrialRunner::RecordKnown(v1::Candidate candidate, int known,
@@ -134,17 +140,36 @@ awaitable<absl::Status> TrialRunner::CodeStep(v1::Candidate candidate) {
   co_return co_await run_.journal.RecordCandidate(candidate, {});
 }
 
-awaitable<absl::Status> TrialRunner::RecordProgram(v1::Candidate candidate, v1::Program program,
-                                                   Notices notices) {
-  absl::StatusOr<v1::Digest> digest = run_.tools.artifacts.Put(program.text());
+awaitable<absl::Status> TrialRunner::RecordProgram(v1::Candidate candidate, v1::Program program) {
+  const absl::Status status = co_await StoreProgram(program, candidate);
+  if (!status.ok()) co_return status;
+  co_return co_await run_.journal.RecordCandidate(candidate, {});
+}
+
+// Writes the program and gives it to the candidate.
+awaitable<absl::Status> TrialRunner::StoreProgram(const v1::Program& program,
+                                                  v1::Candidate& candidate) {
+  absl::StatusOr<v1::Digest> digest = co_await Put(program.text());
   while (!digest.ok() && IsPassing(digest.status()) && !run_.interruption.is_set()) {
     co_await WaitFor(run_.tools.loop, run_.interruption, run_.options.max_backoff);
-    digest = run_.tools.artifacts.Put(program.text());
+    digest = co_await Put(program.text());
   }
   if (!digest.ok()) co_return digest.status();
   *candidate.mutable_program() = *digest;
   candidate.set_schedule(program.schedule());
-  co_return co_await run_.journal.RecordCandidate(candidate, notices);
+  co_return absl::OkStatus();
+}
+
+// Off the loop: a blob waits for the disk twice.
+awaitable<absl::StatusOr<v1::Digest>> TrialRunner::Put(std::string text) {
+  // A program that may have cost tokens is kept, whatever comes.
+  Interruption none;
+  co_return co_await Await<v1::Digest>(
+      run_.tools.loop, none, [this, &text](const Done<v1::Digest>& done) {
+        const absl::Status status = run_.tools.writers.Submit(
+            [&artifacts = run_.tools.artifacts, text, done] { done(artifacts.Put(text)); });
+        if (!status.ok()) done(status);
+      });
 }
 
 awaitable<absl::Status> TrialRunner::Evaluate(v1::Candidate candidate) {

@@ -37,8 +37,10 @@ class TrialRunner {
   boost::asio::awaitable<absl::Status> CodeStart(v1::Candidate candidate);
   boost::asio::awaitable<absl::Status> AdoptStart(v1::Candidate candidate);
   boost::asio::awaitable<absl::Status> CodeStep(v1::Candidate candidate);
-  boost::asio::awaitable<absl::Status> RecordProgram(v1::Candidate candidate, v1::Program program,
-                                                     Notices notices = {});
+  boost::asio::awaitable<absl::Status> RecordProgram(v1::Candidate candidate, v1::Program program);
+  boost::asio::awaitable<absl::Status> StoreProgram(const v1::Program& program,
+                                                    v1::Candidate& candidate);
+  boost::asio::awaitable<absl::StatusOr<v1::Digest>> Put(std::string text);
   boost::asio::awaitable<absl::Status> Evaluate(v1::Candidate candidate);
   boost::asio::awaitable<absl::Status> RecordEvaluation(v1::Candidate candidate,
                                                         Notices notices = {});
