@@ -15,6 +15,7 @@ user fixes, and at last one under whose other values the reference is not define
 """
 
 import contextlib
+import math
 import time
 
 import torch
@@ -31,6 +32,9 @@ _SAMPLE = 4096
 # How far out elements are, in the larger of 1 and the largest of the tensor: enough for
 # exponentials to overflow, and for most clamps.
 _REACHES = (150.0, 12.0)
+# Powers of ten to which a positive buffer goes down and up, such as a variance: below what
+# guards add to it, and beyond what bounds it.
+_POSITIVE_DECADES = (-7.0, 6.0)
 # Elements of a tensor of which a quarter are far out, and one of how many of a larger one.
 _FEW, _FAR_APART = 256, 64
 # How long tensors are looked for that must not be far out, or stay as they are.
@@ -202,6 +206,8 @@ def _ways_of(tensor, uses):
         # A mask stays a mask.
         return same
     far = [_reaching(near[0], reach) for reach in _REACHES]
+    if not isinstance(tensor, torch.nn.Parameter) and bool((tensor > 0).all()):
+        far.insert(0, _over_decades(near[0]))
     return [*((near[0], way) for way in far), *same]
 
 
@@ -356,6 +362,27 @@ def _reaching(way, reach):
         with torch.no_grad():
             flat = tensor.view(-1)[:1] if tensor.is_contiguous() else tensor[:0]
             flat.copy_(flat.abs() if first >= 0 else -flat.abs())
+
+    return change
+
+
+def _over_decades(way):
+    """The way, after which some elements are of any power of ten of `_POSITIVE_DECADES`."""
+
+    def change(tensor, generator):
+        way(tensor, generator)
+        low, high = _POSITIVE_DECADES
+        high = min(high, math.log10(torch.finfo(tensor.dtype).max) - 1)
+        ratio = 0.25 if tensor.numel() <= _FEW else 1 / _FAR_APART
+        for part in _parts(tensor):
+            kind = _uniform(part.shape, generator, 0.0, 1.0)
+            power = _uniform(part.shape, generator, low, high)
+            # One near either end in any case, of several.
+            kind.view(-1)[:2] = 0.0
+            if part.numel() > 1:
+                power.view(-1)[0], power.view(-1)[1] = low + 1, high
+            size = torch.pow(10.0, power).to(part.dtype)
+            part.copy_(torch.where(kind < ratio, size, part))
 
     return change
 

@@ -29,8 +29,11 @@ _ROWS_PER_END = 8
 _FEW_SPECIAL, _MOST_SPECIAL = 0.1, 0.6
 # Whole numbers around zero that are drawn where both signs are.
 _NEAR = 9
-# Whole numbers beyond 32 bits: one whose lower half is 0, and two that no float tells apart.
-_WIDE = (1 << 33, -(1 << 33) + 3, (1 << 40) + 5, (1 << 40) + 6)
+# Whole numbers beyond 32 bits: one whose lower half is 0, two that no float tells apart, and
+# two that no double has.
+_WIDE = (1 << 33, -(1 << 33) + 3, (1 << 40) + 5, (1 << 40) + 6, (1 << 57) + 3, -(1 << 60) - 5)
+# Rows of a mask of which one may be all false and one all true.
+_LEAST_ROWS = 4
 # By how much a number grows that was always the same.
 _MORE = 7
 
@@ -264,7 +267,8 @@ def _sorted(domain, is_sparse=False):
 
 
 def _equal_rows(domain, ratio):
-    """Such a part of the rows is all true or all false, in half of them but for one element."""
+    """Such a part of the rows is all true or all false, in half of them but for one element.
+    Of a few rows one is wholly false, another wholly true, in any case."""
 
     def change(tensor, generator):
         _resample(domain)(tensor, generator)
@@ -277,6 +281,9 @@ def _equal_rows(domain, ratio):
             is_other = torch.arange(extent, device=rows.device) == place
             is_other &= kind % (ratio / 2) < ratio / 4
             rows.copy_(torch.where(kind < ratio, value ^ is_other, rows))
+            if count >= _LEAST_ROWS:
+                places = torch.randperm(count, generator=generator, device=rows.device)
+                rows[places[0]], rows[places[1]] = False, True
 
     return change
 
