@@ -47,7 +47,8 @@ class Interruption {
 };
 
 // Calls `start` with a Done and waits, without a thread, until it was called.
-// A result that comes after an interruption is dropped. Only for sources that
+// A result that comes after an interruption is dropped, and what would be begun after one is
+// not. Only for sources that
 // run on `loop`; the header is private to the coroutines of this folder.
 template <class T>
 boost::asio::awaitable<absl::StatusOr<T>> Await(EventLoop& loop, Interruption& interruption,
@@ -62,6 +63,7 @@ boost::asio::awaitable<absl::StatusOr<T>> Await(EventLoop& loop, Interruption& i
     std::optional<absl::StatusOr<T>> result;
   };
 
+  if (interruption.is_set()) co_return absl::CancelledError("interrupted");
   auto pending = std::make_shared<Pending>(loop.context());
   // The timer never expires: cancelling it is the wake-up.
   interruption.SetWaker([pending] { pending->timer.cancel(); });

@@ -32,6 +32,8 @@ _NEAR = 9
 # Whole numbers beyond 32 bits: one whose lower half is 0, two that no float tells apart, and
 # two that no double has.
 _WIDE = (1 << 33, -(1 << 33) + 3, (1 << 40) + 5, (1 << 40) + 6, (1 << 57) + 3, -(1 << 60) - 5)
+# Where whole numbers begin that no double has, and how many above one of those are drawn.
+_NO_DOUBLE, _NO_DOUBLE_SPAN = 1 << 53, 1 << 20
 # Rows of a mask of which one may be all false and one all true.
 _LEAST_ROWS = 4
 # By how much a number grows that was always the same.
@@ -316,7 +318,8 @@ def _ends(low, high, special):
             for value in special:
                 places = torch.rand(rows.shape, generator=generator, device=device)
                 share = torch.where(kind > 4, _MOST_SPECIAL, _FEW_SPECIAL) / len(special)
-                drawn = torch.where((places < share) & (kind > 3), int(value), drawn)
+                found = _around(value, rows.shape, generator)
+                drawn = torch.where((places < share) & (kind > 3), found, drawn)
             rows.copy_(torch.where(kind == 5, rows.long(), drawn) if not special else drawn)
         if special and tensor.numel():
             # A part in any case: a small tensor may have no row of that kind, and one special
@@ -335,7 +338,16 @@ def _put_some(flat, values, generator):
     size = min(flat.numel(), _CHUNK)
     order = torch.randperm(size, generator=generator, device=flat.device)
     for number, value in enumerate(values[: flat.numel() // 2]):
-        flat[order[number * count : (number + 1) * count]] = int(value)
+        mine = order[number * count : (number + 1) * count]
+        flat[mine] = _around(value, mine.shape, generator).to(flat.dtype)
+
+
+def _around(value, shape, generator):
+    """The value, of numbers that no double has one a little above: there quotients differ."""
+    found = torch.full(shape, int(value), device=generator.device)
+    if abs(value) < _NO_DOUBLE:
+        return found
+    return found + torch.randint(_NO_DOUBLE_SPAN, shape, generator=generator, device=found.device)
 
 
 def _ordinary_ways(domain):
