@@ -82,6 +82,17 @@ def test_a_state_has_parameters_far_from_the_constructors(client, write_problem)
     assert far["b"].abs().max() > 100 and (far["g"] > 0) != (near["g"] > 0)
 
 
+def test_variances_are_below_what_guards_add_and_far_above(client, write_problem):
+    init = "self.register_buffer('v', torch.rand(16) + 0.5)"
+    client.load(write_problem("return x / torch.sqrt(self.v + 1e-5)", init=init))
+
+    states = [tensors(client, seed)["v"] for seed in (1, 2)]
+    far = max(states, key=torch.Tensor.max)
+
+    assert 0 < far.min() < 1e-5 and far.max() > 1e5
+    assert min(states, key=torch.Tensor.max).min() > 0.1
+
+
 def test_parameters_stay_near_where_the_reference_is_not_defined_far_out(client, write_problem):
     client.load(write_problem("return x * self.g.exp() / self.b.exp().sum()", init=_GATES))
 

@@ -113,6 +113,13 @@ def test_a_boolean_mask_has_another_pattern_and_whole_rows(drawn):
     assert extreme.all(1).any() and (~extreme).all(1).any()
 
 
+def test_a_mask_of_few_rows_has_one_that_is_empty_and_one_that_is_full(drawn):
+    drawing = "torch.randn(6, 64), torch.arange(64)[None] < torch.randint(20, 65, (6, 1))"
+    extreme = drawn("x, m", "return x.masked_fill(m, 0.0)", drawing)[EXTREMES][1]
+
+    assert extreme.all(1).any() and (~extreme).all(1).any()
+
+
 def test_a_mask_with_infinities_leaves_no_row_without_elements(drawn):
     mask = "torch.zeros(16, 16).masked_fill(torch.ones(16, 16).triu(1).bool(), float('-inf'))"
     inputs = drawn("x, m", "return torch.softmax(x + m, 1)", f"torch.randn(16, 16), {mask}")
@@ -131,9 +138,11 @@ def test_constant_floats_become_ordinary_ones(drawn, constant):
 
 
 def test_numbers_that_only_arithmetic_takes_go_beyond_32_bits(drawn):
-    inputs = drawn("x, n", "return x + n", "torch.randn(64, 8), torch.arange(8)")
+    inputs = drawn("x, n", "return x + n", "torch.randn(64, 32), torch.arange(32)")
 
-    assert inputs[EXTREMES][1].abs().max() > 2**32
+    numbers = inputs[EXTREMES][1]
+    assert numbers.abs().max() > 2**53
+    assert (numbers.double().long() != numbers).any()
 
 
 def test_what_becomes_an_index_later_stays_where_it_was_seen(drawn):
