@@ -50,7 +50,7 @@ awaitable<MacroStep> Chooser::Decide(int parent, const v1::ChooseActionRequest& 
     *known.add_actions() = std::move(action);
     return DrawStep(known, policy, {1.0});
   };
-  if (std::optional<v1::Action> recalled = Recall(parent)) {
+  if (std::optional<v1::Action> recalled = RecallRecords(parent)) {
     co_return decided(*std::move(recalled), "recalled");
   }
   if (std::optional<v1::Action> mix = FindMix(run_.lineage, parent)) {
@@ -64,11 +64,11 @@ awaitable<MacroStep> Chooser::Decide(int parent, const v1::ChooseActionRequest& 
 
 // What earlier jobs learned comes before all else. A store that does not answer costs no job
 // its search.
-std::optional<v1::Action> Chooser::Recall(int parent) {
+std::optional<v1::Action> Chooser::RecallRecords(int parent) {
   const bool is_first = parent == 0 && run_.lineage.candidates.size() == 1;
   if (!is_first || run_.job.search().omit_records()) return std::nullopt;
-  const v1::Candidate& start = run_.CandidateOf(0);
-  const std::vector<std::string> anchors = AnchorsOf(run_.job, start);
+  const Recall recall(run_.job, run_.CandidateOf(0));
+  const std::vector<std::string> anchors = recall.Anchors();
   if (anchors.empty()) return std::nullopt;
   const auto records = run_.tools.store.FindRecords(ProjectOf(run_.job), anchors);
   if (!records.ok()) {
@@ -76,7 +76,7 @@ std::optional<v1::Action> Chooser::Recall(int parent) {
               {{"job", run_.name}, {"reason", records.status()}});
     return std::nullopt;
   }
-  return RecallRecords(run_.job, start, *records);
+  return recall.Step(*records);
 }
 
 // Draws the action: by the strategy itself, by the policy service, or by the

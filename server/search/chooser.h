@@ -37,7 +37,7 @@ class Chooser {
   boost::asio::awaitable<MacroStep> Choose(const v1::ChooseActionRequest& request,
                                            std::vector<std::string>& notices);
 
-  std::optional<v1::Action> Recall(int parent);
+  std::optional<v1::Action> RecallRecords(int parent);
 
   SearchRun& run_;
   bool is_policy_down_ = false;

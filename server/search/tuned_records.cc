@@ -74,21 +74,11 @@ v1::TunedRecord NewRecord(const v1::Job& job) {
   return record;
 }
 
-// Calls every node by the name that `names` has for it.
-void Rename(const std::map<std::string, std::string>& names, KernelGroup& group) {
-  for (std::string& node : group.nodes) node = names.at(node);
-}
-
-std::map<std::string, std::string> Numbered(const std::vector<std::string>& nodes) {
-  std::map<std::string, std::string> numbers;
-  for (size_t i = 0; i < nodes.size(); ++i) numbers[nodes[i]] = absl::StrCat("n", i);
-  return numbers;
-}
-
-std::map<std::string, std::string> Named(const std::vector<std::string>& nodes) {
-  std::map<std::string, std::string> names;
-  for (size_t i = 0; i < nodes.size(); ++i) names[absl::StrCat("n", i)] = nodes[i];
-  return names;
+// The same groups with other names of their nodes.
+void Rename(const std::map<std::string, std::string>& names, Schedule& schedule) {
+  for (KernelGroup& group : schedule.groups) {
+    for (std::string& node : group.nodes) node = names.at(node);
+  }
 }
 
 Schedule Pick(const Schedule& schedule, const std::vector<size_t>& groups) {
@@ -115,10 +105,10 @@ struct Match {
 
 class Matcher {
  public:
-  Matcher(const Network& network, const v1::Job& job, const Schedule& start)
-      : network_(network), job_(job), start_(start) {
-    for (const KernelGroup& group : start.groups) tasks_.push_back(network.TaskOf(group));
-  }
+  // `tasks` are those of the groups of `start`.
+  Matcher(const Network& network, const v1::Job& job, const Schedule& start,
+          const std::vector<std::string>& tasks)
+      : network_(network), job_(job), start_(start), tasks_(tasks) {}
 
   // Every place where the record fits.
   void Add(const v1::TunedRecord& record) {
@@ -133,7 +123,9 @@ class Matcher {
       if (task != record.task()) continue;
       Match& match = matches_.emplace_back(
           Match{.record = &record, .groups = std::move(groups), .replacement = *schedule});
-      for (KernelGroup& group : match.replacement.groups) Rename(Named(nodes), group);
+      std::map<std::string, std::string> names;
+      for (size_t i = 0; i < nodes.size(); ++i) names[absl::StrCat("n", i)] = nodes[i];
+      Rename(names, match.replacement);
     }
   }
 
@@ -170,7 +162,7 @@ class Matcher {
   const Network& network_;
   const v1::Job& job_;
   const Schedule& start_;
-  std::vector<std::string> tasks_;
+  const std::vector<std::string>& tasks_;
   std::vector<Match> matches_;
 };
 
@@ -220,7 +212,9 @@ std::vector<v1::TunedRecord> LearnRecords(const v1::Job& job, const Lineage& lin
       first.set_offset(static_cast<int>(group - part.ours.front()));
     }
     Schedule numbered = variant;
-    for (KernelGroup& group : numbered.groups) Rename(Numbered(nodes), group);
+    std::map<std::string, std::string> numbers;
+    for (size_t i = 0; i < nodes.size(); ++i) numbers[nodes[i]] = absl::StrCat("n", i);
+    Rename(numbers, numbered);
     record.set_schedule(kernel::ToText(numbered));
     record.set_seconds(seconds);
     record.set_start_seconds(start_seconds);
@@ -231,34 +225,47 @@ std::vector<v1::TunedRecord> LearnRecords(const v1::Job& job, const Lineage& lin
   return records;
 }
 
-std::vector<std::string> AnchorsOf(const v1::Job& job, const v1::Candidate& start) {
+struct Recall::Parts {
+  std::unique_ptr<const Network> network;
+  Schedule start;
+  // Of its groups.
+  std::vector<std::string> tasks;
+};
+
+Recall::Recall(const v1::Job& job, const v1::Candidate& start) : job_(job) {
   const auto schedule = kernel::ParseSchedule(start.schedule());
-  if (start.schedule().empty() || !schedule.ok()) return {};
-  const auto network = Network::Of(job);
-  if (network == nullptr) return {};
+  if (start.schedule().empty() || !schedule.ok()) return;
+  auto network = Network::Of(job);
+  if (network == nullptr) return;
+  std::vector<std::string> tasks;
+  for (const KernelGroup& group : schedule->groups) tasks.push_back(network->TaskOf(group));
+  parts_ = std::make_unique<const Parts>(
+      Parts{.network = std::move(network), .start = *schedule, .tasks = std::move(tasks)});
+}
+
+Recall::~Recall() = default;
+
+std::vector<std::string> Recall::Anchors() const {
+  if (parts_ == nullptr) return {};
   std::set<std::string> anchors;
-  v1::TunedRecord record = NewRecord(job);
+  v1::TunedRecord record = NewRecord(job_);
   auto& first = *record.add_start_groups();
-  for (const KernelGroup& group : schedule->groups) {
-    first.set_task(network->TaskOf(group));
+  for (const std::string& task : parts_->tasks) {
+    first.set_task(task);
     anchors.insert(RecordAnchor(record));
   }
   return {anchors.begin(), anchors.end()};
 }
 
-std::optional<v1::Action> RecallRecords(const v1::Job& job, const v1::Candidate& start,
-                                        const std::vector<v1::TunedRecord>& records) {
-  if (records.empty()) return std::nullopt;
-  const auto schedule = kernel::ParseSchedule(start.schedule());
-  const auto network = Network::Of(job);
-  if (!schedule.ok() || network == nullptr) return std::nullopt;
-  Matcher matcher(*network, job, *schedule);
+std::optional<v1::Action> Recall::Step(const std::vector<v1::TunedRecord>& records) const {
+  if (parts_ == nullptr) return std::nullopt;
+  Matcher matcher(*parts_->network, job_, parts_->start, parts_->tasks);
   for (const v1::TunedRecord& record : records) matcher.Add(record);
   const std::vector<Match> matches = matcher.Choose();
   if (matches.empty()) return std::nullopt;
   std::set<std::string> names;
   for (const Match& match : matches) names.insert(match.record->name());
-  v1::Action action = StepTo(Replace(*schedule, matches),
+  v1::Action action = StepTo(Replace(parts_->start, matches),
                              absl::StrCat("tune by what earlier jobs measured, ", matches.size(),
                                           matches.size() == 1 ? " part" : " parts", " changed"));
   (*action.mutable_arguments())[kRecords] = absl::StrJoin(names, "\n");

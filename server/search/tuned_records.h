@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,14 +24,27 @@ std::string ProjectOf(const v1::Job& job);
 // that their project gives them. Without time.
 std::vector<v1::TunedRecord> LearnRecords(const v1::Job& job, const Lineage& lineage);
 
-// By what to look up the records (RecordAnchor) that the start candidate of `job` may take;
-// each once.
-std::vector<std::string> AnchorsOf(const v1::Job& job, const v1::Candidate& start);
+// What the start candidate of a job may take of records. The job outlives it.
+class Recall {
+ public:
+  Recall(const v1::Job& job, const v1::Candidate& start);
+  ~Recall();
 
-// The step from the start candidate to the program that wears what `records` know, those first
-// that save most; argument `records` names them, a line each. Absent where nothing fits.
-std::optional<v1::Action> RecallRecords(const v1::Job& job, const v1::Candidate& start,
-                                        const std::vector<v1::TunedRecord>& records);
+  // By what to look up the records (RecordAnchor), each once; none where the candidate has no
+  // schedule.
+  std::vector<std::string> Anchors() const;
+
+  // The step to the program that wears what `records` know, those first that save most;
+  // argument `records` names them, a line each. Absent where nothing fits.
+  std::optional<v1::Action> Step(const std::vector<v1::TunedRecord>& records) const;
+
+ private:
+  struct Parts;
+
+  const v1::Job& job_;
+  // Null where there is no schedule, or the graph cannot be read.
+  std::unique_ptr<const Parts> parts_;
+};
 
 // Names of the records that `lineage` tried in a program that turned out wrong or could not be
 // made. What may be the host's fault blames none.

@@ -91,7 +91,7 @@ v1::Candidate StartOf(const std::string& schedule) {
 
 std::string RecalledBy(const v1::Job& job, const std::string& start,
                        const std::vector<v1::TunedRecord>& records) {
-  const auto recalled = RecallRecords(job, StartOf(start), records);
+  const auto recalled = Recall(job, StartOf(start)).Step(records);
   return recalled ? recalled->arguments().at("schedule") : "none";
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("Records are found by the anchors of a start, on the same kind of devi
   const auto job = JobOf(Chain({32, 48}, "a"));
   const auto record = LearnRecords(job, Learned()).front();
   const auto has_anchor = [&](const v1::Job& other) {
-    const auto anchors = AnchorsOf(other, StartOf(Calls("b", 2)));
+    const auto anchors = Recall(other, StartOf(Calls("b", 2))).Anchors();
     return std::find(anchors.begin(), anchors.end(), RecordAnchor(record)) != anchors.end();
   };
   CHECK(has_anchor(JobOf(Chain({32, 48}, "b"))));
@@ -150,7 +150,7 @@ TEST_CASE("Records are found by the anchors of a start, on the same kind of devi
   v1::Job precise = JobOf(Chain({32, 48}, "b"));
   precise.mutable_problem()->set_precision(v1::PRECISION_STRICT);
   CHECK_FALSE(has_anchor(precise));
-  CHECK(AnchorsOf(job, StartOf("")).empty());
+  CHECK(Recall(job, StartOf("")).Anchors().empty());
 }
 
 TEST_CASE("Parts that compute something else, or begin as other groups, stay", "[search]") {
@@ -193,7 +193,7 @@ TEST_CASE("Records of a program that is wrong or no faster are refuted", "[searc
   const auto record = LearnRecords(job, lineage).front();
   v1::Candidate recalled =
       TimedCandidate(2, Calls("a", 2), {{"aten::mm", 1}, {"aact0", 1}, {"k", 1}});
-  *recalled.mutable_action() = *RecallRecords(job, lineage.candidates[0], {record});
+  *recalled.mutable_action() = *Recall(job, lineage.candidates[0]).Step({record});
   const auto refuted = [&](const v1::Candidate& candidate) {
     lineage.Put(candidate);
     return RefutedRecords(lineage) == std::vector<std::string>{record.name()};

@@ -348,16 +348,9 @@ def _reaching(way, reach):
         largest = max(tensor.detach().abs().max().item(), 1.0)
         first = tensor.detach().reshape(-1)[0].item()
         way(tensor, generator)
-        ratio = 0.25 if tensor.numel() <= _FEW else 1 / _FAR_APART
-        for part in _parts(tensor):
-            kind = _uniform(part.shape, generator, 0.0, 1.0)
-            power = _uniform(part.shape, generator, 0.0, 1.0)
-            # One as far as it goes in any case, of several.
-            kind.view(-1)[0] = 0.0
-            if part.numel() > 1:
-                power.view(-1)[0] = 1.0
+        for part, is_far, power in _far_parts(tensor, generator, (1.0,)):
             size = torch.pow(reach, power).mul_(largest).to(part.dtype)
-            part.copy_(torch.where(kind < ratio, torch.where(part < 0, -size, size), part))
+            part.copy_(torch.where(is_far, torch.where(part < 0, -size, size), part))
         # The first state has given a single number its other sign.
         with torch.no_grad():
             flat = tensor.view(-1)[:1] if tensor.is_contiguous() else tensor[:0]
@@ -373,18 +366,25 @@ def _over_decades(way):
         way(tensor, generator)
         low, high = _POSITIVE_DECADES
         high = min(high, math.log10(torch.finfo(tensor.dtype).max) - 1)
-        ratio = 0.25 if tensor.numel() <= _FEW else 1 / _FAR_APART
-        for part in _parts(tensor):
-            kind = _uniform(part.shape, generator, 0.0, 1.0)
-            power = _uniform(part.shape, generator, low, high)
-            # One near either end in any case, of several.
-            kind.view(-1)[:2] = 0.0
-            if part.numel() > 1:
-                power.view(-1)[0], power.view(-1)[1] = low + 1, high
-            size = torch.pow(10.0, power).to(part.dtype)
-            part.copy_(torch.where(kind < ratio, size, part))
+        # One near either end.
+        for part, is_far, power in _far_parts(tensor, generator, (1 / (high - low), 1.0)):
+            size = torch.pow(10.0, power.mul_(high - low).add_(low)).to(part.dtype)
+            part.copy_(torch.where(is_far, size, part))
 
     return change
+
+
+def _far_parts(tensor, generator, ends):
+    """(part, which of its elements go far out, how far from 0 to 1 each goes) of all parts. The
+    first ones do in any case, of several as far as `ends` say."""
+    ratio = 0.25 if tensor.numel() <= _FEW else 1 / _FAR_APART
+    for part in _parts(tensor):
+        kind = _uniform(part.shape, generator, 0.0, 1.0)
+        power = _uniform(part.shape, generator, 0.0, 1.0)
+        kind.view(-1)[: len(ends)] = 0.0
+        if part.numel() > 1:
+            power.view(-1)[: len(ends)] = torch.tensor(ends, device=power.device)
+        yield part, kind < ratio, power
 
 
 def _fill(tensor, value, uses):
