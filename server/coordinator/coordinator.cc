@@ -279,6 +279,23 @@ absl::StatusOr<v1::Worker> Coordinator::SetDraining(const std::string& name, boo
       [this, name, is_draining] { return leases_->SetDraining(name, is_draining); });
 }
 
+absl::Status Coordinator::ImportRecords(const std::vector<store::LearnedRecord>& records) {
+  return Ask<bool>([this, records]() -> absl::StatusOr<bool> {
+           MTMC_RETURN_IF_ERROR(parts_.store.Commit({.learned = records}));
+           return true;
+         })
+      .status();
+}
+
+absl::Status Coordinator::DeleteRecord(const std::string& name) {
+  return Ask<bool>([this, name]() -> absl::StatusOr<bool> {
+           MTMC_RETURN_IF_ERROR(parts_.store.LookupRecord(name).status());
+           MTMC_RETURN_IF_ERROR(parts_.store.Commit({.refuted = {name}}));
+           return true;
+         })
+      .status();
+}
+
 void Coordinator::StartSearch(const std::string& job) {
   auto search = std::make_shared<search::Search>(job, options_.search,
                                                  search::SearchTools{.loop = loop_,

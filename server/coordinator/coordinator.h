@@ -90,6 +90,12 @@ class Coordinator final : private search::SearchObserver {
   absl::StatusOr<v1::Worker> LookupWorker(const std::string& name);
   absl::StatusOr<v1::Worker> SetDraining(const std::string& name, bool is_draining);
 
+  // What another store learned; of two for one task the faster stays.
+  absl::Status ImportRecords(const std::vector<store::LearnedRecord>& records);
+
+  // NOT_FOUND with reason RECORD_NOT_FOUND.
+  absl::Status DeleteRecord(const std::string& name);
+
   // OK while the event loop turns; else UNAVAILABLE with what it does not. For /readyz.
   absl::Status CheckLoop() const;
 

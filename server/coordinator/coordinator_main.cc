@@ -214,7 +214,7 @@ int Serve(const Flags& flags, Stores& stores, base::ShutdownSignal& shutdown) {
   const auto jobs = MakeJobService(relay, *stores.jobs, feed, executor);
   const auto candidates = MakeCandidateService(*stores.jobs, executor);
   const auto artifacts = MakeArtifactService(*stores.artifacts, executor);
-  const auto records = MakeRecordService(*stores.jobs, executor);
+  const auto records = MakeRecordService(relay, *stores.jobs, executor);
   const auto workers = MakeWorkerService(relay, executor);
   const auto leases = MakeLeaseService(seat, relay);
   daemon::Endpoints::Options served{.services = {{jobs.get(), "mtmc.v1.JobService"},

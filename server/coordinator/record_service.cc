@@ -2,6 +2,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -10,6 +11,8 @@
 #include "common/rpc/unary.h"
 #include "google/protobuf/util/time_util.h"
 #include "mtmc/v1/record.grpc.pb.h"
+#include "server/coordinator/coordinator.h"
+#include "server/coordinator/relay.h"
 #include "server/coordinator/resource_name.h"
 #include "server/coordinator/services.h"
 #include "server/search/record_key.h"
@@ -28,11 +31,10 @@ absl::Status InvalidRecord(int index, const absl::Status& status) {
                         absl::StrCat("records[", index, "]: ", status.message()));
 }
 
-// Records belong to no job, so that every coordinator serves and writes them.
 class RecordService final : public v1::RecordService::CallbackService {
  public:
-  RecordService(store::JobStore& store, base::Executor& executor)
-      : store_(store), executor_(executor) {}
+  RecordService(Relay& relay, store::JobStore& store, base::Executor& executor)
+      : relay_(relay), store_(store), executor_(executor) {}
 
   grpc::ServerUnaryReactor* ListRecords(grpc::CallbackServerContext* context,
                                         const v1::ListRecordsRequest* request,
@@ -45,19 +47,15 @@ class RecordService final : public v1::RecordService::CallbackService {
   grpc::ServerUnaryReactor* ImportRecords(grpc::CallbackServerContext* context,
                                           const v1::ImportRecordsRequest* request,
                                           v1::ImportRecordsResponse* response) override {
-    return rpc::ServeUnary(context, *request, *response, executor_,
-                           [this](const v1::ImportRecordsRequest& import, const rpc::Call&) {
-                             return Import(import);
-                           });
+    return relay_.Serve<v1::RecordService>(context, *request, *response, executor_,
+                                           &v1::RecordService::Stub::ImportRecords, Import);
   }
 
   grpc::ServerUnaryReactor* DeleteRecord(grpc::CallbackServerContext* context,
                                          const v1::DeleteRecordRequest* request,
                                          v1::DeleteRecordResponse* response) override {
-    return rpc::ServeUnary(context, *request, *response, executor_,
-                           [this](const v1::DeleteRecordRequest& remove, const rpc::Call&) {
-                             return Delete(remove.name());
-                           });
+    return relay_.Serve<v1::RecordService>(context, *request, *response, executor_,
+                                           &v1::RecordService::Stub::DeleteRecord, Delete);
   }
 
  private:
@@ -73,14 +71,15 @@ class RecordService final : public v1::RecordService::CallbackService {
     return response;
   }
 
-  absl::StatusOr<v1::ImportRecordsResponse> Import(const v1::ImportRecordsRequest& request) {
+  static absl::StatusOr<v1::ImportRecordsResponse> Import(Coordinator& coordinator,
+                                                          const v1::ImportRecordsRequest& request) {
     MTMC_RETURN_IF_ERROR(CheckProjectName(request.parent()));
     if (request.records_size() > kMaxImported) {
       return rpc::MakeError(absl::StatusCode::kInvalidArgument, "TOO_MANY_RECORDS",
                             absl::StrCat("records has ", request.records_size(),
                                          " entries, at most ", kMaxImported, " are allowed"));
     }
-    store::Write write;
+    std::vector<store::LearnedRecord> records;
     for (int i = 0; i < request.records_size(); ++i) {
       v1::TunedRecord record = request.records(i);
       const absl::Status status = search::CheckRecord(record);
@@ -90,27 +89,29 @@ class RecordService final : public v1::RecordService::CallbackService {
       *record.mutable_update_time() =
           TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(absl::Now()));
       std::string anchor = search::RecordAnchor(record);
-      write.learned.push_back({.record = std::move(record), .anchor = std::move(anchor)});
+      records.push_back({.record = std::move(record), .anchor = std::move(anchor)});
     }
-    MTMC_RETURN_IF_ERROR(store_.Commit(write));
+    MTMC_RETURN_IF_ERROR(coordinator.ImportRecords(records));
     return v1::ImportRecordsResponse();
   }
 
-  absl::StatusOr<v1::DeleteRecordResponse> Delete(const std::string& name) {
-    MTMC_RETURN_IF_ERROR(CheckRecordName(name));
-    MTMC_RETURN_IF_ERROR(store_.LookupRecord(name).status());
-    MTMC_RETURN_IF_ERROR(store_.Commit({.refuted = {name}}));
+  static absl::StatusOr<v1::DeleteRecordResponse> Delete(Coordinator& coordinator,
+                                                         const v1::DeleteRecordRequest& request) {
+    MTMC_RETURN_IF_ERROR(CheckRecordName(request.name()));
+    MTMC_RETURN_IF_ERROR(coordinator.DeleteRecord(request.name()));
     return v1::DeleteRecordResponse();
   }
 
+  Relay& relay_;
   store::JobStore& store_;
   base::Executor& executor_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeRecordService(store::JobStore& store, base::Executor& executor) {
-  return std::make_unique<RecordService>(store, executor);
+std::unique_ptr<grpc::Service> MakeRecordService(Relay& relay, store::JobStore& store,
+                                                 base::Executor& executor) {
+  return std::make_unique<RecordService>(relay, store, executor);
 }
 
 }  // namespace mtmc::coordinator

@@ -31,7 +31,8 @@ std::unique_ptr<grpc::Service> MakeCandidateService(store::JobStore& store,
                                                     base::Executor& executor);
 std::unique_ptr<grpc::Service> MakeArtifactService(store::ArtifactStore& artifacts,
                                                    base::Executor& executor);
-std::unique_ptr<grpc::Service> MakeRecordService(store::JobStore& store, base::Executor& executor);
+std::unique_ptr<grpc::Service> MakeRecordService(Relay& relay, store::JobStore& store,
+                                                 base::Executor& executor);
 std::unique_ptr<grpc::Service> MakeWorkerService(Relay& relay, base::Executor& executor);
 std::unique_ptr<grpc::Service> MakeLeaseService(Seat& seat, Relay& relay);
 
