@@ -293,8 +293,9 @@ _EXACT = frozenset(
     detach embedding empty empty_like eye fill flip floor full full_like gather hardtanh index
     index_put index_select lift_fresh lift_fresh_copy masked_fill masked_scatter
     max max_pool2d_with_indices max_pool3d_with_indices maximum min minimum neg new_full new_ones
-    new_zeros ones ones_like relu repeat roll round scalar_tensor scatter sign sort stack threshold topk
-    tril triu trunc where zero zeros zeros_like _to_copy _unsafe_index
+    new_zeros ones ones_like relu repeat resize resize_as roll round scalar_tensor scatter set sign sort
+    stack threshold topk tril triu trunc where zero zeros zeros_like _cudnn_rnn_flatten_weight _to_copy
+    _unsafe_index
     """.split()
 )
 # Operators that do not round what is short enough, and types by their unit.

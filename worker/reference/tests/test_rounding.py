@@ -128,6 +128,17 @@ def test_sorted_terms_that_cancel_are_disturbed_by_their_partial_sums():
         assert 1024 * unit < disturbed.abs() < 1024 * unit * 4096
 
 
+def test_what_only_points_at_memory_leaves_it_as_it_is():
+    weights = torch.randn(64)
+    before = weights.clone()
+
+    # As a recurrent layer of cuDNN does with all its weights.
+    with Disturbed(unit_of(torch.float32)):
+        torch.empty(0).set_(weights.untyped_storage(), 0, (8, 8), (8, 1))
+
+    assert torch.equal(weights, before)
+
+
 def test_no_sum_has_luck():
     with Disturbed(unit_of(torch.float32)):
         # Terms that are exact are rounded alike: these are not.
