@@ -42,7 +42,8 @@ class ProblemFile:
         self._require("get_inputs", "NO_GET_INPUTS", "a function `get_inputs` returning a list")
 
     def build_model(self, seed, device, randomize_identity=False):
-        """Returns the model in training mode on `device`.
+        """Returns the model on `device`, in the mode that its constructor leaves: training, where
+        it says nothing.
 
         It is built on the host, so that one seed gives the same parameters on
         every device.
@@ -60,7 +61,6 @@ class ProblemFile:
         model = self.call(self._module.Model, *arguments)
         if not isinstance(model, torch.nn.Module):
             raise ProblemFailure("NO_MODEL", "`Model` is not a torch.nn.Module; derive it from one")
-        model.train()
         if randomize_identity:
             _randomize_identity_parameters(model, seed)
         self._model, self._names, self._structure = model, parameter_names(model), None

@@ -60,6 +60,14 @@ def test_digest_depends_on_the_graph_alone(write_problem):
     assert first["digest"] == commented["digest"] != other["digest"]
 
 
+def test_a_layer_that_the_constructor_sets_to_inference_stays_so(write_problem):
+    init = "self.norm = nn.BatchNorm1d(16).eval()\nself.drop = nn.Dropout(0.5).eval()"
+    graph = traced(write_problem("return self.drop(self.norm(x))", init=init))
+
+    assert [o["name"] for o in graph["outputs"]] == ["y"]
+    assert not any("dropout" in name for name in operators(graph))
+
+
 def test_batch_norm_states_its_mutations(write_problem):
     graph = traced(write_problem("return self.norm(x)", init="self.norm = nn.BatchNorm1d(16)"))
 
