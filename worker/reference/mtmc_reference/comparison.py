@@ -7,6 +7,7 @@ import torch
 
 from .compare import errors, float_spreads, is_allclose, is_near
 from .distribution import NONFINITE
+from .group_bounds import ZERO
 from .groups import measured
 from .nonfinite import remark
 from .oracle import PRECISIONS, kernelbench_tolerance
@@ -148,7 +149,7 @@ class Comparison:
             if verdict.excess > 1.0:
                 answer["isUnrepeatable"] = True
                 answer["message"] = (
-                    f"output {name} differs by {verdict.needed:.3g} of its root mean square in "
+                    f"output {name} differs by {verdict.needed:.3g}{_of_what(verdict.part)} in "
                     f"{verdict.part} between two runs, allowed is {verdict.allowed:.3g}"
                 )
                 return
@@ -216,12 +217,16 @@ def _excess(report):
     return report[f"{kind}Needed"] / max(report[f"{kind}Allowed"], 1e-300)
 
 
+def _of_what(part):
+    return "" if part.endswith(ZERO) else " of its root mean square"
+
+
 def _worst(reports):
     entry = max(reports, key=_excess)
     if "ratioNeeded" in entry:
         return (
-            f"output {entry['output']} has an error of {entry['ratioNeeded']:.3g} of its root mean "
-            f"square in {entry['part']}, allowed is {entry['ratioAllowed']:.3g}"
+            f"output {entry['output']} has an error of {entry['ratioNeeded']:.3g}"
+            f"{_of_what(entry['part'])} in {entry['part']}, allowed is {entry['ratioAllowed']:.3g}"
         )
     return (
         f"output {entry['output']} needs a tolerance of {entry['toleranceNeeded']:.3g} at element "

@@ -69,6 +69,9 @@ _USUAL_FLOOR = 1e-6
 _FLOOR_FACTOR = 1.5
 # Then it is at most so many roundings of the output's root mean square.
 _FLOOR_PART = 1e2
+# Behind the name of a group whose elements are all zero in the reference: what is needed and
+# allowed there are root mean squares themselves.
+ZERO = ", which is zero in the reference"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,9 +131,11 @@ class GroupBounds:
         tiny = torch.finfo(torch.float64).tiny
         excess = groups.error / allowed.clamp(min=tiny)
         worst = int(excess.argmax())
-        size = max(groups.size[worst].item(), tiny)
+        size, part = groups.size[worst].item(), groups.name(worst)
+        if size < tiny:
+            size, part = 1.0, part + ZERO
         return Verdict(
-            groups.name(worst),
+            part,
             groups.error[worst].item() / size,
             allowed[worst].item() / size,
             excess[worst].item(),
