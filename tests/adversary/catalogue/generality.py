@@ -12,6 +12,8 @@ _PARAMETERS = "workloads with other parameters and buffers"
 _ROWS = "workloads with special rows"
 _ENDS = "workloads at the ends of ranges and at the bounds of operators"
 _FAR = "workloads with parameters far from the constructor's"
+_PRUNED = "workloads with pruned and minute parameters"
+_ANY_SIZE = "workloads with elements of any size"
 _SCALES = "workloads that are minute, or far on one side"
 _SMALL = "small elements are compared with their neighbours"
 _UNREAD = "plan checker: what the graph needs is passed"
@@ -237,4 +239,28 @@ ROWS = {
         + _each("cancelled", "erfc", _SCALES, {"erfc": {"FORMULA": "1 - erf(v)"}}),
     ),
     "F28": Row("one exception in a row", (_of("half_a_row", "any_of_row", _INTEGERS),)),
+    "F29": Row(
+        "weights as a new module has them",
+        _each(
+            "trusting_product",
+            "plain_product",
+            _PRUNED,
+            {
+                "minute": {"TRUST": "if (fabs(q) < 1e-6f) q = 0.0f"},
+                "rows": {"TRUST": "if (w[column * 64] == 0.0f) q = 0.0f"},
+                "inputs": {"TRUST": "if (w[k] == 0.0f) q = 0.0f"},
+                "blocks": {"TRUST": "if (w[column * 64 + k / 16 * 16] == 0.0f) q = 0.0f"},
+            },
+        ),
+    ),
+    "F30": Row(
+        "a bound that no input was thought to reach",
+        _each(
+            "trusting_product",
+            "plain_product",
+            _ANY_SIZE,
+            {"million": {"TRUST": "p = fmin(fmax(p, -1e6f), 1e6f)"}},
+        )
+        + (_of("int_floor", "floors", _ANY_SIZE),),
+    ),
 }

@@ -9,7 +9,7 @@ that changes no input any more is dropped by name.
 
 import torch
 
-from . import redraw, special_values
+from . import float_ways, redraw, special_values
 from .graph_domain import Uses
 
 NONE = "DISTRIBUTION_UNSPECIFIED"
@@ -19,6 +19,7 @@ SPECIAL_ROWS = "DISTRIBUTION_SPECIAL_ROWS"
 CENTERED = "DISTRIBUTION_CENTERED"
 ROUNDED = "DISTRIBUTION_ROUNDED"
 TIMES_3 = "DISTRIBUTION_TIMES_3"
+HEAVY_TAILED = "DISTRIBUTION_HEAVY_TAILED"
 PARAMETERS_ZERO = "DISTRIBUTION_PARAMETERS_ZERO"
 PARAMETERS_ONE = "DISTRIBUTION_PARAMETERS_ONE"
 NONFINITE = "DISTRIBUTION_NONFINITE"
@@ -28,7 +29,7 @@ DISTRIBUTIONS = (
     "DISTRIBUTION_TIMES_001",
     "DISTRIBUTION_NEGATED",
     "DISTRIBUTION_OFFSET",
-    "DISTRIBUTION_HEAVY_TAILED",
+    HEAVY_TAILED,
     "DISTRIBUTION_RAMPS",
     REDRAWN,
     EXTREMES,
@@ -44,43 +45,21 @@ DISTRIBUTIONS = (
 OF_PARAMETERS = (PARAMETERS_ZERO, PARAMETERS_ONE)
 # Those whose equal elements may have a variance of zero, by which a model divides.
 LEVEL = (SPECIAL_ROWS, *OF_PARAMETERS)
-# Those that have delicate ways, after which outputs are small or what cancels is large.
-DELICATE = ("DISTRIBUTION_TIMES_001", "DISTRIBUTION_NEGATED", "DISTRIBUTION_OFFSET", CENTERED)
+# Those that have delicate ways, after which outputs are small or what cancels is large, or
+# rounding may decide.
+DELICATE = (
+    "DISTRIBUTION_TIMES_001",
+    "DISTRIBUTION_NEGATED",
+    "DISTRIBUTION_OFFSET",
+    HEAVY_TAILED,
+    CENTERED,
+)
 # Those on which constant or undefined outputs say nothing about the problem.
 UNTYPICAL = (*OF_PARAMETERS, NONFINITE)
 # Those that stay inside the range of what was drawn, as far as an element shows.
 WITHIN_RANGE = (NONE, "DISTRIBUTION_RAMPS", REDRAWN)
-# Standard deviations of the shift: a variance as the difference of two means is then
-# off by more than any class above strict allows, one of two passes is not.
-_OFFSET = 30.0
-# With the square of the shift grows what one pass is off by, and with the shift alone what
-# another order of the sums may be: of few elements only a far one tells them apart.
-_FAR_OFFSET, _MOST_FAR = 150.0, 1 << 16
-# Powers of two, exact: what is added to 1 is lost. Squares are 0 in FP32, with the other
-# sign besides, or in range.
-_MINUTE, _SMALL = -(2.0**-84), 2.0**-40
-# So many root mean squares below zero, and deviations at most, exp(x) is lost beside 1.
-_FAR_BELOW, _MOST_BELOW = 20.0, 60.0
-# Deviations above zero, where erfc has its tail, of what has a mean of nearly zero.
-_ABOVE, _NEARLY = 7.0, 0.2
-# Wide enough for exponentials and their kin to reach the ends of their range.
-_WIDE = 25.0
-# A spike is this much larger than its element, more in a large tensor, where a
-# mean must still feel it; far enough for exp to overflow where a maximum is not
-# taken off first.
-_MIN_SPIKE, _MAX_SPIKE, _MILD_SPIKE = 300.0, 1e6, 20.0
-_ELEMENTS_PER_SPIKE_SIZE = 1e4
-_MAX_SPIKES = 64
-_ELEMENTS_PER_SPIKE = 256
-# One spike outweighs the others together: whoever looks at a part of the elements, and
-# takes it for the whole, either has it or has not.
-_LEADER = 32.0
-# It grows from input to input, so that those of two never balance.
-_LEADER_GROWTH, _MAX_GROWTHS = 4.0, 3
 # Elements that are kept of a tensor of floats, and by which two draws are told apart.
 _MOST_EXAMPLES, _SAMPLE = 1 << 20, 1 << 16
-# Part of a ramp that is as drawn: without it, products would have rank 2.
-_DRAWN_RATIO = 0.2
 
 
 class Changer:
@@ -164,7 +143,7 @@ class Changer:
     def _note_ordinary(self, index, value, seen):
         may_be_small = self._may_be_small and value.dtype != torch.float16
         for name, ways in _CHANGES.items():
-            delicate = [way for way in ways if way in _DELICATE_WAYS]
+            delicate = [way for way in ways if way in float_ways.DELICATE]
             ways = ways if may_be_small else ways[len(delicate) :]
             self._delicate[name, index] = len(delicate) if may_be_small else 0
             ways = with_landmarks(name, ways, self._landmarks.get(index, ()))
@@ -257,128 +236,26 @@ def _is_whole(tensor):
     return bool((tensor == tensor.round()).all())
 
 
-def _wide(tensor):
-    """In the type for statistics of 16-bit values; doubles stay."""
-    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
-
-
-def _times(factor):
-    return lambda tensor, *_: tensor.mul_(factor)
-
-
-def _negate_far(tensor, *_):
-    """All of it far below zero, where exponentials are small, with the other sign."""
-    wide = _wide(tensor)
-    size = wide.square().mean().sqrt()
-    far = torch.minimum(_FAR_BELOW * size, _MOST_BELOW * _deviation(tensor))
-    tensor.add_(far.to(tensor.dtype)).neg_()
-
-
-def _center_or_shift(tensor, *_):
-    """Without the mean; what had none is shifted up as a whole instead."""
-    mean, deviation = tensor.mean(dtype=torch.float64), _deviation(tensor)
-    if mean.abs() < _NEARLY * deviation:
-        tensor.add_((_ABOVE * deviation).to(tensor.dtype))
-    else:
-        special_values.center(tensor)
-
-
-def _deviation(tensor):
-    wide = _wide(tensor)
-    return wide.std() if wide.numel() > 1 else wide.abs().max()
-
-
-def _shift_far(tensor, *_):
-    """By the same power of two for inputs of about the same deviation, which stay near each
-    other. Not where 16 bits would hold little else, nor where a sum of all elements, one after
-    another, would round each of them to the same side."""
-    step = torch.exp2(_deviation(tensor).log2().round())
-    is_far = tensor.element_size() > 2 and tensor.numel() <= _MOST_FAR
-    factor = _FAR_OFFSET if is_far else _OFFSET
-    tensor.add_((factor * step).to(tensor.dtype))
-
-
-def _shift(tensor, *_):
-    tensor.add_((_OFFSET * _deviation(tensor)).to(tensor.dtype))
-
-
-def _shift_to_one(tensor, *_):
-    """A mean of 1, as many deviations off 0: products of many elements stay in range."""
-    wide = _wide(tensor)
-    mean = wide.mean()
-    deviation = wide.std() if wide.numel() > 1 else mean.abs()
-    scale = 1.0 / (_OFFSET * deviation).clamp_(min=torch.finfo(torch.float32).tiny)
-    tensor.sub_(mean.to(tensor.dtype)).mul_(scale.to(tensor.dtype)).add_(1.0)
-
-
-def _spike(tensor, generator, number, *_):
-    size = tensor.numel() / _ELEMENTS_PER_SPIKE_SIZE
-    leader = _LEADER * _LEADER_GROWTH ** min(number, _MAX_GROWTHS)
-    _scale_some(tensor, generator, min(max(size, _MIN_SPIKE), _MAX_SPIKE), leader)
-
-
-def _spike_mildly(tensor, generator, *_):
-    _scale_some(tensor, generator, _MILD_SPIKE, leader=1.0)
-
-
-def _scale_some(tensor, generator, size, leader):
-    flat = tensor.view(-1)
-    count = min(max(flat.numel() // _ELEMENTS_PER_SPIKE, 1), _MAX_SPIKES)
-    # Each place once: what an element becomes must not depend on an order.
-    places = torch.randint(flat.numel(), (count,), generator=generator, device=flat.device)
-    places = torch.unique(places)
-    sizes = torch.rand(places.shape, generator=generator, device=flat.device).add_(0.5).mul_(size)
-    spikes = _wide(flat[places]).mul_(sizes)
-    spikes[spikes.abs().argmax()] *= leader
-    largest = torch.finfo(tensor.dtype).max / 16
-    flat[places] = spikes.clamp_(-largest, largest).to(tensor.dtype)
-
-
-def _ramp(tensor, *_):
-    """Along every axis with another slope, within the range of what was drawn."""
-    low, high = tensor.aminmax()
-    height = high - low
-    axes = [axis for axis, extent in enumerate(tensor.shape) if extent > 1]
-    if not axes:
-        return
-    tensor.sub_(low)
-    total = sum(range(1, len(axes) + 1))
-    # One pass for each axis: the first also scales what was drawn, the last adds `low`.
-    ratio = _DRAWN_RATIO
-    for weight, axis in enumerate(axes, start=1):
-        extent = tensor.shape[axis]
-        ramp = torch.linspace(0, (1 - _DRAWN_RATIO) * weight / total, extent, device=tensor.device)
-        ramp = ramp.to(tensor.dtype) * height + (low if axis == axes[-1] else 0)
-        shape = [1] * tensor.dim()
-        shape[axis] = extent
-        torch.add(ramp.view(shape), tensor, alpha=ratio, out=tensor)
-        ratio = 1.0
-
-
 def _sort_labels(inputs, labels):
     """Puts whole-numbered vectors in order: labels then go with the ramp, not against chance."""
     for index in labels:
         inputs[index].copy_(inputs[index].sort().values)
 
 
-_MINUTE_WAY, _SMALL_WAY = _times(_MINUTE), _times(_SMALL)
-# No workload where the reference answers nothing but zeros or rounding (`steadiness`), and
-# none for FP16, which has no such numbers.
-_DELICATE_WAYS = (_MINUTE_WAY, _SMALL_WAY, _negate_far, _shift_far, _center_or_shift)
 _CHANGES = {
-    TIMES_3: (_times(_WIDE), _times(3.0)),
-    "DISTRIBUTION_TIMES_001": (_MINUTE_WAY, _SMALL_WAY, _times(0.01)),
-    "DISTRIBUTION_NEGATED": (_negate_far, _times(-1.0)),
-    "DISTRIBUTION_OFFSET": (_shift_far, _shift, _shift_to_one),
-    "DISTRIBUTION_HEAVY_TAILED": (_spike, _spike_mildly),
-    "DISTRIBUTION_RAMPS": (_ramp,),
+    TIMES_3: (float_ways.wide, float_ways.times(3.0)),
+    "DISTRIBUTION_TIMES_001": (float_ways.minute, float_ways.small, float_ways.times(0.01)),
+    "DISTRIBUTION_NEGATED": (float_ways.negate_far, float_ways.times(-1.0)),
+    "DISTRIBUTION_OFFSET": (float_ways.shift_far, float_ways.shift, float_ways.shift_to_one),
+    HEAVY_TAILED: (float_ways.spike_over_decades, float_ways.spike, float_ways.spike_mildly),
+    "DISTRIBUTION_RAMPS": (float_ways.ramp,),
     SPECIAL_ROWS: (
         special_values.far_rows,
         special_values.special_rows,
         special_values.tied_rows,
         special_values.ordered_rows,
     ),
-    CENTERED: (_center_or_shift, special_values.center),
+    CENTERED: (float_ways.center_or_shift, special_values.center),
     ROUNDED: (special_values.round_off, special_values.round_inside),
     "DISTRIBUTION_RANGE_ENDS": (
         special_values.go_to_ends_and_bounds,

@@ -8,7 +8,7 @@ import torch
 
 from .coarse import Limits, is_coarsely_within
 from .compare import errors, float_spreads
-from .distribution import DELICATE, LEVEL, NONFINITE
+from .distribution import DELICATE, HEAVY_TAILED, LEVEL, NONFINITE
 from .failure import Dropped, ProblemFailure, is_out_of_memory
 from .group_bounds import GroupBounds
 from .groups import measured
@@ -125,7 +125,9 @@ class Judge:
             if levels is None and not key.salt:
                 self._steady.add(key)
         if self._is_delicate(key, levels) and key not in self._steady:
-            if not self._asked(self._steadiness.is_telling, key, inputs, outputs):
+            is_far = key.distribution == HEAVY_TAILED
+            question = self._steadiness.holds if is_far else self._steadiness.is_telling
+            if not self._asked(question, key, inputs, outputs):
                 raise Dropped("the reference answers zeros or rounding there")
             if levels is None:
                 self._steady.add(key)

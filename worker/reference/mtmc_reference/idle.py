@@ -11,7 +11,7 @@ import time
 
 import torch
 
-from . import parameters
+from . import state_ways
 from .failure import Dropped, ProblemFailure
 from .precision import Arithmetic
 from .workload import Key
@@ -57,7 +57,7 @@ class IdleFinder:
         with contextlib.suppress(Dropped, ProblemFailure, torch.cuda.OutOfMemoryError, _Spent):
             if self._changes_by(entry, self._inputs, self._outputs, _disturb):
                 return False
-            if self._changes_by(entry, self._inputs, self._outputs, parameters.exchange):
+            if self._changes_by(entry, self._inputs, self._outputs, state_ways.exchange):
                 return False
             return not any(self._changes_on(entry, name) for name in _OTHERS)
         return False
@@ -109,7 +109,7 @@ def _disturb(tensor, uses, seed):
         noise = torch.randn(tensor.shape, generator=generator, device=tensor.device)
         tensor.copy_(noise.mul_(_BUMP))
         return True
-    return parameters.exchange(tensor, uses, seed + 1)
+    return state_ways.exchange(tensor, uses, seed + 1)
 
 
 def _are_same(outputs, others):

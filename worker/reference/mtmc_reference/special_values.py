@@ -20,6 +20,7 @@ _DENORMAL = 1e-40
 _WIDE = 25.0
 # Powers of ten by which rows are shifted and scaled.
 _FAR_DECADES, _TINY_DECADES = (2.5, 1.5), (-2.0, -8.0)
+_LARGE_DECADES = (2.5, 5.0)
 # Around and below what guards add to a norm or to its square.
 _GUARD_DECADES = (-9.0, -20.0)
 # Planes are changed along axes that have so many.
@@ -35,7 +36,8 @@ _SMALL = 1 << 12
 
 def far_rows(tensor, generator, *_):
     """As `special_rows`; besides, some rows are far from zero on either side, or wide, or
-    tiny, or smaller than a guard, or have a spike in front, and what comes first is zero: there shortcuts look."""
+    tiny, or smaller than a guard, or have a spike in front, and what comes first is zero:
+    there shortcuts look."""
     _change_planes(tensor, generator, has_zeros=True, zeros_first=True)
     far = [_far_up, _far_down, _wide, _tiny, _below_guards, _spike_first]
     _change_rows(tensor, generator, [*_SPECIAL, *far])
@@ -213,6 +215,16 @@ def _change_planes(tensor, generator, has_zeros, zeros_first=False):
         equal.copy_(_equal(equal.reshape(1, -1), None).reshape(equal.shape))
         if has_zeros and extent >= 2 * _LEAST_PLANES:
             tensor.select(axis, int(second)).zero_()
+
+
+def enlarge_first_rows(tensor, generator):
+    """The first row of every other slice, which may see no other one, each by another power
+    of ten."""
+    if tensor.dim() < 3 or tensor.shape[-2] < _LEAST_PLANES:
+        return
+    first = tensor.view(-1, *tensor.shape[-2:])[1::2, 0]
+    if len(first):
+        first.copy_(_scaled(first, generator, *_LARGE_DECADES))
 
 
 def _zero(rows, _):

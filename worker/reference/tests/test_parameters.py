@@ -82,6 +82,30 @@ def test_a_state_has_parameters_far_from_the_constructors(client, write_problem)
     assert far["b"].abs().max() > 100 and (far["g"] > 0) != (near["g"] > 0)
 
 
+def test_a_state_has_pruned_rows_in_all_tensors_of_a_layer(client, write_problem):
+    client.load(write_problem("return self.fc(x)", init="self.fc = nn.Linear(16, 64)"))
+
+    pruned = min((tensors(client, seed) for seed in (1, 2)), key=lambda t: t["fc_weight"].abs().max())
+    weight, bias = pruned["fc_weight"], pruned["fc_bias"]
+
+    rows = (weight == 0).all(1)
+    assert 0 < rows.sum() < 16 and not bias[rows].any()
+    minute = ~rows & (weight.abs().amax(1) < 1e-4)
+    assert minute.any() and (bias[minute].abs() < 1e-4).all()
+    # What begins with zeros does not end with them.
+    assert (weight[0] == 0).any() and weight[0].any()
+    assert ((weight[:, 0] == 0) & ~rows).any()
+
+
+def test_nothing_is_pruned_where_the_reference_divides_by_a_norm(client, write_problem):
+    init = "self.w = nn.Parameter(torch.randn(32, 16))"
+    client.load(write_problem("return x @ (self.w / self.w.norm(dim=1, keepdim=True)).T", init=init))
+
+    for seed in (1, 2):
+        weight = tensors(client, seed)["w"]
+        assert (weight.norm(dim=1) > 0.1).all()
+
+
 def test_variances_are_below_what_guards_add_and_far_above(client, write_problem):
     init = "self.register_buffer('v', torch.rand(16) + 0.5)"
     client.load(write_problem("return x / torch.sqrt(self.v + 1e-5)", init=init))

@@ -9,6 +9,7 @@ from mtmc_reference import distribution, workload
 from mtmc_reference.memory_budget import MemoryBudget
 from mtmc_reference.problem import ProblemFile
 from mtmc_reference.workload import Key, Workloads
+from test_parameters import tensors
 
 TIMES_3, TIMES_001, NEGATED, OFFSET, HEAVY_TAILED, RAMPS = distribution.DISTRIBUTIONS[:6]
 
@@ -116,8 +117,23 @@ def test_a_heavy_tail_is_a_few_elements_far_out_at_places_that_the_seed_decides(
     one, same, other = (draw(HEAVY_TAILED, [x], seed)[0] for seed in (1, 1, 2))
 
     changed = one != x
-    assert 0 < changed.sum() <= 64 and one.max() > 100
+    assert 0 < changed.sum() <= 80 and (one > 100).sum() > 16
+    # Of any size: bounds, fills of masks, what whole numbers hold.
+    assert one.max() > 1e9 and ((one > 1e4) & (one < 1e9)).any()
     assert torch.equal(one, same) and not torch.equal(changed, other != x)
+
+
+@pytest.mark.parametrize(
+    ("forward", "is_far"),
+    [("return x * 2", True), ("return x ** 5", False), ("return x.cumsum(1).diff()", False)],
+    ids=["any size", "not finite", "rounding decides"],
+)
+def test_a_tail_reaches_as_far_as_the_reference_bears_it(client, write_problem, forward, is_far):
+    client.load(write_problem(forward))
+
+    x = tensors(client, 105, HEAVY_TAILED)["x"]
+
+    assert x.abs().max() > 100 and (x.abs().max() > 1e8) == is_far
 
 
 def test_ramps_differ_by_axis_and_stay_in_the_range():

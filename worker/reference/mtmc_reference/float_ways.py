@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ways to change the elements of an ordinary tensor of floats: neither whole numbers alone
+nor infinities.
+
+Each is a function of (tensor, generator, number of the input, bounds of the graph's
+operators), changes the tensor in place, and keeps its shape and type.
+"""
+
+import torch
+
+from . import special_values
+
+# Standard deviations of the shift: a variance as the difference of two means is then
+# off by more than any class above strict allows, one of two passes is not.
+_OFFSET = 30.0
+# With the square of the shift grows what one pass is off by, and with the shift alone what
+# another order of the sums may be: of few elements only a far one tells them apart.
+_FAR_OFFSET, _MOST_FAR = 150.0, 1 << 16
+# Powers of two, exact: what is added to 1 is lost. Squares are 0 in FP32, with the other
+# sign besides, or in range.
+_MINUTE, _SMALL = -(2.0**-84), 2.0**-40
+# So many root mean squares below zero, and deviations at most, exp(x) is lost beside 1.
+_FAR_BELOW, _MOST_BELOW = 20.0, 60.0
+# Deviations above zero, where erfc has its tail, of what has a mean of nearly zero.
+_ABOVE, _NEARLY = 7.0, 0.2
+# Wide enough for exponentials and their kin to reach the ends of their range.
+_WIDE = 25.0
+# A spike is this much larger than its element, more in a large tensor, where a
+# mean must still feel it; far enough for exp to overflow where a maximum is not
+# taken off first.
+_MIN_SPIKE, _MAX_SPIKE, _MILD_SPIKE = 300.0, 1e6, 20.0
+_ELEMENTS_PER_SPIKE_SIZE = 1e4
+_MAX_SPIKES = 64
+_ELEMENTS_PER_SPIKE = 256
+# One spike outweighs the others together: whoever looks at a part of the elements, and
+# takes it for the whole, either has it or has not.
+_LEADER = 32.0
+# It grows from input to input, so that those of two never balance.
+_LEADER_GROWTH, _MAX_GROWTHS = 4.0, 3
+# Powers of ten of a few spikes beyond, and of their leader: bounds, fills of masks and what
+# whole numbers hold are of any size.
+_FAR_DECADES, _LEADER_DECADE = (3.0, 9.0), 10.5
+_MAX_FAR_SPIKES, _ELEMENTS_PER_FAR_SPIKE = 16, 1024
+# Part of a ramp that is as drawn: without it, products would have rank 2.
+_DRAWN_RATIO = 0.2
+
+
+def _in_32_bits(tensor):
+    """In the type for statistics of 16-bit values; doubles stay."""
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+
+
+def times(factor):
+    return lambda tensor, *_: tensor.mul_(factor)
+
+
+def negate_far(tensor, *_):
+    """All of it far below zero, where exponentials are small, with the other sign."""
+    values = _in_32_bits(tensor)
+    size = values.square().mean().sqrt()
+    far = torch.minimum(_FAR_BELOW * size, _MOST_BELOW * _deviation(tensor))
+    tensor.add_(far.to(tensor.dtype)).neg_()
+
+
+def center_or_shift(tensor, *_):
+    """Without the mean; what had none is shifted up as a whole instead."""
+    mean, deviation = tensor.mean(dtype=torch.float64), _deviation(tensor)
+    if mean.abs() < _NEARLY * deviation:
+        tensor.add_((_ABOVE * deviation).to(tensor.dtype))
+    else:
+        special_values.center(tensor)
+
+
+def _deviation(tensor):
+    values = _in_32_bits(tensor)
+    return values.std() if values.numel() > 1 else values.abs().max()
+
+
+def shift_far(tensor, *_):
+    """By the same power of two for inputs of about the same deviation, which stay near each
+    other. Not where 16 bits would hold little else, nor where a sum of all elements, one after
+    another, would round each of them to the same side."""
+    step = torch.exp2(_deviation(tensor).log2().round())
+    is_far = tensor.element_size() > 2 and tensor.numel() <= _MOST_FAR
+    factor = _FAR_OFFSET if is_far else _OFFSET
+    tensor.add_((factor * step).to(tensor.dtype))
+
+
+def shift(tensor, *_):
+    tensor.add_((_OFFSET * _deviation(tensor)).to(tensor.dtype))
+
+
+def shift_to_one(tensor, *_):
+    """A mean of 1, as many deviations off 0: products of many elements stay in range."""
+    values = _in_32_bits(tensor)
+    mean = values.mean()
+    deviation = values.std() if values.numel() > 1 else mean.abs()
+    scale = 1.0 / (_OFFSET * deviation).clamp_(min=torch.finfo(torch.float32).tiny)
+    tensor.sub_(mean.to(tensor.dtype)).mul_(scale.to(tensor.dtype)).add_(1.0)
+
+
+def spike_over_decades(tensor, generator, number, *_):
+    """A few elements of any power of ten of `_FAR_DECADES` and one that outweighs them, beside
+    the usual spikes and large first rows."""
+    special_values.enlarge_first_rows(tensor, generator)
+    spike(tensor, generator, number)
+    places = _some_places(tensor, generator, _ELEMENTS_PER_FAR_SPIKE, _MAX_FAR_SPIKES)
+    low, high = _FAR_DECADES
+    powers = torch.rand(places.shape, generator=generator, device=places.device)
+    sizes = torch.pow(10.0, powers.mul_(high - low).add_(low))
+    sizes[0] = 10.0**_LEADER_DECADE * _LEADER_GROWTH ** min(number, _MAX_GROWTHS)
+    _set_spikes(tensor, places, torch.where(tensor.view(-1)[places] < 0, -sizes, sizes))
+
+
+def spike(tensor, generator, number, *_):
+    size = tensor.numel() / _ELEMENTS_PER_SPIKE_SIZE
+    leader = _LEADER * _LEADER_GROWTH ** min(number, _MAX_GROWTHS)
+    _scale_some(tensor, generator, min(max(size, _MIN_SPIKE), _MAX_SPIKE), leader)
+
+
+def spike_mildly(tensor, generator, *_):
+    _scale_some(tensor, generator, _MILD_SPIKE, leader=1.0)
+
+
+def _scale_some(tensor, generator, size, leader):
+    places = _some_places(tensor, generator, _ELEMENTS_PER_SPIKE, _MAX_SPIKES)
+    sizes = torch.rand(places.shape, generator=generator, device=places.device)
+    spikes = _in_32_bits(tensor.view(-1)[places]).mul_(sizes.add_(0.5).mul_(size))
+    spikes[spikes.abs().argmax()] *= leader
+    _set_spikes(tensor, places, spikes)
+
+
+def _some_places(tensor, generator, spacing, most):
+    """One of so many elements, `most` at most. Each once: what an element becomes must not
+    depend on an order."""
+    count = min(max(tensor.numel() // spacing, 1), most)
+    places = torch.randint(tensor.numel(), (count,), generator=generator, device=tensor.device)
+    return torch.unique(places)
+
+
+def _set_spikes(tensor, places, spikes):
+    largest = torch.finfo(tensor.dtype).max / 16
+    tensor.view(-1)[places] = spikes.clamp_(-largest, largest).to(tensor.dtype)
+
+
+def ramp(tensor, *_):
+    """Along every axis with another slope, within the range of what was drawn."""
+    low, high = tensor.aminmax()
+    height = high - low
+    axes = [axis for axis, extent in enumerate(tensor.shape) if extent > 1]
+    if not axes:
+        return
+    tensor.sub_(low)
+    total = sum(range(1, len(axes) + 1))
+    # One pass for each axis: the first also scales what was drawn, the last adds `low`.
+    ratio = _DRAWN_RATIO
+    for weight, axis in enumerate(axes, start=1):
+        extent = tensor.shape[axis]
+        slope = torch.linspace(0, (1 - _DRAWN_RATIO) * weight / total, extent, device=tensor.device)
+        slope = slope.to(tensor.dtype) * height + (low if axis == axes[-1] else 0)
+        shape = [1] * tensor.dim()
+        shape[axis] = extent
+        torch.add(slope.view(shape), tensor, alpha=ratio, out=tensor)
+        ratio = 1.0
+
+
+minute, small, wide = times(_MINUTE), times(_SMALL), times(_WIDE)
+# No workload where the reference answers nothing but zeros or rounding (`steadiness`), and
+# none for FP16, which has no such numbers.
+DELICATE = (
+    minute,
+    small,
+    negate_far,
+    shift_far,
+    spike_over_decades,
+    center_or_shift,
+)
