@@ -72,6 +72,18 @@ bool Accumulator::needs_index() const {
   return loop_->combiner == Combiner::kArgMax || loop_->combiner == Combiner::kArgMin;
 }
 
+bool Accumulator::is_running_sum() const {
+  switch (loop_->combiner) {
+    case Combiner::kSum:
+      return IsFloating(type_);
+    case Combiner::kWelford:
+    case Combiner::kOnlineSoftmax:
+      return true;
+    default:
+      return false;
+  }
+}
+
 std::string Accumulator::Exp(const std::string& operand) const {
   const bool is_float_call = text_.is_cuda() && type_ != DataType::kF64;
   return Concat(is_float_call ? "expf(" : "exp(", operand, ")");

@@ -40,6 +40,9 @@ class Accumulator {
 
   bool needs_index() const;
 
+  // Whether it adds floating-point numbers up, so that its rounding grows with their count.
+  bool is_running_sum() const;
+
   // What an element brings with it.
   struct Element {
     std::string value;

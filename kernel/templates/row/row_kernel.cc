@@ -248,7 +248,7 @@ ScalarPtr StagePrinter::BodyHere(const Loop& loop) const {
 }
 
 void StagePrinter::ReduceLevel(const std::vector<const Loop*>& level) {
-  RowStates states(level, threads_, writer_);
+  RowStates states(level, threads_, walk_->steps_in_a_row(), writer_);
   if (role_ == Role::kCombine) {
     CombineParts(states);
     states.MergeThreads();
@@ -262,6 +262,7 @@ void StagePrinter::ReduceLevel(const std::vector<const Loop*>& level) {
   OpenLane();
   states.AddElement(walk_->row(), walk_->column());
   CloseLane();
+  states.EndElement();
   walk_->Close();
   states.MergeBlock();
   if (role_ == Role::kPartial) return StoreParts(states);

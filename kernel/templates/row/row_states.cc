@@ -8,12 +8,13 @@
 namespace mtmc::kernel {
 
 RowStates::RowStates(const std::vector<const Loop*>& level, const RowThreads& threads,
-                     KernelWriter& writer)
+                     int64_t steps, KernelWriter& writer)
     : threads_(threads), writer_(writer) {
   for (const Loop* loop : level) {
     states_.push_back({Accumulator(*loop, writer.text()), writer.Fresh(loop->results[0])});
     Declare(states_.back());
   }
+  if (steps > kMostInARow && !RunningSums().empty()) DeclareTotals();
 }
 
 Accumulator::Access RowStates::Scalar(const State& state) {
@@ -54,6 +55,112 @@ void RowStates::Declare(const State& state) {
       writer_.Line(Concat("for (int v = 0; v < ", threads_.lanes, "; ++v) ", name,
                           "_lane[v] = ", fields[field].empty, ";"));
     }
+  }
+}
+
+// Those whose rounding grows with the number of elements.
+std::vector<const RowStates::State*> RowStates::RunningSums() const {
+  std::vector<const State*> sums;
+  for (const State& state : states_) {
+    if (state.accumulator.is_running_sum()) sums.push_back(&state);
+  }
+  return sums;
+}
+
+Accumulator::Access RowStates::Total(const State& state) const {
+  return [this, &state](size_t field) {
+    const std::string name = state.name + state.accumulator.fields()[field].suffix + "_total";
+    const bool is_shared_count = state.accumulator.is_welford() && field == 2;
+    return threads_.has_lanes() && !is_shared_count ? name + "[v]" : name;
+  };
+}
+
+void RowStates::OpenLanes() {
+  if (!threads_.has_lanes()) return;
+  if (threads_.is_gpu) writer_.Unroll();
+  writer_.Open(Concat("for (int v = 0; v < ", threads_.lanes, "; ++v)"));
+}
+
+void RowStates::CloseLanes() {
+  if (threads_.has_lanes()) writer_.Close();
+}
+
+void RowStates::DeclareTotals() {
+  run_ = writer_.Fresh("run");
+  writer_.Line(Concat("int ", run_, " = 0;"));
+  for (const State* state : RunningSums()) {
+    const auto& fields = state->accumulator.fields();
+    for (size_t field = 0; field < fields.size(); ++field) {
+      const std::string total = Total(*state)(field);
+      const bool is_array = total.ends_with("]");
+      const std::string name = state->name + fields[field].suffix + "_total";
+      writer_.Line(is_array ? Concat(fields[field].type, " ", name, "[", threads_.lanes, "];")
+                            : Concat(fields[field].type, " ", name, " = ", fields[field].empty, ";"));
+      if (!is_array) continue;
+      OpenLanes();
+      writer_.Line(Concat(total, " = ", fields[field].empty, ";"));
+      CloseLanes();
+    }
+  }
+}
+
+void RowStates::EndElement() {
+  if (run_.empty()) return;
+  writer_.Open(Concat("if (++", run_, " == ", kBlockedRun, ")"));
+  EndRun();
+  writer_.Line(Concat(run_, " = 0;"));
+  writer_.Close();
+}
+
+void RowStates::EndRun() {
+  const auto is_shared = [this](const State& state, size_t field) {
+    return threads_.has_lanes() && state.accumulator.is_welford() && field == 2;
+  };
+  OpenLanes();
+  for (const State* state : RunningSums()) {
+    const auto& fields = state->accumulator.fields();
+    const Accumulator::Access total = Total(*state);
+    const Accumulator::Access run = Lane(*state, "v");
+    if (threads_.has_lanes() && state->accumulator.is_welford()) {
+      // Merging counts on; the lanes' count does so once, behind them.
+      const std::string count = state->name + "_n_here";
+      writer_.Line(Concat(fields[2].type, " ", count, " = ", total(2), ";"));
+      Merge(*state, [&](size_t field) { return field == 2 ? count : total(field); }, run);
+    } else {
+      Merge(*state, total, run);
+    }
+    for (size_t field = 0; field < fields.size(); ++field) {
+      if (!is_shared(*state, field)) {
+        writer_.Line(Concat(run(field), " = ", fields[field].empty, ";"));
+      }
+    }
+  }
+  CloseLanes();
+  for (const State* state : RunningSums()) {
+    if (!is_shared(*state, 2)) continue;
+    const std::string count = Lane(*state, "v")(2);
+    writer_.Line(Concat(Total(*state)(2), " += ", count, ";"));
+    writer_.Line(Concat(count, " = 0;"));
+  }
+}
+
+// The last run may be short.
+void RowStates::TakeTotals() {
+  EndRun();
+  OpenLanes();
+  for (const State* state : RunningSums()) {
+    for (size_t field = 0; field < state->accumulator.fields().size(); ++field) {
+      const std::string total = Total(*state)(field);
+      if (!threads_.has_lanes() || total.ends_with("]")) {
+        writer_.Line(Concat(Lane(*state, "v")(field), " = ", total, ";"));
+      }
+    }
+  }
+  CloseLanes();
+  if (!threads_.has_lanes()) return;
+  for (const State* state : RunningSums()) {
+    if (!state->accumulator.is_welford()) continue;
+    writer_.Line(Concat(Lane(*state, "v")(2), " = ", Total(*state)(2), ";"));
   }
 }
 
@@ -258,6 +365,7 @@ void RowStates::AddElement(const ScalarPtr& row, const ScalarPtr& column) {
 }
 
 void RowStates::MergeBlock() {
+  if (!run_.empty()) TakeTotals();
   if (threads_.by_row()) {
     if (threads_.map.depth > 1) MergeDepth();
     return;

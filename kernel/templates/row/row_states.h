@@ -19,10 +19,16 @@ namespace mtmc::kernel {
 //   <loop over the thread's elements>
 //     states.CountElement();
 //     <loop over lanes v>  states.AddElement(row, column);
+//     states.EndElement();
 //   states.MergeBlock();
 //
 // after which every thread that stores a row has the row's state: in scalars, or
 // by row in lane arrays. Lives as long as the printing of its sweep.
+//
+// Where a thread takes many elements one after another, its sums are blocked: each run of
+// kBlockedRun of them goes into a state of its own, which then enters the total. So a sum's
+// rounding does not grow with its length (N. Higham, "The accuracy of floating point
+// summation", 1993).
 class RowStates {
  public:
   struct State {
@@ -31,8 +37,13 @@ class RowStates {
     std::string name;
   };
 
-  // `threads` and `writer` outlive it.
-  RowStates(const std::vector<const Loop*>& level, const RowThreads& threads, KernelWriter& writer);
+  // Elements of one run, and from how many on there are runs.
+  static constexpr int64_t kBlockedRun = 1024;
+  static constexpr int64_t kMostInARow = 4096;
+
+  // `threads` and `writer` outlive it. A thread takes `steps` elements in each lane.
+  RowStates(const std::vector<const Loop*>& level, const RowThreads& threads, int64_t steps,
+            KernelWriter& writer);
 
   const std::vector<State>& states() const { return states_; }
 
@@ -40,6 +51,8 @@ class RowStates {
   void CountElement();
   // Within the loop over lanes, `row` and `column` being flat positions.
   void AddElement(const ScalarPtr& row, const ScalarPtr& column);
+  // Behind the loop over lanes.
+  void EndElement();
 
   // Makes one state of those of lanes, threads or slices.
   void MergeBlock();
@@ -55,6 +68,14 @@ class RowStates {
 
  private:
   void Declare(const State& state);
+  void DeclareTotals();
+  // Adds the states of a run to the totals, and empties them.
+  void EndRun();
+  void TakeTotals();
+  void OpenLanes();
+  void CloseLanes();
+  std::vector<const State*> RunningSums() const;
+  Accumulator::Access Total(const State& state) const;
   void MergeLanes();
   void MergeWarps();
   void MergeShared();
@@ -63,6 +84,8 @@ class RowStates {
   const RowThreads& threads_;
   KernelWriter& writer_;
   std::vector<State> states_;
+  // Counts the elements of a run; empty where there are none.
+  std::string run_;
 };
 
 }  // namespace mtmc::kernel

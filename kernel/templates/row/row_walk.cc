@@ -65,6 +65,12 @@ RowWalk::RowWalk(const RowSpace& space, const RowThreads& threads, Part part, Ke
       threads_.map.cache != 0 && part_ == Part::kWhole && outer_ == 1 && !threads_.is_block_tuned;
 }
 
+int64_t RowWalk::steps_in_a_row() const {
+  if (part_ == Part::kPieces) return 1;
+  const int64_t pieces = part_ == Part::kPiece ? threads_.map.split : 1;
+  return (outer_ * steps_ + pieces - 1) / pieces;
+}
+
 std::string RowWalk::LoopHead(const std::string& variable, const std::string& first, int64_t count,
                               const std::string& step) const {
   const std::string type =

@@ -42,6 +42,9 @@ class RowWalk {
 
   int64_t steps() const { return steps_; }
 
+  // Columns, or chunks of lanes, that one thread takes one after another.
+  int64_t steps_in_a_row() const;
+
   // Blocks of the launch, a plan expression.
   const std::string& grid() const { return grid_; }
 
