@@ -140,6 +140,8 @@ std::string DialectText::Store(std::string_view tensor, DataType type, std::stri
 
 std::string DialectText::FloatLiteral(double value, DataType type) const {
   const bool is_double = type == DataType::kF64;
+  // What no float holds is an infinity or zero there, as in PyTorch; compilers refuse the digits.
+  if (!is_double) value = static_cast<float>(value);
   if (std::isnan(value)) return "NAN";
   if (std::isinf(value)) return value > 0 ? "INFINITY" : "-INFINITY";
   char digits[40];
@@ -148,7 +150,7 @@ std::string DialectText::FloatLiteral(double value, DataType type) const {
   for (int precision = 1; precision <= most; ++precision) {
     std::snprintf(digits, sizeof(digits), "%.*g", precision, value);
     const double back = std::strtod(digits, nullptr);
-    if (is_double ? back == value : static_cast<float>(back) == static_cast<float>(value)) break;
+    if ((is_double ? back : static_cast<float>(back)) == value) break;
   }
   std::string text = digits;
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
