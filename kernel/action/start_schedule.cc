@@ -2,6 +2,7 @@
 #include "kernel/action/start_schedule.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <set>
 #include <string>
@@ -21,19 +22,31 @@ constexpr double kBytesThatHideALaunch = 32 << 20;
 
 // Sums of products, running sums and what has no loop form are where vendors
 // have put years of work, or where no template helps.
-bool BelongsToVendor(const ScheduleContext& context, const std::string& node) {
+bool HasLoop(const ScheduleContext& context, const std::string& node,
+             std::initializer_list<Loop::Form> forms) {
   const std::vector<const Loop*>& loops = context.index.LoopsOf(node);
-  return std::any_of(loops.begin(), loops.end(), [](const Loop* loop) {
-    return loop->form == Loop::Form::kContract || loop->form == Loop::Form::kScan ||
-           loop->form == Loop::Form::kOpaque;
+  return std::any_of(loops.begin(), loops.end(), [&](const Loop* loop) {
+    return std::find(forms.begin(), forms.end(), loop->form) != forms.end();
   });
 }
 
-void CallVendor(const ScheduleContext& context, Schedule& schedule) {
+bool BelongsToVendor(const ScheduleContext& context, const std::string& node) {
+  return HasLoop(context, node, {Loop::Form::kContract, Loop::Form::kScan, Loop::Form::kOpaque});
+}
+
+// Whether tensor cores could compute it.
+bool IsProduct(const ScheduleContext& context, const std::string& node) {
+  return HasLoop(context, node, {Loop::Form::kContract, Loop::Form::kOpaque});
+}
+
+void CallVendor(const ScheduleContext& context, LibraryCall::Precision precision,
+                Schedule& schedule) {
   for (KernelGroup& group : schedule.groups) {
     if (!BelongsToVendor(context, group.nodes[0])) continue;
     const KernelTemplate* call = FindCall(ViewOf(context, group), context.target);
-    if (call != nullptr) group.template_name = call->name;
+    if (call == nullptr) continue;
+    group.template_name = call->name;
+    if (IsProduct(context, group.nodes[0])) group.precision = precision;
   }
 }
 
@@ -124,6 +137,8 @@ std::string_view ToText(StartMapping mapping) {
   switch (mapping) {
     case StartMapping::kEager:
       return "eager";
+    case StartMapping::kIeee:
+      return "ieee";
     case StartMapping::kOwn:
       return "own";
     case StartMapping::kPlain:
@@ -138,6 +153,8 @@ std::string_view Describe(StartMapping mapping) {
   switch (mapping) {
     case StartMapping::kEager:
       return "library calls and joined kernels";
+    case StartMapping::kIeee:
+      return "library calls in FP32 throughout and joined kernels";
     case StartMapping::kOwn:
       return "kernels of our own";
     case StartMapping::kPlain:
@@ -153,7 +170,12 @@ std::string_view Describe(StartMapping mapping) {
 absl::StatusOr<Schedule> MakeStartSchedule(const ScheduleContext& context, StartMapping mapping) {
   MTMC_ASSIGN_OR_RETURN(Schedule schedule, MakeNaiveSchedule(context));
   if (mapping == StartMapping::kNaive) return schedule;
-  if (mapping != StartMapping::kOwn && context.allow_library) CallVendor(context, schedule);
+  const bool is_ieee = mapping == StartMapping::kIeee && context.target.dialect == Dialect::kCuda;
+  if (mapping != StartMapping::kOwn && context.allow_library) {
+    CallVendor(context,
+               is_ieee ? LibraryCall::Precision::kIeee : LibraryCall::Precision::kDefault,
+               schedule);
+  }
   if (mapping != StartMapping::kPlain) schedule = JoinNeighbours(context, schedule);
   for (KernelGroup& group : schedule.groups) group.knobs = StartingKnobs(context, group);
   schedule.has_capture = context.target.dialect == Dialect::kCuda &&
@@ -166,7 +188,8 @@ std::vector<LegalAction> EnumerateRestarts(const ScheduleContext& context,
   std::vector<LegalAction> restarts;
   std::vector<Schedule> seen = {schedule};
   for (const StartMapping mapping :
-       {StartMapping::kEager, StartMapping::kOwn, StartMapping::kPlain, StartMapping::kNaive}) {
+       {StartMapping::kEager, StartMapping::kIeee, StartMapping::kOwn, StartMapping::kPlain,
+        StartMapping::kNaive}) {
     const absl::StatusOr<Schedule> start = MakeStartSchedule(context, mapping);
     if (!start.ok() || std::find(seen.begin(), seen.end(), *start) != seen.end()) continue;
     seen.push_back(*start);

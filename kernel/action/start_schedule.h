@@ -16,6 +16,9 @@ enum class StartMapping {
   // has no better form, templates with fitting knobs for the rest, neighbours
   // joined where that only saves traffic; captured on CUDA where launches would show.
   kEager,
+  // The same with products in FP32 throughout, without the TF32 that a vendor may choose for
+  // convolutions: for networks that magnify what it rounds.
+  kIeee,
   // The same with a kernel of our own wherever a template can: for vendor calls
   // that fail or are not to be had.
   kOwn,

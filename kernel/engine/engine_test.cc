@@ -142,8 +142,10 @@ TEST_CASE("A start that failed has the other starts to go on with", "[engine]") 
   const auto restarts = ListRestarts(graph, start, options);
 
   REQUIRE(restarts.ok());
-  REQUIRE(restarts->size() == 3);
-  CHECK(restarts->front().arguments.at("mapping") == "own");
+  REQUIRE(restarts->size() == 4);
+  // What a vendor may round first, then the vendor.
+  CHECK(restarts->at(0).arguments.at("mapping") == "ieee");
+  CHECK(restarts->at(1).arguments.at("mapping") == "own");
   CHECK(restarts->back().arguments.at("mapping") == "naive");
   for (const EngineAction& restart : *restarts) {
     CAPTURE(restart.text);
