@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/cuda/cupti_activity.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 #include <vector>
@@ -21,8 +22,23 @@ constexpr size_t kBufferAlignment = 8;
 constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                                          CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET};
 
-double ToSeconds(uint64_t start_ns, uint64_t end_ns) {
-  return static_cast<double>(end_ns - start_ns) * 1e-9;
+// Start and end of what the device did, in nanoseconds.
+using Span = std::pair<uint64_t, uint64_t>;
+
+double ToSeconds(Span span) { return static_cast<double>(span.second - span.first) * 1e-9; }
+
+// While at least one of them went on: a library may have several kernels run at once.
+double BusySeconds(std::vector<Span> spans) {
+  std::sort(spans.begin(), spans.end());
+  double seconds = 0;
+  uint64_t until = 0;
+  for (auto [start, end] : spans) {
+    start = std::max(start, until);
+    if (start >= end) continue;
+    seconds += ToSeconds({start, end});
+    until = end;
+  }
+  return seconds;
 }
 
 }  // namespace
@@ -88,6 +104,7 @@ StepActivity CuptiActivity::Collect() {
     filled.swap(Sink::Get().filled);
   }
   StepActivity activity;
+  std::vector<Span> spans;
   double longest = 0;
   for (const Sink::Filled& buffer : filled) {
     CUpti_Activity* record = nullptr;
@@ -95,14 +112,13 @@ StepActivity CuptiActivity::Collect() {
            CUPTI_SUCCESS) {
       if (record->kind == CUPTI_ACTIVITY_KIND_MEMCPY) {
         const auto& copy = *reinterpret_cast<const CUpti_ActivityMemcpy6*>(record);
-        activity.seconds += ToSeconds(copy.start, copy.end);
+        spans.emplace_back(copy.start, copy.end);
       } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMSET) {
         const auto& fill = *reinterpret_cast<const CUpti_ActivityMemset4*>(record);
-        activity.seconds += ToSeconds(fill.start, fill.end);
+        spans.emplace_back(fill.start, fill.end);
       } else if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
         const auto& kernel = *reinterpret_cast<const CUpti_ActivityKernel10*>(record);
-        const double seconds = ToSeconds(kernel.start, kernel.end);
-        activity.seconds += seconds;
+        const double seconds = ToSeconds(spans.emplace_back(kernel.start, kernel.end));
         if (seconds < longest) continue;
         longest = seconds;
         activity.registers_per_thread = kernel.registersPerThread;
@@ -115,6 +131,7 @@ StepActivity CuptiActivity::Collect() {
     }
     std::free(buffer.bytes);
   }
+  activity.seconds = BusySeconds(std::move(spans));
   return activity;
 }
 
