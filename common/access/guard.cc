@@ -85,16 +85,18 @@ rpc::Gate::Decision Guard::Decide(const rpc::ArrivedCall& call) {
   if (rule == nullptr) return {.status = RoleMissing(*identity, kClosed, ""), .on_end = {}};
   const std::string resource = ResourceOf(*rule, call.request);
   const Grant* grant = FindGrant(*identity, *rule, resource);
-  Decision decision;
+  Decision decision{.status = {}, .on_end = {}, .caller = identity->name};
   if (grant == nullptr) decision.status = RoleMissing(*identity, *rule, resource);
-  if (!audit_ || !rule->is_audited) return decision;
+  if (!audit_ || (!rule->is_audited && !rule->is_refusal_audited)) return decision;
   AuditEntry entry{.time = clock_.Now(),
                    .who = identity->name,
                    .role = grant == nullptr ? "" : std::string(RoleName(grant->role)),
                    .method = absl::StrCat(ToAbsl(call.service), "/", ToAbsl(call.method)),
                    .resource = resource,
                    .peer = call.peer};
-  decision.on_end = [this, entry = std::move(entry)](absl::StatusCode code) mutable {
+  const bool is_refusal_only = !rule->is_audited;
+  decision.on_end = [this, is_refusal_only, entry = std::move(entry)](absl::StatusCode code) mutable {
+    if (is_refusal_only && code != absl::StatusCode::kPermissionDenied) return;
     entry.status = code;
     audit_->Write(entry);
   };

@@ -63,6 +63,9 @@ Rule Machine(std::string_view service, std::string_view method) {
 }
 
 std::vector<Rule> MakeRules() {
+  Rule synchronize = Machine(kLeases, "Synchronize");
+  synchronize.resource_field = "worker.name";
+  synchronize.is_refusal_audited = true;
   // Blobs have no project: who knows a digest may read what it stands for.
   Rule upload = InAnyProject(kArtifacts, "UploadArtifact", Role::kSubmitter);
   upload.is_audited = true;
@@ -90,7 +93,7 @@ std::vector<Rule> MakeRules() {
       InAnyProject(kWorkers, "ListWorkers", Role::kViewer),
       Operate("DrainWorker"),
       Operate("UndrainWorker"),
-      Machine(kLeases, "Synchronize"),
+      synchronize,
       Machine(kCoders, "CreateProgram"),
       Machine(kCoders, "ApplyAction"),
       Machine(kCoders, "ListActions"),
@@ -121,7 +124,14 @@ const Rule* FindRule(std::string_view service, std::string_view method) {
 
 std::string ResourceOf(const Rule& rule, const google::protobuf::Message* request) {
   if (request == nullptr || rule.resource_field.empty()) return "";
-  const auto* field = request->GetDescriptor()->FindFieldByName(std::string(rule.resource_field));
+  std::string_view name = rule.resource_field;
+  for (size_t dot = name.find('.'); dot != name.npos; dot = name.find('.')) {
+    const auto* part = request->GetDescriptor()->FindFieldByName(std::string(name.substr(0, dot)));
+    if (part == nullptr || part->is_repeated() || part->message_type() == nullptr) return "";
+    request = &request->GetReflection()->GetMessage(*request, part);
+    name.remove_prefix(dot + 1);
+  }
+  const auto* field = request->GetDescriptor()->FindFieldByName(std::string(name));
   const bool is_text = field != nullptr && !field->is_repeated() &&
                        field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_STRING;
   return is_text ? request->GetReflection()->GetString(*request, field) : "";

@@ -112,6 +112,15 @@ std::string NameOf(const google::protobuf::MethodDescriptor& method) {
   return absl::StrCat(method.service()->full_name(), "/", method.name());
 }
 
+// The field that `path`, as `name` or `worker.name`, leads to; null if there is none.
+const google::protobuf::FieldDescriptor* FindField(const google::protobuf::Descriptor& message,
+                                                   const std::string& path) {
+  const size_t dot = path.find('.');
+  const auto* field = message.FindFieldByName(path.substr(0, dot));
+  if (field == nullptr || dot == path.npos) return field;
+  return FindField(*field->message_type(), path.substr(dot + 1));
+}
+
 TEST_CASE("Every method has one rule, whose field is in its request", "[access]") {
   std::set<std::string> named;
   for (const auto* method : Methods()) {
@@ -121,7 +130,7 @@ TEST_CASE("Every method has one rule, whose field is in its request", "[access]"
     named.insert(NameOf(*method));
     const auto& request = *method->input_type();
     if (!rule->resource_field.empty()) {
-      const auto* field = request.FindFieldByName(std::string(rule->resource_field));
+      const auto* field = FindField(request, std::string(rule->resource_field));
       REQUIRE(field != nullptr);
       CHECK(field->type() == google::protobuf::FieldDescriptor::TYPE_STRING);
     } else {
@@ -175,7 +184,9 @@ class GuardedServer {
     const std::unique_ptr<google::protobuf::Message> request(
         factory.GetPrototype(method.input_type())->New());
     const Rule* rule = FindRule(method.service()->full_name(), method.name());
-    if (rule != nullptr && !rule->resource_field.empty()) {
+    // A worker's name is in no project, whatever the request says.
+    if (rule != nullptr && !rule->resource_field.empty() &&
+        rule->resource_field.find('.') == std::string_view::npos) {
       request->GetReflection()->SetString(
           request.get(), method.input_type()->FindFieldByName(std::string(rule->resource_field)),
           resource);

@@ -249,20 +249,24 @@ void Coordinator::SweepJobs() {
   }
 }
 
-void Coordinator::Synchronize(const v1::SynchronizeRequest& request, LeaseManager::Reply reply) {
+void Coordinator::Synchronize(const v1::SynchronizeRequest& request, const std::string& identity,
+                              LeaseManager::Reply reply) {
   // A worker hears of nothing that a crash could undo.
   auto reply_once_safe =
       [this, reply = std::move(reply)](absl::StatusOr<v1::SynchronizeResponse> response) {
         parts_.store.AfterFlush(
             [reply, response = std::move(response)]() mutable { reply(std::move(response)); });
       };
-  loop_.Post([this, request, reply = std::move(reply_once_safe)] {
-    leases_->Synchronize(request, reply);
+  loop_.Post([this, request, identity, reply = std::move(reply_once_safe)] {
+    leases_->Synchronize(request, identity, reply);
   });
 }
 
-void Coordinator::Disconnect(const std::string& worker, const std::string& instance) {
-  loop_.Post([this, worker, instance] { leases_->Disconnect(worker, instance); });
+void Coordinator::Disconnect(const std::string& worker, const std::string& instance,
+                             const std::string& identity) {
+  loop_.Post([this, worker, instance, identity] {
+    leases_->Disconnect(worker, instance, identity);
+  });
 }
 
 absl::StatusOr<std::vector<v1::Worker>> Coordinator::ListWorkers() {

@@ -83,8 +83,11 @@ class Coordinator final : private search::SearchObserver {
   absl::Status DeleteJob(const std::string& name);
 
   // Never blocks; `reply` is called on the loop.
-  void Synchronize(const v1::SynchronizeRequest& request, LeaseManager::Reply reply);
-  void Disconnect(const std::string& worker, const std::string& instance);
+  // `identity` is who calls, as the guard knows them; empty where nobody is asked.
+  void Synchronize(const v1::SynchronizeRequest& request, const std::string& identity,
+                   LeaseManager::Reply reply);
+  void Disconnect(const std::string& worker, const std::string& instance,
+                  const std::string& identity);
 
   absl::StatusOr<std::vector<v1::Worker>> ListWorkers();
   absl::StatusOr<v1::Worker> LookupWorker(const std::string& name);

@@ -202,7 +202,7 @@ void FakeWorker::Call(Coordinator& coordinator) {
       *request.mutable_completed()->mutable_result() = work(lease_);
     }
   }
-  coordinator.Synchronize(request,
+  coordinator.Synchronize(request, /*identity=*/"",
                           [this, &coordinator](absl::StatusOr<v1::SynchronizeResponse> response) {
                             Take(coordinator, response);
                           });

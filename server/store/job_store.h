@@ -49,6 +49,8 @@ struct LeaseRecord {
   std::string worker;
   // Process of that worker.
   std::string instance;
+  // Who that worker is to the guard; empty where nobody is asked.
+  std::string identity{};
   // Grants of the same work that were lost so far, this one included once it is.
   int losses = 0;
   // Grants of the same work that ended in a crash of the runner so far.
@@ -62,6 +64,8 @@ struct LeaseRecord {
 struct WorkerRecord {
   v1::Worker worker;
   bool is_draining = false;
+  // Who it is to the guard; empty where nobody is asked.
+  std::string identity{};
 };
 
 // What a search learned, and what it is looked up by.

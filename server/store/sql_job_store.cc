@@ -46,14 +46,14 @@ std::string DigestOf(const Write& write) {
   if (write.evaluation) add(write.evaluation->evaluation.SerializeAsString());
   for (const LeaseRecord& lease : write.leases) {
     add(absl::StrCat(lease.id, " ", lease.losses, " ", lease.crashes, " ", lease.is_lost, " ",
-                     lease.is_ahead));
+                     lease.is_ahead, " ", lease.identity));
   }
   add(write.finished_work);
   for (const LearnedRecord& learned : write.learned) add(learned.record.SerializeAsString());
   for (const std::string& name : write.refuted) add(name);
   add(write.is_job_deleted ? "deleted" : "");
   for (const WorkerRecord& worker : write.workers) {
-    add(absl::StrCat(worker.is_draining, " ", worker.worker.SerializeAsString()));
+    add(absl::StrCat(worker.is_draining, " ", worker.identity, " ", worker.worker.SerializeAsString()));
   }
   return hash.Finish().sha256_hex;
 }

@@ -69,8 +69,15 @@ constexpr const char* kVersion6[] = {
     "CREATE INDEX records_by_anchor ON records (project, anchor)",
 };
 
+constexpr const char* kVersion7[] = {
+    // Whose a lease and a worker's name are.
+    "ALTER TABLE leases ADD COLUMN identity TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE workers ADD COLUMN identity TEXT NOT NULL DEFAULT ''",
+};
+
 constexpr Migration kMigrations[] = {
-    {1, kVersion1}, {2, kVersion2}, {3, kVersion3}, {4, kVersion4}, {5, kVersion5}, {6, kVersion6},
+    {1, kVersion1}, {2, kVersion2}, {3, kVersion3}, {4, kVersion4},
+    {5, kVersion5}, {6, kVersion6}, {7, kVersion7},
 };
 
 }  // namespace

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 
+import processes
 import pytest
 import stack as stacks
 
@@ -78,6 +79,63 @@ def test_the_page_makes_a_service_that_knows_its_callers(host):
     stored = [path.read_bytes().decode(errors="replace") for path in (place / "data").rglob("*") if path.is_file()]
     for secret in secrets:
         assert secret and not any(secret in text for text in outputs + stored)
+
+
+def tokens(host, **roles):
+    """A file of tokens, and a file with each token by its name."""
+    lines = []
+    for name, role in roles.items():
+        made = json.loads(host.run("-o", "json", "token", "create", name, "--role", role).stdout)
+        host.write(f"{name}.token", made["token"])
+        lines.append(made["line"])
+    return host.write("tokens", "\n".join(lines) + "\n")
+
+
+def test_a_worker_has_its_name_to_itself(host):
+    audit = host.folder / "audit.jsonl"
+    coordinator = ["--data-dir", host.folder / "data", "--listen", "127.0.0.1:0",
+                   "--tokens", tokens(host, one="worker", two="worker", root="administrator"),
+                   "--audit-log", audit]  # fmt: skip
+    daemon, ready = host.serve("mtmc-coordinator", *coordinator)
+    endpoint = ready["grpc"]
+
+    def work(token):
+        return host.start("--coordinator", endpoint, "--name", "gpu-0", "--token-file", host.folder / f"{token}.token",
+                          program="mtmc-worker", log=f"{token}.log")  # fmt: skip
+
+    def refused():
+        lines = audit.read_text().splitlines() if audit.exists() else []
+        return [entry for entry in map(json.loads, lines) if entry["method"].endswith("/Synchronize")]
+
+    def state():
+        listed = host.run("-o", "json", "--endpoint", endpoint, "workers", "list",
+                          MTMC_TOKEN_FILE=str(host.folder / "root.token"))  # fmt: skip
+        assert listed.returncode == 0, listed.stderr
+        return [worker["state"] for worker in json.loads(listed.stdout).get("workers", [])]
+
+    first = work("one")
+    try:
+        processes.eventually(lambda: state() == ["STATE_IDLE"], stacks.START_SECONDS, "the worker is there")
+        second = work("two")
+        try:
+            processes.eventually(refused, stacks.START_SECONDS, "the second is refused")
+            assert {(e["who"], e["resource"], e["status"]) for e in refused()} == {
+                ("two", "workers/gpu-0", "PERMISSION_DENIED")
+            }
+            assert "WORKER_NAME_TAKEN" in (host.folder / "two.log").read_text()
+            # Killed: nobody says that the name is free, and so it is once its time has passed.
+            first.kill()
+            first.wait()
+            before = len(refused())
+            processes.eventually(lambda: state() == ["STATE_IDLE"] and "answers again" in (host.folder / "two.log").read_text(),
+                                 60, "the second has the name")  # fmt: skip
+            assert len(refused()) >= before
+        finally:
+            assert stacks.stop(second) == 0
+    finally:
+        if first.poll() is None:
+            stacks.stop(first)
+        assert stacks.stop(daemon) == 0
 
 
 def test_a_listener_that_others_reach_is_refused_without_tls(host):
