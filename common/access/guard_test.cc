@@ -124,9 +124,9 @@ TEST_CASE("Who changes something, or tries to, leaves one line", "[access]") {
 TEST_CASE("Of a worker's calls only those that are refused leave a line", "[access]") {
   Guarded guarded;
   const std::string tokens = guarded.folder.path() / "tokens";
-  REQUIRE_THAT(base::WriteFileAtomically(
-                   tokens, TokenLine("machine-7", Role::kWorker, "*", "mtmc_machine")),
-               IsOk());
+  REQUIRE_THAT(
+      base::WriteFileAtomically(tokens, TokenLine("machine-7", Role::kWorker, "*", "mtmc_machine")),
+      IsOk());
   guarded.clock.Advance(absl::Seconds(2));
   v1::SynchronizeRequest request;
   request.mutable_worker()->set_name("workers/gpu-3");
