@@ -13,6 +13,7 @@ constexpr std::string_view kJobs = "mtmc.v1.JobService";
 constexpr std::string_view kCandidates = "mtmc.v1.CandidateService";
 constexpr std::string_view kArtifacts = "mtmc.v1.ArtifactService";
 constexpr std::string_view kRecords = "mtmc.v1.RecordService";
+constexpr std::string_view kQuotas = "mtmc.v1.QuotaService";
 constexpr std::string_view kWorkers = "mtmc.v1.WorkerService";
 constexpr std::string_view kLeases = "mtmc.v1.LeaseService";
 constexpr std::string_view kCoders = "mtmc.v1.MicroCodingService";
@@ -66,6 +67,15 @@ std::vector<Rule> MakeRules() {
   Rule synchronize = Machine(kLeases, "Synchronize");
   synchronize.resource_field = "worker.name";
   synchronize.is_refusal_audited = true;
+  // An administrator of one project gives it no more than it has.
+  Rule list_quotas = {.service = kQuotas,
+                      .method = "ListQuotas",
+                      .least = Role::kAdministrator,
+                      .scope = Rule::Scope::kEveryProject};
+  Rule update_quota = list_quotas;
+  update_quota.method = "UpdateQuota";
+  update_quota.resource_field = "name";
+  update_quota.is_audited = true;
   // Blobs have no project: who knows a digest may read what it stands for.
   Rule upload = InAnyProject(kArtifacts, "UploadArtifact", Role::kSubmitter);
   upload.is_audited = true;
@@ -86,6 +96,9 @@ std::vector<Rule> MakeRules() {
       Read(kRecords, "ListRecords", "parent"),
       Change(kRecords, "ImportRecords", "parent"),
       Change(kRecords, "DeleteRecord", "name"),
+      Read(kQuotas, "GetQuota", "name"),
+      list_quotas,
+      update_quota,
       InAnyProject(kArtifacts, "FindMissingArtifacts", Role::kSubmitter),
       upload,
       download,

@@ -31,6 +31,7 @@
 #include "mtmc/v1/job.grpc.pb.h"
 #include "mtmc/v1/micro_coding.grpc.pb.h"
 #include "mtmc/v1/policy.grpc.pb.h"
+#include "mtmc/v1/quota.grpc.pb.h"
 #include "mtmc/v1/record.grpc.pb.h"
 #include "mtmc/v1/worker.grpc.pb.h"
 
@@ -72,6 +73,9 @@ const std::map<std::string, std::string> kExpected = {
     {"mtmc.v1.RecordService/ListRecords", kReads},
     {"mtmc.v1.RecordService/ImportRecords", kChanges},
     {"mtmc.v1.RecordService/DeleteRecord", kChanges},
+    {"mtmc.v1.QuotaService/GetQuota", kReads},
+    {"mtmc.v1.QuotaService/ListQuotas", kFleet},
+    {"mtmc.v1.QuotaService/UpdateQuota", kFleet},
     {"mtmc.v1.ArtifactService/FindMissingArtifacts", kChangesAnywhere},
     {"mtmc.v1.ArtifactService/UploadArtifact", kChangesAnywhere},
     {"mtmc.v1.ArtifactService/DownloadArtifact",
@@ -165,6 +169,7 @@ class GuardedServer {
                                                              {"CandidateService", &candidates_},
                                                              {"ArtifactService", &artifacts_},
                                                              {"RecordService", &records_},
+                                                             {"QuotaService", &quotas_},
                                                              {"WorkerService", &workers_},
                                                              {"LeaseService", &leases_},
                                                              {"MicroCodingService", &coders_},
@@ -223,6 +228,7 @@ class GuardedServer {
   v1::CandidateService::CallbackService candidates_;
   v1::ArtifactService::CallbackService artifacts_;
   v1::RecordService::CallbackService records_;
+  v1::QuotaService::CallbackService quotas_;
   v1::WorkerService::CallbackService workers_;
   v1::LeaseService::CallbackService leases_;
   v1::MicroCodingService::CallbackService coders_;

@@ -26,11 +26,11 @@ google::protobuf::Timestamp ToProto(absl::Time time) {
 }
 
 absl::Status NotYours(const std::string& name, const store::LeaseRecord& record) {
-  return rpc::MakeError(absl::StatusCode::kPermissionDenied, "LEASE_NOT_YOURS",
-                        absl::StrCat("lease ", record.id, " is of ", record.worker,
-                                     " and who runs it; ", name,
-                                     " as you run it may not report for it"),
-                        {{"worker", name}});
+  return rpc::MakeError(
+      absl::StatusCode::kPermissionDenied, "LEASE_NOT_YOURS",
+      absl::StrCat("lease ", record.id, " is of ", record.worker, " and who runs it; ", name,
+                   " as you run it may not report for it"),
+      {{"worker", name}});
 }
 
 bool IsLeaseOf(const store::LeaseRecord& record, const FleetMember& state) {

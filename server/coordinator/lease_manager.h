@@ -107,8 +107,7 @@ class LeaseManager final : public search::Evaluator {
   // One call of a worker; worker.proto has the codes. An idle worker is
   // answered when there is work or after `hold`. `identity` is who calls, as the guard
   // knows them; empty where nobody is asked.
-  void Synchronize(const v1::SynchronizeRequest& request, const std::string& identity,
-                   Reply reply);
+  void Synchronize(const v1::SynchronizeRequest& request, const std::string& identity, Reply reply);
 
   // The worker's held call is gone: nothing may be granted through it.
   void Disconnect(const std::string& worker, const std::string& instance,

@@ -115,7 +115,8 @@ class LeaseService final : public v1::LeaseService::CallbackService {
                                         const v1::SynchronizeRequest* request,
                                         v1::SynchronizeResponse* response) override {
     auto call = std::make_shared<HeldCall>(*response);
-    if (const auto coordinator = seat_.local()) return Hold(call, coordinator, *request, rpc::CallerOf(*context));
+    if (const auto coordinator = seat_.local())
+      return Hold(call, coordinator, *request, rpc::CallerOf(*context));
     return Forward(call, *context, *request);
   }
 

@@ -215,9 +215,13 @@ TEMPLATE_TEST_CASE("JobStore drops every lease of finished work", "[store]", Sql
   TestType maker;
   if (!maker.IsThere()) return;
   auto store = maker.Open();
-  const LeaseRecord kept{
-      .id = "c", .work = "w2", .identity = "alice", .losses = 2, .crashes = 1, .is_lost = true,
-      .is_ahead = true};
+  const LeaseRecord kept{.id = "c",
+                         .work = "w2",
+                         .identity = "alice",
+                         .losses = 2,
+                         .crashes = 1,
+                         .is_lost = true,
+                         .is_ahead = true};
   REQUIRE_THAT(
       store->Commit({.leases = {{.id = "a", .work = "w1"}, {.id = "b", .work = "w1"}, kept}}),
       IsOk());

@@ -11,6 +11,7 @@
 #include "server/store/page_token.h"
 #include "server/store/sql_codec.h"
 #include "server/store/sql_jobs.h"
+#include "server/store/sql_quota.h"
 #include "server/store/sql_records.h"
 #include "server/store/sql_schema.h"
 
@@ -71,7 +72,8 @@ void WriteFleet(soci::session& sql, const Write& write) {
     const int is_ahead = lease.is_ahead ? 1 : 0;
     sql << "INSERT INTO leases (id, work, job, candidate, worker, instance, losses, crashes,"
            " is_lost, is_ahead, identity) VALUES (:id, :work, :job, :candidate, :worker,"
-           " :instance, :losses, :crashes, :lost, :ahead, :identity) ON CONFLICT (id) DO UPDATE SET worker = excluded.worker,"
+           " :instance, :losses, :crashes, :lost, :ahead, :identity) ON CONFLICT (id) DO UPDATE "
+           "SET worker = excluded.worker,"
            " instance = excluded.instance, losses = excluded.losses,"
            " crashes = excluded.crashes, is_lost = excluded.is_lost,"
            " is_ahead = excluded.is_ahead, identity = excluded.identity",
@@ -161,7 +163,7 @@ absl::Status ReplaceOwner(soci::session& session, const OwnerRecord& seen,
 
 absl::Status Apply(soci::session& session, const Write& write) {
   const bool touches_job = write.new_job || write.job || !write.candidates.empty() ||
-                           !write.events.empty() || write.is_job_deleted;
+                           !write.events.empty() || write.is_job_deleted || !write.quota.empty();
   if (write.new_job) InsertJob(session, write);
   long long last_event = 0;
   if (touches_job) {
@@ -181,6 +183,7 @@ absl::Status Apply(soci::session& session, const Write& write) {
   WriteResults(session, write);
   WriteFleet(session, write);
   WriteRecords(session, write);
+  MTMC_RETURN_IF_ERROR(WriteQuotas(session, write));
   if (write.is_job_deleted) DeleteJob(session, write.job_name);
   return absl::OkStatus();
 }
