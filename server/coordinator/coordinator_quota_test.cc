@@ -216,7 +216,6 @@ TEST_CASE("A language model is asked for no more tokens than the quota has left"
   CHECK(job.end_reason() == v1::Job::END_REASON_QUOTA);
   CHECK(world.coder.token_limits() == std::vector<int64_t>{5000, 3000, 1000});
   CHECK(Account(world, QuotaResource::kTokens) == QuotaAccount{.allowed = 5000, .used = 5000});
-  const absl::Status refused = world.coordinator->CreateJob(request).status();
   request.set_job_id("b");
   CHECK(ReasonOf(world.coordinator->CreateJob(request).status()) == "QUOTA_EXCEEDED");
   // The built-in coder costs nothing.
