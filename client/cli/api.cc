@@ -19,6 +19,7 @@
 #include "mtmc/v1/artifact.grpc.pb.h"
 #include "mtmc/v1/candidate.grpc.pb.h"
 #include "mtmc/v1/job.grpc.pb.h"
+#include "mtmc/v1/quota.grpc.pb.h"
 #include "mtmc/v1/record.grpc.pb.h"
 #include "mtmc/v1/worker.grpc.pb.h"
 
@@ -90,6 +91,7 @@ struct Api::Stubs {
         candidates(v1::CandidateService::NewStub(channel)),
         artifacts(v1::ArtifactService::NewStub(channel)),
         records(v1::RecordService::NewStub(channel)),
+        quotas(v1::QuotaService::NewStub(channel)),
         workers(v1::WorkerService::NewStub(channel)) {}
 
   std::shared_ptr<grpc::Channel> channel;
@@ -97,6 +99,7 @@ struct Api::Stubs {
   std::unique_ptr<v1::CandidateService::Stub> candidates;
   std::unique_ptr<v1::ArtifactService::Stub> artifacts;
   std::unique_ptr<v1::RecordService::Stub> records;
+  std::unique_ptr<v1::QuotaService::Stub> quotas;
   std::unique_ptr<v1::WorkerService::Stub> workers;
 
   absl::Mutex mu;
@@ -293,6 +296,32 @@ absl::Status Api::DeleteRecord(const std::string& name) {
   return CallOnce<v1::DeleteRecordResponse>(
              request, [&](auto... a) { return stubs_->records->DeleteRecord(a...); })
       .status();
+}
+
+absl::StatusOr<std::vector<v1::Quota>> Api::ListQuotas() {
+  return CallPaged<v1::Quota>(
+      v1::ListQuotasRequest(), SIZE_MAX,
+      [&](const v1::ListQuotasRequest& request) {
+        return CallOnce<v1::ListQuotasResponse>(
+            request, [&](auto... a) { return stubs_->quotas->ListQuotas(a...); });
+      },
+      [](const v1::ListQuotasResponse& response) { return response.quotas(); });
+}
+
+absl::StatusOr<v1::Quota> Api::GetQuota(const std::string& name) {
+  v1::GetQuotaRequest request;
+  request.set_name(name);
+  MTMC_ASSIGN_OR_RETURN(v1::GetQuotaResponse response,
+                        CallOnce<v1::GetQuotaResponse>(
+                            request, [&](auto... a) { return stubs_->quotas->GetQuota(a...); }));
+  return std::move(*response.mutable_quota());
+}
+
+absl::StatusOr<v1::Quota> Api::UpdateQuota(const v1::UpdateQuotaRequest& request) {
+  MTMC_ASSIGN_OR_RETURN(v1::UpdateQuotaResponse response,
+                        CallOnce<v1::UpdateQuotaResponse>(
+                            request, [&](auto... a) { return stubs_->quotas->UpdateQuota(a...); }));
+  return std::move(*response.mutable_quota());
 }
 
 absl::StatusOr<std::vector<v1::Worker>> Api::ListWorkers() {

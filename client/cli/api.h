@@ -11,6 +11,7 @@
 #include "common/rpc/security.h"
 #include "mtmc/v1/candidate.pb.h"
 #include "mtmc/v1/job.pb.h"
+#include "mtmc/v1/quota.pb.h"
 #include "mtmc/v1/record.pb.h"
 #include "mtmc/v1/worker.pb.h"
 
@@ -61,6 +62,10 @@ class Api {
   absl::Status ImportRecords(const std::string& parent,
                              const std::vector<v1::TunedRecord>& records);
   absl::Status DeleteRecord(const std::string& name);
+
+  absl::StatusOr<std::vector<v1::Quota>> ListQuotas();
+  absl::StatusOr<v1::Quota> GetQuota(const std::string& name);
+  absl::StatusOr<v1::Quota> UpdateQuota(const v1::UpdateQuotaRequest& request);
 
   absl::StatusOr<std::vector<v1::Worker>> ListWorkers();
   absl::StatusOr<v1::Worker> DrainWorker(const std::string& name, bool is_undrain);

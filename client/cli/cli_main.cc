@@ -29,6 +29,7 @@ struct Options {
   JobsOptions jobs;
   CandidatesOptions candidates;
   RecordsOptions records;
+  QuotaOptions quota;
   WorkersOptions workers;
   TokenOptions token;
   UpOptions up;
@@ -187,6 +188,26 @@ void DeclareRecords(CLI::App& app, Options& options, ExitCode& exit_code) {
       ->required();
 }
 
+void DeclareQuota(CLI::App& app, Options& options, ExitCode& exit_code) {
+  QuotaOptions& own = options.quota;
+  CLI::App* quota = app.add_subcommand("quota", "what the jobs of a project may use together")
+                        ->require_subcommand(1);
+  quota->fallthrough();
+  AddCommand(*quota, "list", "list the quotas of all projects", exit_code,
+             [&] { return RunQuotaList(own); });
+  AddCommand(*quota, "get", "show the limits of a project and what it has used", exit_code, [&] {
+    return RunQuotaGet(own);
+  })->add_option("project", own.project, "project id; default --project");
+  CLI::App* set = AddCommand(*quota, "set", "change limits of a project; others stay", exit_code,
+                             [&] { return RunQuotaSet(own); });
+  set->add_option("project", own.project, "project id")->required();
+  set->add_option("--open-jobs", own.open_jobs, "most jobs that have not ended, or none");
+  set->add_option("--device-time", own.device_time,
+                  "most device time of evaluations, as 90m or 2h30m, or none");
+  set->add_option("--tokens", own.tokens, "most tokens of language models, or none");
+  set->add_flag("--reset-use", own.resets_use, "count device time and tokens from zero again");
+}
+
 void DeclareWorkers(CLI::App& app, Options& options, ExitCode& exit_code) {
   CLI::App* workers = app.add_subcommand("workers", "look at the fleet")->require_subcommand(1);
   workers->fallthrough();
@@ -254,6 +275,7 @@ void Declare(CLI::App& app, Options& options, ExitCode& exit_code) {
   DeclareJobs(app, options, exit_code);
   DeclareCandidates(app, options, exit_code);
   DeclareRecords(app, options, exit_code);
+  DeclareQuota(app, options, exit_code);
   DeclareWorkers(app, options, exit_code);
   DeclareToken(app, options, exit_code);
   AddCommand(app, "doctor", "devices, isolation and counters of this host", exit_code,
@@ -274,8 +296,8 @@ int Main(int argc, char** argv) {
     options.common.is_json = options.output == "json";
     for (CommonOptions* common :
          {&options.optimize.common, &options.jobs.common, &options.candidates.common,
-          &options.records.common, &options.workers.common, &options.token.common,
-          &options.up.common}) {
+          &options.records.common, &options.quota.common, &options.workers.common,
+          &options.token.common, &options.up.common}) {
       *common = options.common;
     }
   });

@@ -122,6 +122,21 @@ ExitCode RunRecordsExport(const RecordsOptions& options);
 ExitCode RunRecordsImport(const RecordsOptions& options);
 ExitCode RunRecordsDelete(const RecordsOptions& options);
 
+struct QuotaOptions {
+  CommonOptions common;
+  // Project id; empty is that of `common`.
+  std::string project;
+  // New limits as the user gives them, `none` for no limit; empty leaves them.
+  std::string open_jobs;
+  std::string device_time;
+  std::string tokens;
+  bool resets_use = false;
+};
+
+ExitCode RunQuotaList(const QuotaOptions& options);
+ExitCode RunQuotaGet(const QuotaOptions& options);
+ExitCode RunQuotaSet(const QuotaOptions& options);
+
 // A token for the project of `common`, and for all of them where `role` is worker.
 struct TokenOptions {
   CommonOptions common;

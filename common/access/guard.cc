@@ -25,6 +25,11 @@ absl::Status RateExceeded(absl::Duration wait) {
       wait);
 }
 
+absl::Status NotBearer() {
+  return rpc::MakeError(absl::StatusCode::kUnauthenticated, "TOKEN_INVALID",
+                        "the token is nobody's; ask for a new one");
+}
+
 // What the caller would have to have, and where.
 absl::Status RoleMissing(const Identity& identity, const Rule& rule, std::string_view resource) {
   const std::string project = ProjectOf(resource);
@@ -44,13 +49,21 @@ absl::Status RoleMissing(const Identity& identity, const Rule& rule, std::string
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Guard>> Guard::Create(const Options& options, base::Clock& clock) {
-  MTMC_ASSIGN_OR_RETURN(auto tokens, TokenFile::Open(options.token_file, clock));
+  std::unique_ptr<TokenFile> tokens;
+  std::unique_ptr<JwtVerifier> jwt;
+  if (!options.token_file.empty() || !options.jwt) {
+    MTMC_ASSIGN_OR_RETURN(tokens, TokenFile::Open(options.token_file, clock));
+  }
+  if (options.jwt) {
+    MTMC_ASSIGN_OR_RETURN(jwt, JwtVerifier::Open(*options.jwt, clock));
+  }
   if (!options.audit_log.empty()) MTMC_RETURN_IF_ERROR(AuditLog::Check(options.audit_log));
-  return std::unique_ptr<Guard>(new Guard(std::move(tokens), options, clock));
+  return std::unique_ptr<Guard>(new Guard(std::move(tokens), std::move(jwt), options, clock));
 }
 
-Guard::Guard(std::unique_ptr<TokenFile> tokens, const Options& options, base::Clock& clock)
-    : clock_(clock), tokens_(std::move(tokens)) {
+Guard::Guard(std::unique_ptr<TokenFile> tokens, std::unique_ptr<JwtVerifier> jwt,
+             const Options& options, base::Clock& clock)
+    : clock_(clock), tokens_(std::move(tokens)), jwt_(std::move(jwt)) {
   if (!options.audit_log.empty()) audit_.emplace(options.audit_log);
   if (options.requests_per_second > 0) rate_.emplace(options.requests_per_second, clock);
 }
@@ -67,10 +80,11 @@ absl::StatusOr<Identity> Guard::Authenticate(const rpc::ArrivedCall& call) {
       absl::EqualsIgnoreCase(ToAbsl(token.substr(0, kBearer.size())), ToAbsl(kBearer));
   if (is_bearer) {
     token.remove_prefix(kBearer.size());
+    if (jwt_ && LooksLikeJwt(token)) return jwt_->Verify(token);
+    if (!tokens_) return NotBearer();
     if (std::optional<Identity> identity = tokens_->Find(token)) return *std::move(identity);
   }
-  return rpc::MakeError(absl::StatusCode::kUnauthenticated, "TOKEN_INVALID",
-                        "the token is nobody's; ask for a new one");
+  return NotBearer();
 }
 
 rpc::Gate::Decision Guard::Decide(const rpc::ArrivedCall& call) {
@@ -85,16 +99,19 @@ rpc::Gate::Decision Guard::Decide(const rpc::ArrivedCall& call) {
   if (rule == nullptr) return {.status = RoleMissing(*identity, kClosed, ""), .on_end = {}};
   const std::string resource = ResourceOf(*rule, call.request);
   const Grant* grant = FindGrant(*identity, *rule, resource);
-  Decision decision;
+  Decision decision{.status = {}, .on_end = {}, .caller = identity->name};
   if (grant == nullptr) decision.status = RoleMissing(*identity, *rule, resource);
-  if (!audit_ || !rule->is_audited) return decision;
+  if (!audit_ || (!rule->is_audited && !rule->is_refusal_audited)) return decision;
   AuditEntry entry{.time = clock_.Now(),
                    .who = identity->name,
                    .role = grant == nullptr ? "" : std::string(RoleName(grant->role)),
                    .method = absl::StrCat(ToAbsl(call.service), "/", ToAbsl(call.method)),
                    .resource = resource,
                    .peer = call.peer};
-  decision.on_end = [this, entry = std::move(entry)](absl::StatusCode code) mutable {
+  const bool is_refusal_only = !rule->is_audited;
+  decision.on_end = [this, is_refusal_only,
+                     entry = std::move(entry)](absl::StatusCode code) mutable {
+    if (is_refusal_only && code != absl::StatusCode::kPermissionDenied) return;
     entry.status = code;
     audit_->Write(entry);
   };

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/access/audit_log.h"
+#include "common/access/jwt.h"
 #include "common/access/rate_limit.h"
 #include "common/access/token_table.h"
 #include "common/base/clock.h"
@@ -19,6 +20,7 @@ namespace mtmc::access {
 //
 //   UNAUTHENTICATED    TOKEN_MISSING          it has no token
 //   UNAUTHENTICATED    TOKEN_INVALID          nobody's, or not `Bearer TOKEN`
+//   UNAUTHENTICATED    TOKEN_EXPIRED          a JWT that was valid once
 //   RESOURCE_EXHAUSTED REQUEST_RATE_EXCEEDED  its caller calls too often; with RetryInfo
 //   PERMISSION_DENIED  ROLE_MISSING           its caller has not the role there
 //
@@ -26,25 +28,31 @@ namespace mtmc::access {
 class Guard final : public rpc::Gate {
  public:
   struct Options {
+    // Hashes of tokens; empty if there are none.
     std::string token_file;
+    // For JWT; those of one of the two at least are accepted.
+    std::optional<JwtVerifier::Options> jwt{};
     // Empty writes none.
     std::string audit_log;
     // For each name; 0 is no limit.
     double requests_per_second = 0;
   };
 
-  // `clock` is borrowed. Errors are those of TokenFile and AuditLog.
+  // `clock` is borrowed. Errors are those of TokenFile, JwtVerifier and AuditLog.
   static absl::StatusOr<std::unique_ptr<Guard>> Create(const Options& options, base::Clock& clock);
 
   Decision Decide(const rpc::ArrivedCall& call) override;
 
  private:
-  Guard(std::unique_ptr<TokenFile> tokens, const Options& options, base::Clock& clock);
+  Guard(std::unique_ptr<TokenFile> tokens, std::unique_ptr<JwtVerifier> jwt, const Options& options,
+        base::Clock& clock);
 
   absl::StatusOr<Identity> Authenticate(const rpc::ArrivedCall& call);
 
   base::Clock& clock_;
+  // One of them may be null.
   const std::unique_ptr<TokenFile> tokens_;
+  const std::unique_ptr<JwtVerifier> jwt_;
   std::optional<AuditLog> audit_;
   std::optional<RateLimit> rate_;
 };

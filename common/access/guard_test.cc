@@ -15,6 +15,7 @@
 #include "common/testing/fake_clock.h"
 #include "common/testing/status_matchers.h"
 #include "mtmc/v1/job.pb.h"
+#include "mtmc/v1/worker.pb.h"
 
 namespace mtmc::access {
 namespace {
@@ -118,6 +119,37 @@ TEST_CASE("Who changes something, or tries to, leaves one line", "[access]") {
   CHECK(lines[1]["role"] == "");
   CHECK(lines[1]["status"] == "PERMISSION_DENIED");
   CHECK_FALSE(absl::StrContains(*base::ReadFile(guarded.audit), "planted"));
+}
+
+TEST_CASE("Of a worker's calls only those that are refused leave a line", "[access]") {
+  Guarded guarded;
+  const std::string tokens = guarded.folder.path() / "tokens";
+  REQUIRE_THAT(
+      base::WriteFileAtomically(tokens, TokenLine("machine-7", Role::kWorker, "*", "mtmc_machine")),
+      IsOk());
+  guarded.clock.Advance(absl::Seconds(2));
+  v1::SynchronizeRequest request;
+  request.mutable_worker()->set_name("workers/gpu-3");
+  const auto decide = [&] {
+    return guarded.guard->Decide({.service = "mtmc.v1.LeaseService",
+                                  .method = "Synchronize",
+                                  .authorization = {"Bearer mtmc_machine"},
+                                  .peer = "ipv4:10.0.0.7:1",
+                                  .request = &request});
+  };
+  CHECK(decide().caller == "machine-7");
+  for (const absl::StatusCode code :
+       {absl::StatusCode::kOk, absl::StatusCode::kUnavailable, absl::StatusCode::kPermissionDenied,
+        absl::StatusCode::kCancelled}) {
+    decide().on_end(code);
+  }
+
+  const std::vector<Json> lines = guarded.Audit();
+
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0]["who"] == "machine-7");
+  CHECK(lines[0]["resource"] == "workers/gpu-3");
+  CHECK(lines[0]["status"] == "PERMISSION_DENIED");
 }
 
 TEST_CASE("An audit log that was moved away begins anew", "[access]") {

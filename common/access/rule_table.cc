@@ -13,6 +13,7 @@ constexpr std::string_view kJobs = "mtmc.v1.JobService";
 constexpr std::string_view kCandidates = "mtmc.v1.CandidateService";
 constexpr std::string_view kArtifacts = "mtmc.v1.ArtifactService";
 constexpr std::string_view kRecords = "mtmc.v1.RecordService";
+constexpr std::string_view kQuotas = "mtmc.v1.QuotaService";
 constexpr std::string_view kWorkers = "mtmc.v1.WorkerService";
 constexpr std::string_view kLeases = "mtmc.v1.LeaseService";
 constexpr std::string_view kCoders = "mtmc.v1.MicroCodingService";
@@ -63,6 +64,18 @@ Rule Machine(std::string_view service, std::string_view method) {
 }
 
 std::vector<Rule> MakeRules() {
+  Rule synchronize = Machine(kLeases, "Synchronize");
+  synchronize.resource_field = "worker.name";
+  synchronize.is_refusal_audited = true;
+  // An administrator of one project gives it no more than it has.
+  Rule list_quotas = {.service = kQuotas,
+                      .method = "ListQuotas",
+                      .least = Role::kAdministrator,
+                      .scope = Rule::Scope::kEveryProject};
+  Rule update_quota = list_quotas;
+  update_quota.method = "UpdateQuota";
+  update_quota.resource_field = "name";
+  update_quota.is_audited = true;
   // Blobs have no project: who knows a digest may read what it stands for.
   Rule upload = InAnyProject(kArtifacts, "UploadArtifact", Role::kSubmitter);
   upload.is_audited = true;
@@ -83,6 +96,9 @@ std::vector<Rule> MakeRules() {
       Read(kRecords, "ListRecords", "parent"),
       Change(kRecords, "ImportRecords", "parent"),
       Change(kRecords, "DeleteRecord", "name"),
+      Read(kQuotas, "GetQuota", "name"),
+      list_quotas,
+      update_quota,
       InAnyProject(kArtifacts, "FindMissingArtifacts", Role::kSubmitter),
       upload,
       download,
@@ -90,7 +106,7 @@ std::vector<Rule> MakeRules() {
       InAnyProject(kWorkers, "ListWorkers", Role::kViewer),
       Operate("DrainWorker"),
       Operate("UndrainWorker"),
-      Machine(kLeases, "Synchronize"),
+      synchronize,
       Machine(kCoders, "CreateProgram"),
       Machine(kCoders, "ApplyAction"),
       Machine(kCoders, "ListActions"),
@@ -121,7 +137,14 @@ const Rule* FindRule(std::string_view service, std::string_view method) {
 
 std::string ResourceOf(const Rule& rule, const google::protobuf::Message* request) {
   if (request == nullptr || rule.resource_field.empty()) return "";
-  const auto* field = request->GetDescriptor()->FindFieldByName(std::string(rule.resource_field));
+  std::string_view name = rule.resource_field;
+  for (size_t dot = name.find('.'); dot != name.npos; dot = name.find('.')) {
+    const auto* part = request->GetDescriptor()->FindFieldByName(std::string(name.substr(0, dot)));
+    if (part == nullptr || part->is_repeated() || part->message_type() == nullptr) return "";
+    request = &request->GetReflection()->GetMessage(*request, part);
+    name.remove_prefix(dot + 1);
+  }
+  const auto* field = request->GetDescriptor()->FindFieldByName(std::string(name));
   const bool is_text = field != nullptr && !field->is_repeated() &&
                        field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_STRING;
   return is_text ? request->GetReflection()->GetString(*request, field) : "";

@@ -32,11 +32,13 @@ struct Rule {
   // Workers may call it as well.
   bool allows_worker = false;
   Scope scope = Scope::kEveryProject;
-  // Field of the request with the resource's name, empty if it has none.
+  // Field of the request with the resource's name, as `name` or `worker.name`; empty if it
+  // has none.
   std::string_view resource_field;
-  // Whether the call is written to the audit log. Synchronize, which each worker repeats
-  // all the time, is not.
+  // Whether the call is written to the audit log.
   bool is_audited = false;
+  // Whether it is if it was refused: for Synchronize, which each worker repeats all the time.
+  bool is_refusal_audited = false;
 };
 
 // One rule for each method of the contract; a method without one is closed to all.

@@ -31,6 +31,7 @@
 #include "mtmc/v1/job.grpc.pb.h"
 #include "mtmc/v1/micro_coding.grpc.pb.h"
 #include "mtmc/v1/policy.grpc.pb.h"
+#include "mtmc/v1/quota.grpc.pb.h"
 #include "mtmc/v1/record.grpc.pb.h"
 #include "mtmc/v1/worker.grpc.pb.h"
 
@@ -72,6 +73,9 @@ const std::map<std::string, std::string> kExpected = {
     {"mtmc.v1.RecordService/ListRecords", kReads},
     {"mtmc.v1.RecordService/ImportRecords", kChanges},
     {"mtmc.v1.RecordService/DeleteRecord", kChanges},
+    {"mtmc.v1.QuotaService/GetQuota", kReads},
+    {"mtmc.v1.QuotaService/ListQuotas", kFleet},
+    {"mtmc.v1.QuotaService/UpdateQuota", kFleet},
     {"mtmc.v1.ArtifactService/FindMissingArtifacts", kChangesAnywhere},
     {"mtmc.v1.ArtifactService/UploadArtifact", kChangesAnywhere},
     {"mtmc.v1.ArtifactService/DownloadArtifact",
@@ -112,6 +116,15 @@ std::string NameOf(const google::protobuf::MethodDescriptor& method) {
   return absl::StrCat(method.service()->full_name(), "/", method.name());
 }
 
+// The field that `path`, as `name` or `worker.name`, leads to; null if there is none.
+const google::protobuf::FieldDescriptor* FindField(const google::protobuf::Descriptor& message,
+                                                   const std::string& path) {
+  const size_t dot = path.find('.');
+  const auto* field = message.FindFieldByName(path.substr(0, dot));
+  if (field == nullptr || dot == path.npos) return field;
+  return FindField(*field->message_type(), path.substr(dot + 1));
+}
+
 TEST_CASE("Every method has one rule, whose field is in its request", "[access]") {
   std::set<std::string> named;
   for (const auto* method : Methods()) {
@@ -121,7 +134,7 @@ TEST_CASE("Every method has one rule, whose field is in its request", "[access]"
     named.insert(NameOf(*method));
     const auto& request = *method->input_type();
     if (!rule->resource_field.empty()) {
-      const auto* field = request.FindFieldByName(std::string(rule->resource_field));
+      const auto* field = FindField(request, std::string(rule->resource_field));
       REQUIRE(field != nullptr);
       CHECK(field->type() == google::protobuf::FieldDescriptor::TYPE_STRING);
     } else {
@@ -156,6 +169,7 @@ class GuardedServer {
                                                              {"CandidateService", &candidates_},
                                                              {"ArtifactService", &artifacts_},
                                                              {"RecordService", &records_},
+                                                             {"QuotaService", &quotas_},
                                                              {"WorkerService", &workers_},
                                                              {"LeaseService", &leases_},
                                                              {"MicroCodingService", &coders_},
@@ -175,7 +189,9 @@ class GuardedServer {
     const std::unique_ptr<google::protobuf::Message> request(
         factory.GetPrototype(method.input_type())->New());
     const Rule* rule = FindRule(method.service()->full_name(), method.name());
-    if (rule != nullptr && !rule->resource_field.empty()) {
+    // A worker's name is in no project, whatever the request says.
+    if (rule != nullptr && !rule->resource_field.empty() &&
+        rule->resource_field.find('.') == std::string_view::npos) {
       request->GetReflection()->SetString(
           request.get(), method.input_type()->FindFieldByName(std::string(rule->resource_field)),
           resource);
@@ -212,6 +228,7 @@ class GuardedServer {
   v1::CandidateService::CallbackService candidates_;
   v1::ArtifactService::CallbackService artifacts_;
   v1::RecordService::CallbackService records_;
+  v1::QuotaService::CallbackService quotas_;
   v1::WorkerService::CallbackService workers_;
   v1::LeaseService::CallbackService leases_;
   v1::MicroCodingService::CallbackService coders_;

@@ -125,6 +125,9 @@ TEST_CASE("Who is let in is asked only of those who have tokens", "[daemon]") {
   CHECK(Parse({"--audit-log", "a"}).exit_code == kExitUsage);
   CHECK(Parse({"--requests-per-second", "1"}).exit_code == kExitUsage);
   CHECK(Parse({"--tokens", "t", "--audit-log", "a"}).exit_code == std::nullopt);
+  CHECK(Parse({"--jwt-keys", "k"}).exit_code == kExitUsage);
+  CHECK(Parse({"--jwt-keys", "k", "--jwt-issuer", "i", "--audit-log", "a"}).exit_code ==
+        std::nullopt);
 
   metrics::Registry registry("nothing");
   grpc::Service service;

@@ -50,12 +50,17 @@ absl::Status Endpoints::ServeGrpc(const std::vector<NamedService>& services) {
   rpc::RpcServer::Options options{.address = flags_.listen,
                                   .on_call = CountCalls(registry_),
                                   .security = ServerSecurityOf(flags_)};
-  if (!flags_.tokens.empty()) {
-    MTMC_ASSIGN_OR_RETURN(guard_,
-                          access::Guard::Create({.token_file = flags_.tokens,
-                                                 .audit_log = flags_.audit_log,
-                                                 .requests_per_second = flags_.requests_per_second},
-                                                clock_));
+  if (HasGuard(flags_)) {
+    access::Guard::Options guard{.token_file = flags_.tokens,
+                                 .audit_log = flags_.audit_log,
+                                 .requests_per_second = flags_.requests_per_second};
+    if (!flags_.jwt_keys.empty()) {
+      guard.jwt = {.key_file = flags_.jwt_keys,
+                   .rules = {.issuer = flags_.jwt_issuer,
+                             .audience = flags_.jwt_audience,
+                             .grants_claim = flags_.jwt_grants_claim}};
+    }
+    MTMC_ASSIGN_OR_RETURN(guard_, access::Guard::Create(guard, clock_));
     options.interceptors.push_back([this] { return rpc::MakeGateInterceptor(*guard_); });
   }
   for (const NamedService& named : services) {

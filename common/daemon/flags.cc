@@ -18,14 +18,24 @@ void DeclareServer(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--tls-client-ca", flags.tls_client_ca,
                  "authorities of the certificates that clients must show, PEM");
-  auto* tokens = app.add_option("--tokens", flags.tokens,
-                                "file of who may do what, with the hashes of their tokens");
-  app.add_option("--audit-log", flags.audit_log, "file that gets a line for each changing call")
-      ->needs(tokens);
+  app.add_option("--tokens", flags.tokens,
+                 "file of who may do what, with the hashes of their tokens");
+  auto* keys = app.add_option("--jwt-keys", flags.jwt_keys,
+                              "JWKS file; who has a JWT that one of its keys signed is let in");
+  auto* issuer = app.add_option("--jwt-issuer", flags.jwt_issuer, "claim iss of those JWT");
+  keys->needs(issuer);
+  issuer->needs(keys);
+  app.add_option("--jwt-audience", flags.jwt_audience, "one of their claim aud")
+      ->capture_default_str()
+      ->needs(keys);
+  app.add_option("--jwt-grants-claim", flags.jwt_grants_claim,
+                 "their claim with texts mtmc:ROLE:PROJECT, such as groups")
+      ->capture_default_str()
+      ->needs(keys);
+  app.add_option("--audit-log", flags.audit_log, "file that gets a line for each changing call");
   app.add_option("--requests-per-second", flags.requests_per_second,
                  "most calls a second of one caller; 0 is no limit")
-      ->check(CLI::NonNegativeNumber)
-      ->needs(tokens);
+      ->check(CLI::NonNegativeNumber);
   app.add_flag("--insecure-http", flags.is_insecure_http, "serve REST to other hosts, without TLS");
 }
 
@@ -70,6 +80,8 @@ void DeclareChannels(CLI::App& app, Flags& flags) {
                  "file whose first line is the token for the servers that are called");
 }
 
+bool HasGuard(const Flags& flags) { return !flags.tokens.empty() || !flags.jwt_keys.empty(); }
+
 rpc::ServerSecurity ServerSecurityOf(const Flags& flags) {
   return {.cert_file = flags.tls_cert,
           .key_file = flags.tls_key,
@@ -100,6 +112,11 @@ std::optional<int> ParseAndInitLogging(CLI::App& app, int argc, char** argv, con
                      .format = format.value_or(base::LogFormat::kText)});
   if (!format.ok()) return FailUsage("unusable --log-format", format.status());
   if (!level.ok()) return FailUsage("unusable --log-level", level.status());
+  if (!HasGuard(flags) && (!flags.audit_log.empty() || flags.requests_per_second > 0)) {
+    return FailUsage("unusable flags", absl::InvalidArgumentError(
+                                           "--audit-log and --requests-per-second need to know "
+                                           "who calls; give --tokens or --jwt-keys"));
+  }
   return std::nullopt;
 }
 

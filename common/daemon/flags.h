@@ -42,6 +42,11 @@ struct Flags {
   // Of its clients.
   std::string tls_client_ca;
   std::string tokens;
+  // Who else is let in: whose JWT a key of this file signed for this audience.
+  std::string jwt_keys;
+  std::string jwt_issuer;
+  std::string jwt_audience = "mtmc";
+  std::string jwt_grants_claim = "mtmc_grants";
   std::string audit_log;
   double requests_per_second = 0;
   bool is_insecure_http = false;
@@ -57,6 +62,9 @@ void Declare(CLI::App& app, Flags& flags);
 
 // Adds --token-file, for a daemon that calls other daemons, after Declare().
 void DeclareChannels(CLI::App& app, Flags& flags);
+
+// Whether callers are asked who they are.
+bool HasGuard(const Flags& flags);
 
 // What the flags say about the daemon's server and its channels.
 rpc::ServerSecurity ServerSecurityOf(const Flags& flags);

@@ -29,6 +29,8 @@ using grpc::internal::RpcMethod;
 // only with that note, and the interceptor gives the answer to what was refused. The note
 // lies among the metadata of the call; a client cannot write it, because it is random.
 constexpr char kAdmitted[] = "mtmc-admitted";
+// Beside the note, and worth nothing without it.
+constexpr char kCaller[] = "mtmc-caller";
 constexpr char kAuthorization[] = "authorization";
 constexpr std::string_view kOurs = "mtmc.";
 
@@ -115,6 +117,7 @@ class GateInterceptor final : public grpc::experimental::Interceptor {
   void Arrive(InterceptorBatchMethods& methods) {
     auto* metadata = methods.GetRecvInitialMetadata();
     metadata->erase(kAdmitted);
+    metadata->erase(kCaller);
     // "/package.Service/Method".
     const std::string_view path = info_.method() == nullptr ? "" : info_.method();
     const size_t slash = path.rfind('/');
@@ -132,7 +135,9 @@ class GateInterceptor final : public grpc::experimental::Interceptor {
       call.request = static_cast<const google::protobuf::Message*>(methods.GetRecvMessage());
     }
     decision_ = gate_.Decide(call);
-    if (decision_.status.ok()) metadata->emplace(kAdmitted, Note());
+    if (!decision_.status.ok()) return;
+    metadata->emplace(kAdmitted, Note());
+    metadata->emplace(kCaller, decision_.caller);
   }
 
   grpc::experimental::ServerRpcInfo& info_;
@@ -161,6 +166,13 @@ std::unique_ptr<grpc::Service> PutBehindGate(grpc::Service& service, const std::
       google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(full_name);
   MTMC_CHECK(descriptor != nullptr);
   return std::make_unique<GatedService>(service, *descriptor);
+}
+
+std::string CallerOf(const grpc::ServerContextBase& context) {
+  if (!HasNote(context)) return "";
+  const auto found = context.client_metadata().find(kCaller);
+  if (found == context.client_metadata().end()) return "";
+  return std::string(found->second.data(), found->second.size());
 }
 
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeGateInterceptor(

@@ -14,6 +14,7 @@ class Message;
 }
 
 namespace grpc {
+class ServerContextBase;
 class Service;
 
 namespace experimental {
@@ -46,6 +47,8 @@ class Gate {
     // Called once with what the call came to, CANCELLED if the client went before; may
     // be empty.
     std::function<void(absl::StatusCode)> on_end;
+    // Who calls, for the method (CallerOf).
+    std::string caller{};
   };
 
   virtual ~Gate() = default;
@@ -57,6 +60,10 @@ class Gate {
 // of the server has let the call in: MakeGateInterceptor() belongs to the same server,
 // and without it every call is refused. `service` is borrowed.
 std::unique_ptr<grpc::Service> PutBehindGate(grpc::Service& service, const std::string& full_name);
+
+// Who makes the call of `context`, as the gate of its server knows them; empty on a
+// server without a gate, whatever the client says.
+std::string CallerOf(const grpc::ServerContextBase& context);
 
 // What asks `gate`, borrowed, about each call of the services whose full name begins
 // with `mtmc.`. Health checks and reflection are open to all.

@@ -43,7 +43,7 @@ class FakeGate final : public Gate {
       has_ended = true;
     };
     if (authorization == std::vector<std::string>{"Bearer good"}) {
-      return {.status = absl::OkStatus(), .on_end = on_end};
+      return {.status = absl::OkStatus(), .on_end = on_end, .caller = "alice"};
     }
     return {.status = WithRetryDelay(
                 MakeError(absl::StatusCode::kUnauthenticated, "TOKEN_MISSING", "log in"),
@@ -96,6 +96,7 @@ struct Gated {
     if (!authorization.empty()) context.AddMetadata("authorization", authorization);
     // A client's own note is no admission.
     context.AddMetadata("mtmc-admitted", "1");
+    context.AddMetadata("mtmc-caller", "mallory");
     v1::FindMissingArtifactsRequest request;
     request.add_digests()->set_sha256("ab");
     v1::FindMissingArtifactsResponse response;
@@ -122,6 +123,30 @@ TEST_CASE("A call that the gate lets in runs, and its end is told", "[gate]") {
   CHECK(gated.gate.AwaitEnd() == absl::StatusCode::kOk);
   CHECK(gated.gate.seen == "FindMissingArtifacts");
   CHECK(gated.gate.request == "digests { sha256: \"ab\" }");
+}
+
+TEST_CASE("The method knows its caller from the gate, not from the client", "[gate]") {
+  Gated gated;
+
+  CHECK_THAT(gated.Find("Bearer good"), IsOk());
+
+  CHECK(gated.service.caller == "alice");
+}
+
+TEST_CASE("A call without a gate has no caller, whatever the client says", "[gate]") {
+  TestService service;
+  auto server = *RpcServer::Create({.services = {&service}});
+  const auto stub = v1::ArtifactService::NewStub(MakeChannel(server->address(), {}));
+  grpc::ClientContext context;
+  SetDeadline(context, absl::Now() + kPatience);
+  context.AddMetadata("mtmc-admitted", "1");
+  context.AddMetadata("mtmc-caller", "mallory");
+  v1::FindMissingArtifactsResponse response;
+  service.caller = "nobody yet";
+
+  CHECK_THAT(FromGrpc(stub->FindMissingArtifacts(&context, {}, &response)), IsOk());
+
+  CHECK(service.caller.empty());
 }
 
 TEST_CASE("A call that the gate refuses gets its answer, and no method runs", "[gate]") {

@@ -10,6 +10,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "common/base/executor.h"
+#include "common/rpc/gate.h"
 #include "common/rpc/server_stream.h"
 #include "common/rpc/unary.h"
 #include "common/rpc/upload.h"
@@ -30,6 +31,9 @@ class TestService final : public v1::ArtifactService::CallbackService {
       const v1::FindMissingArtifactsRequest&, const Call&)>
       find = [](const auto&, const auto&) { return v1::FindMissingArtifactsResponse(); };
 
+  // Who made its last call, by CallerOf().
+  std::string caller;
+
   // What DownloadArtifact does with its stream.
   std::function<void(std::shared_ptr<DownloadStream>)> download;
   DownloadStream::Options download_options;
@@ -37,6 +41,7 @@ class TestService final : public v1::ArtifactService::CallbackService {
   grpc::ServerUnaryReactor* FindMissingArtifacts(
       grpc::CallbackServerContext* context, const v1::FindMissingArtifactsRequest* request,
       v1::FindMissingArtifactsResponse* response) override {
+    caller = CallerOf(*context);
     return ServeUnary(context, *request, *response, executor_,
                       [this](const auto& asked, const Call& call) { return find(asked, call); });
   }

@@ -15,6 +15,7 @@
 #include "common/base/shutdown_signal.h"
 #include "common/config/paths.h"
 #include "common/config/python_environment.h"
+#include "common/daemon/core_dumps.h"
 #include "common/daemon/endpoints.h"
 #include "common/daemon/exit_code.h"
 #include "common/daemon/flags.h"
@@ -114,6 +115,7 @@ int Main(int argc, char** argv) {
   CLI::App app("The macro step of mtmc: which optimization to try next.", "mtmc-policyd");
   Declare(app, flags);
   if (const auto code = daemon::ParseAndInitLogging(app, argc, argv, flags.daemon)) return *code;
+  daemon::ForbidCoreDumps();
   if (flags.default_policy == "lm" && flags.model.empty()) {
     Log(LogLevel::kError, "--default-policy lm needs --model FOLDER");
     return daemon::kExitUsage;

@@ -16,6 +16,7 @@
 #include "google/protobuf/util/time_util.h"
 #include "server/coordinator/resource_name.h"
 #include "server/search/job_options.h"
+#include "server/search/known_step.h"
 #include "server/store/artifact_store.h"
 #include "server/store/job_store.h"
 
@@ -33,6 +34,9 @@ constexpr absl::Duration kMaxLag = absl::Seconds(10);
 
 // Nanoseconds between two counts of the jobs by state.
 constexpr int64_t kShownEvery = 1'000'000'000;
+
+// The accounts of all projects are read for it.
+constexpr absl::Duration kQuotasShownEvery = absl::Seconds(5);
 
 absl::Status Stopping() {
   return rpc::MakeError(absl::StatusCode::kUnavailable, "SHUTTING_DOWN",
@@ -176,12 +180,38 @@ absl::StatusOr<std::vector<v1::Job>> Coordinator::FindByRequest(
 }
 
 absl::StatusOr<v1::Job> Coordinator::Insert(v1::Job job, const std::string& request_id) {
+  MTMC_RETURN_IF_ERROR(CheckQuota(job));
   store::Write write{.job_name = job.name(), .new_job = job, .request_id = request_id};
   write.events.push_back(CreationEvent(job));
+  write.quota = {{.resource = store::QuotaResource::kOpenJobs, .reserved = 1}};
   MTMC_RETURN_IF_ERROR(parts_.store.Commit(write));
   OnEvents(job.name());
   StartSearch(job.name());
   return job;
+}
+
+// A job that could do nothing is not begun.
+absl::Status Coordinator::CheckQuota(const v1::Job& job) {
+  for (const auto resource : {store::QuotaResource::kDeviceTime, store::QuotaResource::kTokens}) {
+    const bool is_needed =
+        resource != store::QuotaResource::kTokens || job.search().coder() != search::kBuiltinCoder;
+    if (!is_needed) continue;
+    MTMC_ASSIGN_OR_RETURN(const auto account, parts_.store.FindQuota(job.name(), resource));
+    if (account.allowed && account.used >= *account.allowed) {
+      return store::QuotaExceeded(store::ProjectOfJob(job.name()), resource, account);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Coordinator::SetQuotaLimits(const std::vector<store::QuotaLimit>& limits) {
+  return Ask<bool>([this, limits]() -> absl::StatusOr<bool> {
+           MTMC_RETURN_IF_ERROR(parts_.store.Commit({.limits = limits}));
+           // Shown with the next tick.
+           next_quotas_ = absl::InfinitePast();
+           return true;
+         })
+      .status();
 }
 
 absl::StatusOr<v1::Job> Coordinator::AskSearch(const std::string& name,
@@ -249,20 +279,23 @@ void Coordinator::SweepJobs() {
   }
 }
 
-void Coordinator::Synchronize(const v1::SynchronizeRequest& request, LeaseManager::Reply reply) {
+void Coordinator::Synchronize(const v1::SynchronizeRequest& request, const std::string& identity,
+                              LeaseManager::Reply reply) {
   // A worker hears of nothing that a crash could undo.
   auto reply_once_safe =
       [this, reply = std::move(reply)](absl::StatusOr<v1::SynchronizeResponse> response) {
         parts_.store.AfterFlush(
             [reply, response = std::move(response)]() mutable { reply(std::move(response)); });
       };
-  loop_.Post([this, request, reply = std::move(reply_once_safe)] {
-    leases_->Synchronize(request, reply);
+  loop_.Post([this, request, identity, reply = std::move(reply_once_safe)] {
+    leases_->Synchronize(request, identity, reply);
   });
 }
 
-void Coordinator::Disconnect(const std::string& worker, const std::string& instance) {
-  loop_.Post([this, worker, instance] { leases_->Disconnect(worker, instance); });
+void Coordinator::Disconnect(const std::string& worker, const std::string& instance,
+                             const std::string& identity) {
+  loop_.Post(
+      [this, worker, instance, identity] { leases_->Disconnect(worker, instance, identity); });
 }
 
 absl::StatusOr<std::vector<v1::Worker>> Coordinator::ListWorkers() {
@@ -345,6 +378,15 @@ void Coordinator::ShowJobs() {
   parts_.metrics.ShowJobs(jobs);
 }
 
+void Coordinator::ShowQuotas() {
+  const absl::Time now = absl::Now();
+  if (now < next_quotas_) return;
+  next_quotas_ = now + kQuotasShownEvery;
+  const auto quotas = parts_.store.ListQuotas("");
+  // What cannot be read now is shown later.
+  if (quotas.ok()) parts_.metrics.ShowQuotas(*quotas);
+}
+
 void Coordinator::Tick() {
   const int64_t now = absl::GetCurrentTimeNanos();
   const int64_t last = last_tick_.exchange(now);
@@ -352,6 +394,7 @@ void Coordinator::Tick() {
       std::max(absl::Nanoseconds(now - last) - options_.tick, absl::ZeroDuration()));
   leases_->Tick();
   SweepJobs();
+  ShowQuotas();
   // Scrapes are seconds apart, and jobs may be many.
   if (now / kShownEvery != last / kShownEvery || is_first_tick_) ShowJobs();
   is_first_tick_ = false;

@@ -83,8 +83,11 @@ class Coordinator final : private search::SearchObserver {
   absl::Status DeleteJob(const std::string& name);
 
   // Never blocks; `reply` is called on the loop.
-  void Synchronize(const v1::SynchronizeRequest& request, LeaseManager::Reply reply);
-  void Disconnect(const std::string& worker, const std::string& instance);
+  // `identity` is who calls, as the guard knows them; empty where nobody is asked.
+  void Synchronize(const v1::SynchronizeRequest& request, const std::string& identity,
+                   LeaseManager::Reply reply);
+  void Disconnect(const std::string& worker, const std::string& instance,
+                  const std::string& identity);
 
   absl::StatusOr<std::vector<v1::Worker>> ListWorkers();
   absl::StatusOr<v1::Worker> LookupWorker(const std::string& name);
@@ -95,6 +98,9 @@ class Coordinator final : private search::SearchObserver {
 
   // NOT_FOUND with reason RECORD_NOT_FOUND.
   absl::Status DeleteRecord(const std::string& name);
+
+  // New limits of projects.
+  absl::Status SetQuotaLimits(const std::vector<store::QuotaLimit>& limits);
 
   // OK while the event loop turns; else UNAVAILABLE with what it does not. For /readyz.
   absl::Status CheckLoop() const;
@@ -122,6 +128,8 @@ class Coordinator final : private search::SearchObserver {
   void OnSearchEnd(const std::string& job, const absl::Status& status);
   absl::Status RemoveJob(const std::string& name);
   void SweepJobs();
+  absl::Status CheckQuota(const v1::Job& job);
+  void ShowQuotas();
   void Tick();
   void ShowJobs();
   absl::StatusOr<std::vector<v1::Job>> FindByRequest(const v1::CreateJobRequest& request);
@@ -146,6 +154,7 @@ class Coordinator final : private search::SearchObserver {
   // On the loop only.
   bool is_first_tick_ = true;
   absl::Time next_sweep_ = absl::InfinitePast();
+  absl::Time next_quotas_ = absl::InfinitePast();
   std::unique_ptr<LeaseManager> leases_;
   // Those that go on. Shared with the task that drops one after its end.
   std::map<std::string, std::shared_ptr<search::Search>> searches_;

@@ -44,6 +44,7 @@ struct World {
   std::unique_ptr<Coordinator> coordinator;
   absl::Duration patience = LeaseManager::Options().patience;
   absl::Duration retention = Coordinator::Options().retention;
+  absl::Duration quota_slice = search::Search::Options().quota_slice;
 
   ~World();
 

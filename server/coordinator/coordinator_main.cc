@@ -19,6 +19,7 @@
 #include "common/base/log.h"
 #include "common/base/shutdown_signal.h"
 #include "common/base/status_macros.h"
+#include "common/daemon/core_dumps.h"
 #include "common/daemon/endpoints.h"
 #include "common/daemon/exit_code.h"
 #include "common/daemon/flags.h"
@@ -215,12 +216,14 @@ int Serve(const Flags& flags, Stores& stores, base::ShutdownSignal& shutdown) {
   const auto candidates = MakeCandidateService(*stores.jobs, executor);
   const auto artifacts = MakeArtifactService(*stores.artifacts, executor);
   const auto records = MakeRecordService(relay, *stores.jobs, executor);
+  const auto quotas = MakeQuotaService(relay, *stores.jobs, executor);
   const auto workers = MakeWorkerService(relay, executor);
   const auto leases = MakeLeaseService(seat, relay);
   daemon::Endpoints::Options served{.services = {{jobs.get(), "mtmc.v1.JobService"},
                                                  {candidates.get(), "mtmc.v1.CandidateService"},
                                                  {artifacts.get(), "mtmc.v1.ArtifactService"},
                                                  {records.get(), "mtmc.v1.RecordService"},
+                                                 {quotas.get(), "mtmc.v1.QuotaService"},
                                                  {workers.get(), "mtmc.v1.WorkerService"}},
                                     .dependencies = Dependencies(flags, seat, *stores.jobs)};
   for (const auto& service : served.services) served.rest_services.push_back(service.name);
@@ -269,6 +272,7 @@ int Main(int argc, char** argv) {
   CLI::App app("Owns the jobs of mtmc, their search, and the workers' leases.", "mtmc-coordinator");
   Declare(app, flags);
   if (const auto code = daemon::ParseAndInitLogging(app, argc, argv, flags.daemon)) return *code;
+  daemon::ForbidCoreDumps();
   for (const std::string& endpoint : {flags.policy, flags.gateway}) {
     const absl::Status security = rpc::Check(daemon::ChannelSecurityOf(flags.daemon), endpoint);
     if (!security.ok()) return daemon::FailUsage("cannot secure channels", security);

@@ -3,7 +3,9 @@
 
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/enum_word.h"
+#include "common/base/string_view.h"
 #include "google/protobuf/util/time_util.h"
 
 namespace mtmc::coordinator {
@@ -26,6 +28,14 @@ constexpr char kRetriesHelp[] = "Work that was queued again.";
 constexpr char kRejected[] = "mtmc_evaluations_rejected_total";
 constexpr char kRejectedHelp[] =
     "Evaluations whose program does not do what it should, by what is wrong with it.";
+
+const char* QuotaHelp(const std::string& name) {
+  if (name == "mtmc_quota_open_jobs") return "Open jobs of a project, and how many it may have.";
+  if (name == "mtmc_quota_device_seconds") {
+    return "Device time of a project: used, reserved and allowed.";
+  }
+  return "Tokens of language models of a project: used, reserved and allowed.";
+}
 
 // Whether the program ran, and must not be trusted.
 bool IsRejection(v1::Failure::Kind kind) {
@@ -169,6 +179,44 @@ void CoordinatorMetrics::ShowQueue(const Counts& counts) {
 void CoordinatorMetrics::ShowWorkers(const Counts& counts) {
   Show("mtmc_workers", "Workers that the coordinator knows, by state.", "state", counts,
        shown_workers_);
+}
+
+void CoordinatorMetrics::ShowQuotas(const std::vector<store::ProjectQuota>& quotas) {
+  std::map<std::array<std::string, 3>, double> values;
+  for (const store::ProjectQuota& quota : quotas) {
+    const std::string project =
+        quota_projects_.Of(quota.project.substr(quota.project.find('/') + 1));
+    for (const auto& [resource, account] : quota.accounts) {
+      const bool is_time = resource == store::QuotaResource::kDeviceTime;
+      const double unit = is_time ? 1e-6 : 1;
+      const std::string name =
+          is_time ? "mtmc_quota_device_seconds"
+                  : absl::StrCat("mtmc_quota_", base::ToAbsl(store::QuotaResourceName(resource)));
+      const auto show = [&](const char* kind, int64_t amount) {
+        values[{name, project, kind}] += unit * static_cast<double>(amount);
+      };
+      if (account.allowed) show("limit", *account.allowed);
+      if (resource == store::QuotaResource::kOpenJobs) {
+        show("used", account.reserved);
+      } else {
+        show("used", account.used);
+        show("reserved", account.reserved);
+      }
+    }
+  }
+  const auto labels = [](const std::array<std::string, 3>& series) {
+    return metrics::Labels{{"project", series[1]}, {"kind", series[2]}};
+  };
+  // A limit that is gone is no limit of 0.
+  std::erase_if(shown_quotas_, [&](const auto& series) {
+    if (values.contains(series)) return false;
+    registry_.RemoveGauge(series[0], QuotaHelp(series[0]), labels(series));
+    return true;
+  });
+  for (const auto& [series, value] : values) {
+    registry_.MakeGauge(series[0], QuotaHelp(series[0]), labels(series)).Set(value);
+    shown_quotas_.insert(series);
+  }
 }
 
 void CoordinatorMetrics::Show(const char* name, const char* help, const char* first_label,

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "common/metrics/metrics.h"
@@ -12,6 +15,7 @@
 #include "mtmc/v1/evaluation.pb.h"
 #include "mtmc/v1/job.pb.h"
 #include "server/coordinator/speedup_metrics.h"
+#include "server/store/quota.h"
 
 namespace mtmc::coordinator {
 
@@ -46,6 +50,7 @@ class CoordinatorMetrics {
   void ShowJobs(const std::map<std::string, int>& jobs_by_state);
   void ShowQueue(const Counts& counts);
   void ShowWorkers(const Counts& counts);
+  void ShowQuotas(const std::vector<store::ProjectQuota>& quotas);
 
  private:
   void Show(const char* name, const char* help, const char* first_label, const Counts& counts,
@@ -63,6 +68,10 @@ class CoordinatorMetrics {
   std::map<std::string, int> shown_jobs_;
   Counts shown_queue_;
   Counts shown_workers_;
+  // Projects of quotas.
+  metrics::BoundedLabel quota_projects_{200};
+  // Series of quotas by name, project and kind.
+  std::set<std::array<std::string, 3>> shown_quotas_;
 };
 
 }  // namespace mtmc::coordinator

@@ -72,10 +72,11 @@ class HandWorker {
     worker.set_isolation_level(v1::ISOLATION_RESTRICTED);
     absl::Notification is_answered;
     v1::SynchronizeResponse response;
-    world_.coordinator->Synchronize(request, [&](absl::StatusOr<v1::SynchronizeResponse> answer) {
-      if (answer.ok()) response = *answer;
-      is_answered.Notify();
-    });
+    world_.coordinator->Synchronize(request, /*identity=*/"",
+                                    [&](absl::StatusOr<v1::SynchronizeResponse> answer) {
+                                      if (answer.ok()) response = *answer;
+                                      is_answered.Notify();
+                                    });
     is_answered.WaitForNotification();
     return response;
   }

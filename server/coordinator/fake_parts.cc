@@ -71,6 +71,16 @@ absl::Status FakeCoder::Enter() {
   return failure_;
 }
 
+void FakeCoder::Bill(int64_t tokens) {
+  absl::MutexLock lock(&mu_);
+  bill_ = tokens;
+}
+
+std::vector<int64_t> FakeCoder::token_limits() const {
+  absl::MutexLock lock(&mu_);
+  return token_limits_;
+}
+
 void FakeCoder::CloseSpace() {
   absl::MutexLock lock(&mu_);
   is_closed_ = true;
@@ -124,6 +134,11 @@ void FakeCoder::ApplyAction(const v1::ApplyActionRequest& request,
   }
   if (!status.ok()) return done(status);
   v1::ApplyActionResponse response;
+  {
+    absl::MutexLock lock(&mu_);
+    token_limits_.push_back(request.context().max_tokens());
+    response.mutable_token_use()->set_output_tokens(bill_);
+  }
   if (request.action().text() == "reject") {
     response.mutable_coder_failure()->set_reason("UNSUPPORTED");
     response.mutable_coder_failure()->set_message("cannot reorder");
@@ -202,7 +217,7 @@ void FakeWorker::Call(Coordinator& coordinator) {
       *request.mutable_completed()->mutable_result() = work(lease_);
     }
   }
-  coordinator.Synchronize(request,
+  coordinator.Synchronize(request, /*identity=*/"",
                           [this, &coordinator](absl::StatusOr<v1::SynchronizeResponse> response) {
                             Take(coordinator, response);
                           });
@@ -312,6 +327,18 @@ absl::StatusOr<v1::TunedRecord> CrashingStore::LookupRecord(const std::string& n
 absl::StatusOr<store::RecordPage> CrashingStore::ListRecords(const store::RecordQuery& query) {
   MTMC_RETURN_IF_ERROR(Alive());
   return store_.ListRecords(query);
+}
+
+absl::StatusOr<store::QuotaAccount> CrashingStore::FindQuota(const std::string& job,
+                                                             store::QuotaResource resource) {
+  MTMC_RETURN_IF_ERROR(Alive());
+  return store_.FindQuota(job, resource);
+}
+
+absl::StatusOr<std::vector<store::ProjectQuota>> CrashingStore::ListQuotas(
+    const std::string& project) {
+  MTMC_RETURN_IF_ERROR(Alive());
+  return store_.ListQuotas(project);
 }
 
 absl::StatusOr<store::Fleet> CrashingStore::ReadFleet() {

@@ -29,6 +29,10 @@ class FakeCoder final : public search::MicroCoder {
   // Set: every step fails with it, but not the start.
   void BreakSteps(absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
   int calls() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Each step costs so many tokens from now on.
+  void Bill(int64_t tokens) ABSL_LOCKS_EXCLUDED(mu_);
+  // What the steps were allowed to cost; 0 is no limit.
+  std::vector<int64_t> token_limits() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // From now on steps are begun, but not answered before Release().
   void Hold() ABSL_LOCKS_EXCLUDED(mu_);
@@ -54,6 +58,8 @@ class FakeCoder final : public search::MicroCoder {
   bool is_holding_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::function<void()>> held_ ABSL_GUARDED_BY(mu_);
   bool is_closed_ ABSL_GUARDED_BY(mu_) = false;
+  int64_t bill_ ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<int64_t> token_limits_ ABSL_GUARDED_BY(mu_);
 };
 
 // A policy that draws by the request's seed alone.
@@ -128,6 +134,9 @@ class CrashingStore final : public store::JobStore {
       const std::string& project, const std::vector<std::string>& anchors) override;
   absl::StatusOr<v1::TunedRecord> LookupRecord(const std::string& name) override;
   absl::StatusOr<store::RecordPage> ListRecords(const store::RecordQuery& query) override;
+  absl::StatusOr<store::QuotaAccount> FindQuota(const std::string& job,
+                                                store::QuotaResource resource) override;
+  absl::StatusOr<std::vector<store::ProjectQuota>> ListQuotas(const std::string& project) override;
   absl::StatusOr<store::Fleet> ReadFleet() override;
 
  private:

@@ -31,10 +31,24 @@ absl::Status CheckIntroduction(const v1::Worker& worker) {
        {"coordinator_version", std::string(config::Version())}});
 }
 
+bool IsSameIdentity(const std::string& owner, const std::string& caller) {
+  return owner.empty() || caller.empty() || owner == caller;
+}
+
+bool FleetMember::IsTakenFor(const std::string& caller, absl::Time now) const {
+  const bool may_live = is_live || (expires != absl::InfiniteFuture() && now < expires);
+  return may_live && !IsSameIdentity(identity, caller);
+}
+
 void FleetMember::Take(const std::string& id, absl::Time now) {
   lease = id;
   begin = now;
   is_running = false;
+}
+
+void FleetMember::Leave() {
+  is_live = false;
+  identity.clear();
 }
 
 bool FleetMember::CanServe(const fleet::WorkerDemand& demand) const {

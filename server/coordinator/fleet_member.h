@@ -18,6 +18,8 @@ namespace mtmc::coordinator {
 struct FleetMember {
   // As it described itself last.
   v1::Worker worker;
+  // Whose the name is, as the guard knows them; empty where nobody is asked.
+  std::string identity;
   // Its present process.
   std::string instance;
   // Processes that a newer one of the same name replaced.
@@ -51,8 +53,15 @@ struct FleetMember {
 
   bool is_idle() const { return lease.empty() && ahead.empty(); }
 
+  // Whether `caller` may not use the name now: another identity has it, and its process
+  // lives, or may still.
+  bool IsTakenFor(const std::string& caller, absl::Time now) const;
+
   // Makes `id` its lease, not yet begun.
   void Take(const std::string& id, absl::Time now);
+
+  // It has said that it goes: the name is anybody's from now on.
+  void Leave();
 
   // Whether it may be given work of that demand.
   bool CanServe(const fleet::WorkerDemand& demand) const;
@@ -60,6 +69,10 @@ struct FleetMember {
   // As people see it; `activity` is empty when it has no lease.
   v1::Worker Describe(const std::string& activity) const;
 };
+
+// Whether what belongs to `owner` may be used by `caller`. Where one of them is empty, the
+// guard was off, and nobody is asked.
+bool IsSameIdentity(const std::string& owner, const std::string& caller);
 
 // INVALID_ARGUMENT for a bad name, FAILED_PRECONDITION with reason
 // VERSION_MISMATCH for a version that cannot serve this coordinator.

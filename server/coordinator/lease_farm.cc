@@ -76,7 +76,7 @@ v1::SynchronizeRequest Farm::Request(const std::string& worker, const std::strin
 
 std::shared_ptr<Call> Farm::Send(const v1::SynchronizeRequest& request) {
   auto call = std::make_shared<Call>();
-  leases->Synchronize(request, [call](absl::StatusOr<v1::SynchronizeResponse> response) {
+  leases->Synchronize(request, identity, [call](absl::StatusOr<v1::SynchronizeResponse> response) {
     REQUIRE(call->is_held());
     call->response = std::move(response);
   });

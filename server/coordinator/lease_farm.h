@@ -55,6 +55,8 @@ struct Farm {
   int granted = 0;
   // Of each worker that calls and does not say otherwise.
   v1::Isolation isolation = v1::ISOLATION_RESTRICTED;
+  // Who calls, as the guard knows them; without a guard nobody.
+  std::string identity;
 
   Farm() { Restart(); }
 

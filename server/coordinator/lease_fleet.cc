@@ -99,7 +99,9 @@ absl::StatusOr<v1::Worker> LeaseManager::SetDraining(const std::string& name, bo
   const auto found = workers_.find(name);
   if (found == workers_.end()) return WorkerNotFound(name);
   FleetMember& state = found->second;
-  MTMC_RETURN_IF_ERROR(Commit({.workers = {{.worker = state.worker, .is_draining = is_draining}}}));
+  MTMC_RETURN_IF_ERROR(Commit(
+      {.workers = {
+           {.worker = state.worker, .is_draining = is_draining, .identity = state.identity}}}));
   state.is_draining = is_draining;
   if (is_draining) TakeBackAhead(state);
   if (state.held) std::exchange(state.held, nullptr)(IdleResponse(state));

@@ -75,6 +75,7 @@ std::optional<std::string> LeaseManager::RecordGrant(const FleetMember& state, T
                             .candidate = lease.candidate(),
                             .worker = state.worker.name(),
                             .instance = state.instance,
+                            .identity = state.identity,
                             .losses = task.losses,
                             .crashes = task.crashes,
                             .is_ahead = is_ahead};

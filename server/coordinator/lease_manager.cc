@@ -18,9 +18,6 @@ namespace {
 using base::Log;
 using base::LogLevel;
 
-// A worker that only idles is written so often, for the time it was last heard.
-constexpr absl::Duration kRememberInterval = absl::Minutes(1);
-
 // Between two counts of workers and queue for the metrics.
 constexpr absl::Duration kShownEvery = absl::Seconds(1);
 
@@ -28,28 +25,16 @@ google::protobuf::Timestamp ToProto(absl::Time time) {
   return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(time));
 }
 
-absl::Status Replaced(const std::string& name) {
+absl::Status NotYours(const std::string& name, const store::LeaseRecord& record) {
   return rpc::MakeError(
-      absl::StatusCode::kFailedPrecondition, "WORKER_REPLACED",
-      absl::StrCat("a newer process calls itself \"", name, "\"; give each worker its own --name"),
+      absl::StatusCode::kPermissionDenied, "LEASE_NOT_YOURS",
+      absl::StrCat("lease ", record.id, " is of ", record.worker, " and who runs it; ", name,
+                   " as you run it may not report for it"),
       {{"worker", name}});
 }
 
-absl::Status NotYours(const std::string& name, const store::LeaseRecord& record) {
-  return rpc::MakeError(absl::StatusCode::kPermissionDenied, "LEASE_NOT_YOURS",
-                        absl::StrCat("lease ", record.id, " is of ", record.worker, ", and ", name,
-                                     " may not report for it"),
-                        {{"worker", name}});
-}
-
-void LogQuarantine(const FleetMember& before, const v1::Worker& now) {
-  if (before.worker.quarantine_reason().empty() == now.quarantine_reason().empty()) return;
-  if (now.quarantine_reason().empty()) {
-    Log(LogLevel::kInfo, "worker back from quarantine", {{"worker", now.name()}});
-  } else {
-    Log(LogLevel::kWarning, "worker quarantined",
-        {{"worker", now.name()}, {"reason", now.quarantine_reason()}});
-  }
+bool IsLeaseOf(const store::LeaseRecord& record, const FleetMember& state) {
+  return record.worker == state.worker.name() && IsSameIdentity(record.identity, state.identity);
 }
 
 bool FitsWork(const v1::LeaseResult& result, bool is_evaluation) {
@@ -82,7 +67,10 @@ void LeaseManager::Load(const store::Fleet& fleet) {
     FleetMember& state = workers_[record.worker.name()];
     state.worker = record.worker;
     state.is_draining = record.is_draining;
+    state.identity = record.identity;
     state.written = start_time_;
+    // It has not been told that the coordinator was away, and keeps its name meanwhile.
+    if (!state.identity.empty()) state.expires = start_time_ + options_.interval + options_.grace;
   }
   for (const store::LeaseRecord& record : fleet.leases) {
     leases_[record.id] = record;
@@ -138,15 +126,17 @@ void LeaseManager::Abandon(const std::string& key, const std::string& job) {
   Commit({.finished_work = key}).IgnoreError();
 }
 
-void LeaseManager::Synchronize(const v1::SynchronizeRequest& request, Reply reply) {
-  absl::StatusOr<FleetMember*> admitted = Admit(request);
+void LeaseManager::Synchronize(const v1::SynchronizeRequest& request, const std::string& identity,
+                               Reply reply) {
+  absl::StatusOr<FleetMember*> admitted = Admit(request, identity);
   if (!admitted.ok()) return reply(admitted.status());
   FleetMember& state = **admitted;
   if (request.has_completed()) {
     const absl::Status status = TakeResult(state, request.completed());
     if (!status.ok()) return reply(status);
   } else if (request.has_executing()) {
-    TakeProgress(state, request.executing().lease_id());
+    const absl::Status status = TakeProgress(state, request.executing().lease_id());
+    if (!status.ok()) return reply(status);
   } else if (state.is_quarantined() && !state.lease.empty()) {
     // Granted before the canary failed, and not begun.
     TakeBack(state, std::exchange(state.lease, ""));
@@ -165,39 +155,12 @@ void LeaseManager::Synchronize(const v1::SynchronizeRequest& request, Reply repl
     std::exchange(state.held, nullptr)(IdleResponse(state));
 }
 
-absl::StatusOr<FleetMember*> LeaseManager::Admit(const v1::SynchronizeRequest& request) {
-  const std::string& name = request.worker().name();
-  MTMC_RETURN_IF_ERROR(CheckIntroduction(request.worker()));
-  FleetMember& state = workers_[name];
-  if (state.replaced.contains(request.instance_id())) return Replaced(name);
-  if (state.instance != request.instance_id()) {
-    if (state.held) std::exchange(state.held, nullptr)(Replaced(name));
-    if (!state.instance.empty()) state.replaced.insert(state.instance);
-    if (state.is_live) odds_.CountLoss();
-    Lose(state, "restarted");
-    state.instance = request.instance_id();
-    state.written = absl::InfinitePast();
-  }
-  // A second call of one process: the first one's client has given up on it.
-  if (state.held) std::exchange(state.held, nullptr)(IdleResponse(state));
-  LogQuarantine(state, request.worker());
-  state.worker = request.worker();
-  state.is_live = true;
-  state.is_leaving = request.is_leaving();
-  state.most_ahead = request.most_prefetched();
-  // Whatever comes of the call: who calls is not lost.
-  state.heard = clock_.Now();
-  state.expires = state.heard + options_.interval + options_.grace;
-  *state.worker.mutable_synchronize_time() = ToProto(clock_.Now());
-  return &state;
-}
-
 absl::Status LeaseManager::TakeResult(FleetMember& state,
                                       const v1::SynchronizeRequest::Completed& completed) {
   const auto found = leases_.find(completed.lease_id());
   if (found != leases_.end()) {
     store::LeaseRecord& record = found->second;
-    if (record.worker != state.worker.name()) return NotYours(state.worker.name(), record);
+    if (!IsLeaseOf(record, state)) return NotYours(state.worker.name(), record);
     Task* task = queue_.Find(record.work);
     v1::LeaseResult result = completed.result();
     const bool is_failed =
@@ -231,28 +194,29 @@ absl::Status LeaseManager::TakeResult(FleetMember& state,
   return absl::OkStatus();
 }
 
-void LeaseManager::TakeProgress(FleetMember& state, const std::string& lease) {
+absl::Status LeaseManager::TakeProgress(FleetMember& state, const std::string& lease) {
   const auto found = leases_.find(lease);
-  if (found == leases_.end()) return;
+  if (found == leases_.end()) return absl::OkStatus();
   store::LeaseRecord& record = found->second;
+  if (!IsLeaseOf(record, state)) return NotYours(state.worker.name(), record);
   if (!record.is_lost) {
-    if (record.worker != state.worker.name()) return;
     if (state.lease != lease) state.Take(lease, clock_.Now());
     state.is_running = true;
-    return;
+    return absl::OkStatus();
   }
   // Given up for lost, and here it is: it goes on unless another has it.
   Task* task = queue_.Find(record.work);
-  if (task == nullptr || !task->lease.empty() || !state.lease.empty()) return;
+  if (task == nullptr || !task->lease.empty() || !state.lease.empty()) return absl::OkStatus();
   record.is_lost = false;
   record.instance = state.instance;
   if (!Commit({.leases = {record}}).ok()) {
     record.is_lost = true;
-    return;
+    return absl::OkStatus();
   }
   task->lease = lease;
   state.Take(lease, clock_.Now());
   state.is_running = true;
+  return absl::OkStatus();
 }
 
 // Drops leases that nobody wants any more.
@@ -271,27 +235,12 @@ void LeaseManager::Answer(FleetMember& state, bool is_executing, Reply reply) {
   const bool takes_work = !is_executing && state.takes_work();
   if (!takes_work) {
     reply(IdleResponse(state));
-    if (state.is_leaving) state.is_live = false;
+    if (state.is_leaving) state.Leave();
     return;
   }
   state.held = std::move(reply);
   state.held_until = now + options_.hold;
   state.expires = state.held_until + options_.grace;
-}
-
-void LeaseManager::Remember(FleetMember& state) {
-  const absl::Time now = clock_.Now();
-  if (now - state.written < kRememberInterval) return;
-  const absl::Status status =
-      Commit({.workers = {{.worker = state.worker, .is_draining = state.is_draining}}});
-  if (status.ok()) state.written = now;
-}
-
-void LeaseManager::Disconnect(const std::string& worker, const std::string& instance) {
-  const auto found = workers_.find(worker);
-  if (found == workers_.end() || found->second.instance != instance) return;
-  found->second.held = nullptr;
-  if (found->second.lease.empty()) found->second.expires = clock_.Now() + options_.grace;
 }
 
 void LeaseManager::Tick() {

@@ -54,6 +54,8 @@ class CoordinatorMetrics;
 //     demands no more than it has: device, dialect, isolation (fleet::Meets).
 //  6. Among tasks that a worker can do, the job served least recently is first,
 //     and within a job the oldest.
+//  7. A worker's name belongs to the identity that registered it until its time has
+//     passed, and a lease to the identity that it was granted to; also over a restart.
 //
 // Every call is made on the event loop; none blocks longer than a commit. The
 // caller calls Tick often, which is all the time there is in here.
@@ -103,11 +105,13 @@ class LeaseManager final : public search::Evaluator {
   bool HasBegun(const std::string& key) const override;
 
   // One call of a worker; worker.proto has the codes. An idle worker is
-  // answered when there is work or after `hold`.
-  void Synchronize(const v1::SynchronizeRequest& request, Reply reply);
+  // answered when there is work or after `hold`. `identity` is who calls, as the guard
+  // knows them; empty where nobody is asked.
+  void Synchronize(const v1::SynchronizeRequest& request, const std::string& identity, Reply reply);
 
   // The worker's held call is gone: nothing may be granted through it.
-  void Disconnect(const std::string& worker, const std::string& instance);
+  void Disconnect(const std::string& worker, const std::string& instance,
+                  const std::string& identity);
 
   // Ends leases and held calls whose time has come, grants what can be, and says
   // what cannot.
@@ -131,12 +135,15 @@ class LeaseManager final : public search::Evaluator {
   // Every write: says so, once, when the fleet begins to wait for the store.
   absl::Status Commit(const store::Write& write);
 
-  // The parts of Synchronize.
-  absl::StatusOr<FleetMember*> Admit(const v1::SynchronizeRequest& request);
-  absl::Status TakeResult(FleetMember& state, const v1::SynchronizeRequest::Completed& completed);
-  void TakeProgress(FleetMember& state, const std::string& lease);
-  void Answer(FleetMember& state, bool is_executing, Reply reply);
+  // Who calls (lease_admission.cc).
+  absl::StatusOr<FleetMember*> Admit(const v1::SynchronizeRequest& request,
+                                     const std::string& identity);
   void Remember(FleetMember& state);
+
+  // The parts of Synchronize.
+  absl::Status TakeResult(FleetMember& state, const v1::SynchronizeRequest::Completed& completed);
+  absl::Status TakeProgress(FleetMember& state, const std::string& lease);
+  void Answer(FleetMember& state, bool is_executing, Reply reply);
   void ForgetFinished(FleetMember& state);
 
   // The life of a lease (lease_life.cc). Keys by value: what holds the original is erased here.

@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "common/rpc/deadline.h"
 #include "common/rpc/error.h"
+#include "common/rpc/gate.h"
 #include "common/rpc/status.h"
 #include "mtmc/v1/worker.grpc.pb.h"
 #include "server/coordinator/coordinator.h"
@@ -114,24 +115,27 @@ class LeaseService final : public v1::LeaseService::CallbackService {
                                         const v1::SynchronizeRequest* request,
                                         v1::SynchronizeResponse* response) override {
     auto call = std::make_shared<HeldCall>(*response);
-    if (const auto coordinator = seat_.local()) return Hold(call, coordinator, *request);
+    if (const auto coordinator = seat_.local())
+      return Hold(call, coordinator, *request, rpc::CallerOf(*context));
     return Forward(call, *context, *request);
   }
 
  private:
   static grpc::ServerUnaryReactor* Hold(const std::shared_ptr<HeldCall>& call,
                                         const std::shared_ptr<Coordinator>& coordinator,
-                                        const v1::SynchronizeRequest& request) {
+                                        const v1::SynchronizeRequest& request,
+                                        const std::string& identity) {
     // Weak, because the coordinator holds the call: together they would live for ever.
     auto* reactor =
         call->Open(call, [weak = std::weak_ptr(coordinator), worker = request.worker().name(),
-                          instance = request.instance_id()] {
-          if (const auto living = weak.lock()) living->Disconnect(worker, instance);
+                          instance = request.instance_id(), identity] {
+          if (const auto living = weak.lock()) living->Disconnect(worker, instance, identity);
         });
     auto answer = std::make_shared<Answer>(call);
-    coordinator->Synchronize(request, [answer](absl::StatusOr<v1::SynchronizeResponse> result) {
-      answer->Give(std::move(result));
-    });
+    coordinator->Synchronize(request, identity,
+                             [answer](absl::StatusOr<v1::SynchronizeResponse> result) {
+                               answer->Give(std::move(result));
+                             });
     return reactor;
   }
 

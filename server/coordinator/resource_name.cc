@@ -41,6 +41,8 @@ absl::Status CheckRecordName(const std::string& name) {
   return Check(name, "projects/*/records/*");
 }
 
+absl::Status CheckQuotaName(const std::string& name) { return Check(name, "projects/*/quota"); }
+
 absl::Status CheckWorkerName(const std::string& name) { return Check(name, "workers/*"); }
 
 absl::Status CheckResourceId(const std::string& field, const std::string& id) {

@@ -22,6 +22,9 @@ absl::Status CheckCandidateName(const std::string& name);
 // `projects/{project}/records/{record}`
 absl::Status CheckRecordName(const std::string& name);
 
+// `projects/{project}/quota`
+absl::Status CheckQuotaName(const std::string& name);
+
 // `workers/{worker}`
 absl::Status CheckWorkerName(const std::string& name);
 

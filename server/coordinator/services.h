@@ -33,6 +33,8 @@ std::unique_ptr<grpc::Service> MakeArtifactService(store::ArtifactStore& artifac
                                                    base::Executor& executor);
 std::unique_ptr<grpc::Service> MakeRecordService(Relay& relay, store::JobStore& store,
                                                  base::Executor& executor);
+std::unique_ptr<grpc::Service> MakeQuotaService(Relay& relay, store::JobStore& store,
+                                                base::Executor& executor);
 std::unique_ptr<grpc::Service> MakeWorkerService(Relay& relay, base::Executor& executor);
 std::unique_ptr<grpc::Service> MakeLeaseService(Seat& seat, Relay& relay);
 

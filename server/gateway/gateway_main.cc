@@ -15,6 +15,7 @@
 #include "common/base/log.h"
 #include "common/base/shutdown_signal.h"
 #include "common/base/status_macros.h"
+#include "common/daemon/core_dumps.h"
 #include "common/daemon/endpoints.h"
 #include "common/daemon/exit_code.h"
 #include "common/daemon/flags.h"
@@ -151,6 +152,7 @@ int Main(int argc, char** argv) {
                "mtmc-gateway");
   Declare(app, flags);
   if (const auto code = daemon::ParseAndInitLogging(app, argc, argv, flags.daemon)) return *code;
+  daemon::ForbidCoreDumps();
 
   base::ShutdownSignal shutdown;
   base::RealClock clock;

@@ -31,6 +31,12 @@ void Conclude(Ending ending, const Lineage& lineage, v1::Job& job) {
   const bool has_winner =
       !job.best_candidate().empty() &&
       !(ending.failure && job.best_candidate() == lineage.candidates.front().name());
+  if (!has_winner && ending.reason == v1::Job::END_REASON_QUOTA && !ending.failure) {
+    ending.failure = FailedBecause("QUOTA_EXCEEDED",
+                                   "the project's quota was used up before a candidate was "
+                                   "verified; an administrator can raise it with 'mtmc quota set'")
+                         .failure;
+  }
   if (!has_winner && !is_cancelled && !ending.failure) {
     ending.failure = FailedBecause("NO_CORRECT_CANDIDATE",
                                    "no candidate was verified within the budget; look at the "

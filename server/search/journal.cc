@@ -33,7 +33,8 @@ absl::Status AlreadyEnding(const std::string& job) {
 
 bool IsPassing(const absl::Status& status) {
   return absl::IsUnavailable(status) || (absl::IsResourceExhausted(status) &&
-                                         rpc::ErrorReason(status) != "TOKEN_BUDGET_EXHAUSTED");
+                                         rpc::ErrorReason(status) != "TOKEN_BUDGET_EXHAUSTED" &&
+                                         rpc::ErrorReason(status) != "QUOTA_EXCEEDED");
 }
 
 bool HasEnded(const v1::Job& job) {
@@ -59,6 +60,8 @@ awaitable<absl::Status> Journal::Load() {
   if (!job.ok()) co_return job.status();
   job_ = *std::move(job);
   is_loaded_ = true;
+  NoteCounted();
+  may_hold_ = true;
   lineage_ = {};
   pauses_ = {};
   for (int64_t cursor = 0;;) {
@@ -109,8 +112,11 @@ awaitable<absl::Status> Journal::RecordCandidate(v1::Candidate candidate,
   write.job = job_;
   write.events.push_back(JobEvent(job_));
   for (const std::string& notice : notices) write.events.push_back(NoticeEvent(notice));
+  AddUse(write, /*releases=*/true);
   const absl::Status status = co_await Save(write, interruption_);
   if (status.ok()) {
+    NoteCounted();
+    may_hold_ = false;
     lineage_.Put(candidate);
     const bool is_trial = !IsKnownStep(lineage_, candidate.trial());
     if (IsFinished(candidate) && is_trial) tools_.observer.OnCandidate(job_, candidate);
@@ -143,6 +149,8 @@ awaitable<absl::Status> Journal::RecordEnd() {
   write.job = job_;
   write.events.push_back(JobEvent(job_));
   AddRecords(write);
+  AddUse(write, /*releases=*/true);
+  write.quota.push_back({.resource = store::QuotaResource::kOpenJobs, .reserved = 0});
   Interruption none;
   co_return co_await Save(write, none);
 }
@@ -160,6 +168,20 @@ void Journal::RecordWaiting(const std::string& why) {
   store::Write write{.job_name = name_};
   write.events.push_back(NoticeEvent(absl::StrCat("the job waits for a worker: ", why)));
   // A notice that cannot be recorded is not worth a wait.
+  Commit(write).IgnoreError();
+}
+
+void Journal::RecordNoticeNow(const std::string& text) {
+  store::Write write{.job_name = name_};
+  write.events.push_back(NoticeEvent(text));
+  Commit(write).IgnoreError();
+}
+
+void Journal::ReleaseReservations() {
+  store::Write write{.job_name = name_};
+  write.quota = {{.resource = store::QuotaResource::kDeviceTime, .reserved = 0},
+                 {.resource = store::QuotaResource::kTokens, .reserved = 0}};
+  // What is still held is given back with the job's next record.
   Commit(write).IgnoreError();
 }
 
@@ -182,9 +204,12 @@ absl::StatusOr<v1::Job> Journal::RecordCancelling() {
   if (HasEnded(job_) || job_.state() == v1::Job::STATE_CANCELLING) return job_;
   v1::Job cancelling = job_;
   cancelling.set_state(v1::Job::STATE_CANCELLING);
-  const absl::Status status = Commit(JobWrite(cancelling));
+  store::Write write = JobWrite(cancelling);
+  AddUse(write, /*releases=*/false);
+  const absl::Status status = Commit(write);
   if (!status.ok()) return status;
   job_ = cancelling;
+  NoteCounted();
   return job_;
 }
 
@@ -293,6 +318,26 @@ void Journal::AddRecords(store::Write& write) const {
     write.learned.push_back({.record = std::move(record), .anchor = anchor});
   }
 }
+
+// What was used since the last record counts with this one; `releases` gives back the rest of
+// what was reserved.
+void Journal::AddUse(store::Write& write, bool releases) const {
+  const auto add = [&](store::QuotaResource resource, int64_t used) {
+    const bool is_released = releases && may_hold_;
+    if (used == 0 && !is_released) return;
+    store::QuotaChange& change = write.quota.emplace_back();
+    change.resource = resource;
+    change.used = std::max<int64_t>(used, 0);
+    if (is_released) change.reserved = 0;
+  };
+  const v1::BudgetUse& use = job_.budget_use();
+  add(store::QuotaResource::kDeviceTime,
+      TimeUtil::DurationToMicroseconds(use.device_time()) -
+          TimeUtil::DurationToMicroseconds(counted_.device_time()));
+  add(store::QuotaResource::kTokens, use.tokens() - counted_.tokens());
+}
+
+void Journal::NoteCounted() { counted_ = job_.budget_use(); }
 
 void Journal::UpdateWallTime() {
   if (!job_.has_start_time()) return;

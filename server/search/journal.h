@@ -88,6 +88,15 @@ class Journal {
   // Best effort, at once: a candidate that a worker has begun is shown as running.
   void RecordRunning(int trial);
 
+  // The job may hold something of its project's quota: the next record gives it back.
+  void NoteReserved() { may_hold_ = true; }
+
+  // Best effort, at once: a paused job holds nothing.
+  void ReleaseReservations();
+
+  // Best effort, at once.
+  void RecordNoticeNow(const std::string& text);
+
   // At once: the job is CANCELLING, unless it has ended or is so already. May
   // come before Load(). Returns the job.
   absl::StatusOr<v1::Job> RecordCancelling();
@@ -112,6 +121,8 @@ class Journal {
   store::Write JobWrite(const v1::Job& job) const;
   void AddCandidate(const v1::Candidate& candidate, store::Write& write) const;
   void AddRecords(store::Write& write) const;
+  void AddUse(store::Write& write, bool releases) const;
+  void NoteCounted();
   void UpdateWallTime();
 
   const std::string name_;
@@ -122,6 +133,9 @@ class Journal {
   bool is_loaded_ = false;
   Lineage lineage_;
   PauseTime pauses_;
+  // What was counted of the job's use of device time and tokens, as of its last record.
+  v1::BudgetUse counted_;
+  bool may_hold_ = true;
 };
 
 }  // namespace mtmc::search

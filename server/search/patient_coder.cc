@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/rpc/error.h"
+#include "server/search/known_step.h"
 #include "server/search/macro_step.h"
 
 namespace mtmc::search {
@@ -14,6 +15,8 @@ namespace mtmc::search {
 using boost::asio::awaitable;
 
 awaitable<absl::StatusOr<v1::CreateProgramResponse>> PatientCoder::CreateProgram() {
+  const absl::Status reserved = co_await ReserveTokens();
+  if (!reserved.ok()) co_return reserved;
   v1::CreateProgramRequest request;
   *request.mutable_context() = Context();
   co_return co_await Write<v1::CreateProgramResponse>(
@@ -36,6 +39,8 @@ awaitable<absl::StatusOr<v1::ListActionsResponse>> PatientCoder::ListActions(
 
 awaitable<absl::StatusOr<v1::ApplyActionResponse>> PatientCoder::ApplyAction(
     const v1::Candidate& candidate, const v1::Program& program, const v1::Action& action) {
+  const absl::Status reserved = co_await ReserveTokens();
+  if (!reserved.ok()) co_return reserved;
   v1::ApplyActionRequest request;
   *request.mutable_context() = Context();
   *request.mutable_program() = program;
@@ -85,6 +90,12 @@ awaitable<absl::StatusOr<Response>> PatientCoder::Call(std::function<void(Done<R
   }
 }
 
+awaitable<absl::Status> PatientCoder::ReserveTokens() {
+  // It needs none, and there are many such calls.
+  if (journal_.job().search().coder() == kBuiltinCoder) co_return absl::OkStatus();
+  co_return co_await allowance_.ReserveTokens();
+}
+
 // A call that failed may have been billed.
 void PatientCoder::Settle(const absl::Status& status) {
   const auto metadata = rpc::ErrorMetadata(status);
@@ -110,6 +121,10 @@ v1::CodingContext PatientCoder::Context() const {
     // 0 would be no limit.
     context.set_max_tokens(
         std::max<int64_t>(job.budget().max_tokens() - job.budget_use().tokens(), 1));
+  }
+  if (const auto held = allowance_.tokens()) {
+    context.set_max_tokens(context.max_tokens() > 0 ? std::min(context.max_tokens(), *held)
+                                                    : *held);
   }
   return context;
 }

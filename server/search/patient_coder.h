@@ -8,6 +8,7 @@
 #include "mtmc/v1/action.pb.h"
 #include "mtmc/v1/candidate.pb.h"
 #include "mtmc/v1/micro_coding.pb.h"
+#include "server/search/allowance.h"
 #include "server/search/await.h"
 #include "server/search/backends.h"
 #include "server/search/journal.h"
@@ -21,16 +22,18 @@ namespace mtmc::search {
 // that begins and when it is over.
 //
 // Every call returns what the gateway answered, or CANCELLED if the interruption
-// came first. Once the job is paused, a call that failed is not made again: it sets the
-// interruption. A resource; called on the event loop. Private to this folder.
+// came first; RESOURCE_EXHAUSTED with reason QUOTA_EXCEEDED when the project has no tokens
+// left for a language model. Once the job is paused, a call that failed is not made again: it sets
+// the interruption. A resource; called on the event loop. Private to this folder.
 class PatientCoder {
  public:
   // All arguments outlive it, and what `tools` name.
   PatientCoder(const Search::Options& options, const SearchTools& tools, Journal& journal,
-               TrialTrace& trace, Interruption& interruption)
+               TrialTrace& trace, Allowance& allowance, Interruption& interruption)
       : options_(options),
         tools_(tools),
         journal_(journal),
+        allowance_(allowance),
         trace_(trace),
         interruption_(interruption) {}
 
@@ -53,11 +56,13 @@ class PatientCoder {
   boost::asio::awaitable<absl::StatusOr<Response>> Call(std::function<void(Done<Response>)> start);
 
   void Settle(const absl::Status& status);
+  boost::asio::awaitable<absl::Status> ReserveTokens();
   v1::CodingContext Context() const;
 
   const Search::Options options_;
   const SearchTools tools_;
   Journal& journal_;
+  Allowance& allowance_;
   TrialTrace& trace_;
   Interruption& interruption_;
   bool is_writing_ = false;

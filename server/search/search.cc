@@ -41,7 +41,9 @@ absl::Duration ToAbsl(const google::protobuf::Duration& duration) {
 class Search::Impl {
  public:
   Impl(std::string job, const Options& options, const SearchTools& tools)
-      : run_(std::move(job), options, tools) {}
+      : run_(std::move(job), options, tools) {
+    run_.allowance.on_used_up = [this] { Interrupt(v1::Job::END_REASON_QUOTA); };
+  }
 
   void Start(std::function<void(absl::Status)> on_end) {
     boost::asio::co_spawn(
@@ -129,6 +131,7 @@ class Search::Impl {
 
   // At once when the job is not paused, or no longer.
   awaitable<void> AwaitResume() {
+    if (run_.journal.is_paused()) run_.journal.ReleaseReservations();
     while (run_.journal.is_paused() && !has_reason_to_end()) {
       run_.interruption.Clear();
       co_await WaitFor(run_.tools.loop, run_.interruption, kLongWait);
@@ -239,6 +242,9 @@ class Search::Impl {
 
   awaitable<absl::Status> Finish() {
     run_.trace.End();
+    // Of an evaluation that the end called off.
+    *run_.job.mutable_budget_use()->mutable_device_time() +=
+        TimeUtil::MicrosecondsToDuration(absl::ToInt64Microseconds(run_.allowance.called_off()));
     Conclude(*std::move(run_.ending), run_.lineage, run_.job);
     const absl::Status status = co_await run_.journal.RecordEnd();
     if (status.ok()) run_.tools.observer.OnEnd(run_.job, BestCandidate());

@@ -87,6 +87,8 @@ struct SearchTools {
 //  2. Trials are begun one after another; at most the newest is unfinished.
 //  3. `best_candidate` changes in the transaction that records the evaluation.
 //  4. Nothing of a job changes after its end.
+//  5. Device time and tokens are counted in the transaction that records what they were
+//     used for; a job that rests or has ended has nothing reserved.
 //
 // Every call is made on the event loop. A resource; drop it only when it has
 // ended or the loop has stopped.
@@ -98,6 +100,9 @@ class Search {
     absl::Duration max_backoff = absl::Seconds(5);
     // Between two looks for a worker that matches.
     absl::Duration device_poll = absl::Milliseconds(100);
+    // How much device time of a project with a quota an evaluation reserves at once: above
+    // most evaluations, and little of any quota.
+    absl::Duration quota_slice = absl::Seconds(60);
   };
 
   Search(std::string job, const Options& options, const SearchTools& tools);

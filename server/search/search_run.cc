@@ -23,7 +23,8 @@ SearchRun::SearchRun(std::string job_name, const Search::Options& search_options
       tools(search_tools),
       journal(name, options, tools, interruption),
       trace(name),
-      coder(options, tools, journal, trace, interruption) {}
+      allowance(options, tools, journal, interruption),
+      coder(options, tools, journal, trace, allowance, interruption) {}
 
 absl::StatusOr<v1::Program> SearchRun::ReadProgram(const v1::Candidate& candidate) const {
   absl::StatusOr<std::string> text = tools.artifacts.Read(
@@ -52,7 +53,10 @@ awaitable<absl::StatusOr<v1::LeaseResult>> SearchRun::Submit(Work work) {
         tools.evaluator.Submit(std::move(work), std::move(done));
       });
   submitted.clear();
-  if (!result.ok()) tools.evaluator.Abandon(key, name);
+  if (!result.ok()) {
+    allowance.CallOff();
+    tools.evaluator.Abandon(key, name);
+  }
   co_return result;
 }
 

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "mtmc/v1/candidate.pb.h"
 #include "mtmc/v1/job.pb.h"
+#include "server/search/allowance.h"
 #include "server/search/await.h"
 #include "server/search/backends.h"
 #include "server/search/ending.h"
@@ -35,6 +36,7 @@ struct SearchRun {
   Interruption interruption;
   Journal journal;
   TrialTrace trace;
+  Allowance allowance;
   PatientCoder coder;
   // The journal's: the job with the changes of the next record, and what is
   // recorded of its trials.

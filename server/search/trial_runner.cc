@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/search/trial_runner.h"
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -84,6 +85,9 @@ awaitable<absl::Status> TrialRunner::CodeStart(v1::Candidate candidate) {
   const auto response = co_await run_.coder.CreateProgram();
   if (!response.ok()) {
     if (run_.interruption.is_set()) co_return response.status();
+    if (rpc::ErrorReason(response.status()) == "QUOTA_EXCEEDED") {
+      co_return EndByQuota(response.status());
+    }
     run_.ending = FailedBecause(response.status(), "START_PROGRAM_FAILED");
     co_return absl::OkStatus();
   }
@@ -115,8 +119,13 @@ awaitable<absl::Status> TrialRunner::CodeStep(v1::Candidate candidate) {
   if (!answer) answer = co_await run_.coder.ApplyAction(parent, *program, candidate.action());
   const absl::StatusOr<v1::ApplyActionResponse>& response = *answer;
   if (!response.ok() && run_.interruption.is_set()) co_return response.status();
-  if (rpc::ErrorReason(response.status()) == "TOKEN_BUDGET_EXHAUSTED") {
-    run_.ending = Ending{.reason = v1::Job::END_REASON_TOKENS};
+  const std::string refusal = rpc::ErrorReason(response.status());
+  if (refusal == "QUOTA_EXCEEDED") co_return EndByQuota(response.status());
+  if (refusal == "TOKEN_BUDGET_EXHAUSTED") {
+    // What is left of the smaller of the two leaves no room for a prompt.
+    const bool is_quota = run_.allowance.tokens().value_or(TokensLeft()) < TokensLeft();
+    run_.ending =
+        Ending{.reason = is_quota ? v1::Job::END_REASON_QUOTA : v1::Job::END_REASON_TOKENS};
     co_return absl::OkStatus();
   }
   if (IsForGood(response.status())) {
@@ -201,7 +210,14 @@ awaitable<absl::Status> TrialRunner::Evaluate(v1::Candidate candidate) {
     *candidate.mutable_evaluation() = (*known)->evaluation;
     candidate.mutable_evaluation()->set_is_cached(!is_own);
   } else {
-    work.granted = [this, trial = candidate.trial()] { run_.journal.RecordRunning(trial); };
+    const absl::Status reserved = co_await run_.allowance.ReserveDeviceTime();
+    if (!reserved.ok() && run_.interruption.is_set()) co_return reserved;
+    if (rpc::ErrorReason(reserved) == "QUOTA_EXCEEDED") co_return EndByQuota(reserved);
+    if (!reserved.ok()) co_return reserved;
+    work.granted = [this, trial = candidate.trial(), key = work.key] {
+      run_.journal.RecordRunning(trial);
+      run_.allowance.BeginDeviceTime(key);
+    };
     const TrialTrace::Step step(run_.trace, "evaluate", trace::SpanKind::kClient);
     work.lease.set_trace_parent(base::FormatTraceParent(run_.trace.context()));
     absl::StatusOr<v1::LeaseResult> result = co_await run_.Submit(work);
@@ -215,7 +231,14 @@ awaitable<absl::Status> TrialRunner::Evaluate(v1::Candidate candidate) {
   co_return co_await RecordEvaluation(std::move(candidate));
 }
 
+absl::Status TrialRunner::EndByQuota(const absl::Status& status) {
+  run_.journal.RecordNoticeNow(std::string(status.message()));
+  run_.ending = Ending{.reason = v1::Job::END_REASON_QUOTA};
+  return absl::OkStatus();
+}
+
 awaitable<absl::Status> TrialRunner::RecordEvaluation(v1::Candidate candidate, Notices notices) {
+  run_.allowance.EndDeviceTime();
   candidate.set_state(v1::Candidate::STATE_EVALUATED);
   *candidate.mutable_end_time() = run_.journal.Now();
   if (!candidate.parents().empty()) {
@@ -232,6 +255,13 @@ awaitable<absl::Status> TrialRunner::RecordEvaluation(v1::Candidate candidate, N
     if (const auto speedup = Speedup(winner)) run_.job.set_best_speedup(*speedup);
   }
   co_return co_await run_.journal.RecordCandidate(candidate, notices);
+}
+
+// Of the job's own budget.
+int64_t TrialRunner::TokensLeft() const {
+  const int64_t budget = run_.job.budget().max_tokens();
+  if (budget == 0) return std::numeric_limits<int64_t>::max();
+  return budget - run_.job.budget_use().tokens();
 }
 
 void TrialRunner::Settle(const v1::TokenUse& use) {

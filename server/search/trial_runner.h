@@ -47,6 +47,8 @@ class TrialRunner {
   boost::asio::awaitable<absl::Status> RecordKnown(v1::Candidate candidate, int known,
                                                    Notices notices = {});
 
+  absl::Status EndByQuota(const absl::Status& status);
+  int64_t TokensLeft() const;
   void Settle(const v1::TokenUse& use);
 
   SearchRun& run_;

@@ -48,8 +48,8 @@ absl::Status FakeJobStore::CheckJob(const Write& write) {
       return AlreadyExists(write.request_id);
     }
   }
-  const bool touches_job =
-      write.job || !write.candidates.empty() || !write.events.empty() || write.is_job_deleted;
+  const bool touches_job = write.job || !write.candidates.empty() || !write.events.empty() ||
+                           write.is_job_deleted || !write.quota.empty();
   if (touches_job && !write.new_job && !jobs_.contains(write.job_name)) {
     return NotFound("JOB", write.job_name);
   }
@@ -75,7 +75,38 @@ void FakeJobStore::ApplyJob(const Write& write) {
   }
 }
 
+absl::Status FakeJobStore::ApplyQuotas(const Write& write) {
+  Accounts quotas = quotas_;
+  Held held = held_;
+  for (const QuotaLimit& limit : write.limits) {
+    QuotaAccount& account = quotas[limit.project][limit.resource];
+    if (limit.is_set) account.allowed = limit.allowed;
+    if (limit.resets_use) account.used = 0;
+  }
+  const std::string project = ProjectOfJob(write.job_name);
+  for (const QuotaChange& change : write.quota) {
+    QuotaAccount account = quotas[project][change.resource];
+    for (const auto& [key, amount] : held) {
+      const bool is_counted = key.second == change.resource && ProjectOfJob(key.first) == project;
+      if (is_counted) account.reserved += amount;
+    }
+    int64_t& mine = held[{write.job_name, change.resource}];
+    const QuotaStep step = QuotaStep::Of(change, mine);
+    const int64_t more = step.held + step.counted - mine;
+    if (change.reserved && *change.reserved > 0 && more > 0 && account.allowed &&
+        account.room() < more) {
+      return QuotaExceeded(project, change.resource, account);
+    }
+    mine = step.held;
+    quotas[project][change.resource].used += step.counted;
+  }
+  quotas_ = std::move(quotas);
+  held_ = std::move(held);
+  return absl::OkStatus();
+}
+
 void FakeJobStore::DeleteJob(const std::string& name) {
+  std::erase_if(held_, [&](const auto& entry) { return entry.first.first == name; });
   const JobRecord record = std::move(jobs_.extract(name).mapped());
   std::erase_if(evaluations_, [&](const auto& entry) {
     return std::any_of(record.candidates.begin(), record.candidates.end(), [&](const auto& each) {
@@ -104,6 +135,7 @@ absl::Status FakeJobStore::Commit(const Write& write) {
   absl::MutexLock lock(&mu_);
   if (write.epoch != 0 && write.epoch != owner_.epoch) return NotOwner();
   MTMC_RETURN_IF_ERROR(CheckJob(write));
+  MTMC_RETURN_IF_ERROR(ApplyQuotas(write));
   ApplyJob(write);
   if (write.evaluation) {
     const auto [present, is_new] =
@@ -261,6 +293,37 @@ absl::StatusOr<RecordPage> FakeJobStore::ListRecords(const RecordQuery& query) {
     page.records.push_back(*record);
   }
   return page;
+}
+
+absl::StatusOr<QuotaAccount> FakeJobStore::FindQuota(const std::string& job,
+                                                     QuotaResource resource) {
+  absl::MutexLock lock(&mu_);
+  const std::string project = ProjectOfJob(job);
+  const auto found = quotas_.find(project);
+  if (found == quotas_.end() || !found->second.contains(resource)) return QuotaAccount();
+  QuotaAccount account = found->second.at(resource);
+  if (!account.allowed) return account;
+  for (const auto& [key, amount] : held_) {
+    if (key.second != resource || ProjectOfJob(key.first) != project) continue;
+    account.reserved += amount;
+    if (key.first == job) account.own = amount;
+  }
+  return account;
+}
+
+absl::StatusOr<std::vector<ProjectQuota>> FakeJobStore::ListQuotas(const std::string& project) {
+  absl::MutexLock lock(&mu_);
+  Accounts all = quotas_;
+  for (const auto& [key, amount] : held_) {
+    if (amount > 0) all[ProjectOfJob(key.first)][key.second].reserved += amount;
+  }
+  std::vector<ProjectQuota> listed;
+  for (const auto& [name, accounts] : all) {
+    ProjectQuota quota{.project = name, .accounts = accounts};
+    std::erase_if(quota.accounts, [](const auto& entry) { return entry.second == QuotaAccount(); });
+    if ((project.empty() || project == name) && !quota.accounts.empty()) listed.push_back(quota);
+  }
+  return listed;
 }
 
 absl::StatusOr<Fleet> FakeJobStore::ReadFleet() {

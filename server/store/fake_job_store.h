@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -30,6 +31,8 @@ class FakeJobStore : public JobStore, public OwnerStore {
       const std::string& project, const std::vector<std::string>& anchors) override;
   absl::StatusOr<v1::TunedRecord> LookupRecord(const std::string& name) override;
   absl::StatusOr<RecordPage> ListRecords(const RecordQuery& query) override;
+  absl::StatusOr<QuotaAccount> FindQuota(const std::string& job, QuotaResource resource) override;
+  absl::StatusOr<std::vector<ProjectQuota>> ListQuotas(const std::string& project) override;
   absl::StatusOr<Fleet> ReadFleet() override;
 
   absl::StatusOr<OwnerRecord> ReadOwner() override;
@@ -50,6 +53,12 @@ class FakeJobStore : public JobStore, public OwnerStore {
     LearnedRecord learned;
   };
 
+  // What jobs hold, by job and resource.
+  using Held = std::map<std::pair<std::string, QuotaResource>, int64_t>;
+  // By project; without what is reserved.
+  using Accounts = std::map<std::string, std::map<QuotaResource, QuotaAccount>>;
+
+  absl::Status ApplyQuotas(const Write& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ApplyRecords(const Write& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckJob(const Write& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ApplyJob(const Write& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -65,6 +74,8 @@ class FakeJobStore : public JobStore, public OwnerStore {
   std::map<std::string, WorkerRecord> workers_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, PlacedRecord> records_ ABSL_GUARDED_BY(mu_);
   int64_t last_record_ ABSL_GUARDED_BY(mu_) = 0;
+  Accounts quotas_ ABSL_GUARDED_BY(mu_);
+  Held held_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace mtmc::store

@@ -53,6 +53,15 @@ absl::StatusOr<RecordPage> FencedJobStore::ListRecords(const RecordQuery& query)
   return store_.ListRecords(query);
 }
 
+absl::StatusOr<QuotaAccount> FencedJobStore::FindQuota(const std::string& job,
+                                                       QuotaResource resource) {
+  return store_.FindQuota(job, resource);
+}
+
+absl::StatusOr<std::vector<ProjectQuota>> FencedJobStore::ListQuotas(const std::string& project) {
+  return store_.ListQuotas(project);
+}
+
 absl::StatusOr<Fleet> FencedJobStore::ReadFleet() { return store_.ReadFleet(); }
 
 }  // namespace mtmc::store

@@ -16,6 +16,7 @@
 #include "mtmc/v1/problem.pb.h"
 #include "mtmc/v1/record.pb.h"
 #include "mtmc/v1/worker.pb.h"
+#include "server/store/quota.h"
 
 namespace mtmc::store {
 
@@ -49,6 +50,8 @@ struct LeaseRecord {
   std::string worker;
   // Process of that worker.
   std::string instance;
+  // Who that worker is to the guard; empty where nobody is asked.
+  std::string identity{};
   // Grants of the same work that were lost so far, this one included once it is.
   int losses = 0;
   // Grants of the same work that ended in a crash of the runner so far.
@@ -62,6 +65,8 @@ struct LeaseRecord {
 struct WorkerRecord {
   v1::Worker worker;
   bool is_draining = false;
+  // Who it is to the guard; empty where nobody is asked.
+  std::string identity{};
 };
 
 // What a search learned, and what it is looked up by.
@@ -107,6 +112,10 @@ struct Write {
   // for it, and its inspection unless another job has the same. Nothing else of the job
   // is in such a Write.
   bool is_job_deleted = false;
+  // What the job reserves, uses and gives back of its project's quota.
+  std::vector<QuotaChange> quota;
+  // Limits of projects, applied before `quota`.
+  std::vector<QuotaLimit> limits;
 };
 
 // An order of jobs. Those without the value come last; equal ones, newest first.
@@ -176,9 +185,11 @@ struct Fleet {
 //     a job that does not exist is NOT_FOUND. Nothing is written then.
 //  4. The first evaluation of a fingerprint, and inspection of a key, is final until it
 //     is deleted with the job that it was made for.
-//  5. Nothing of a deleted job is left but what it learned, and its name and request id are
-//     free again.
+//  5. Nothing of a deleted job is left but what it learned and used, and its name and
+//     request id are free again.
 //  6. Of the records with one name the fastest stays.
+//  7. What a project has used and its jobs have reserved grows beyond a limit by no
+//     reservation: RESOURCE_EXHAUSTED with reason QUOTA_EXCEEDED, and nothing is written.
 //
 // Thread-safe. Calls block for about a millisecond (a commit waits for the
 // disk). UNAVAILABLE with reason STORE_UNAVAILABLE: try again.
@@ -221,6 +232,15 @@ class JobStore {
 
   // Oldest first. INVALID_ARGUMENT with reason INVALID_PAGE_TOKEN.
   virtual absl::StatusOr<RecordPage> ListRecords(const RecordQuery& query) = 0;
+
+  // One account of the project of `job`. Where it has no limit, `reserved` and `own` are not
+  // looked up.
+  virtual absl::StatusOr<QuotaAccount> FindQuota(const std::string& job,
+                                                 QuotaResource resource) = 0;
+
+  // By project, those that have a limit, have used something or have something reserved;
+  // only that of `project` if it is not empty.
+  virtual absl::StatusOr<std::vector<ProjectQuota>> ListQuotas(const std::string& project) = 0;
 
   // All workers and all leases of unfinished work.
   virtual absl::StatusOr<Fleet> ReadFleet() = 0;

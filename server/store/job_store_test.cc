@@ -215,8 +215,13 @@ TEMPLATE_TEST_CASE("JobStore drops every lease of finished work", "[store]", Sql
   TestType maker;
   if (!maker.IsThere()) return;
   auto store = maker.Open();
-  const LeaseRecord kept{
-      .id = "c", .work = "w2", .losses = 2, .crashes = 1, .is_lost = true, .is_ahead = true};
+  const LeaseRecord kept{.id = "c",
+                         .work = "w2",
+                         .identity = "alice",
+                         .losses = 2,
+                         .crashes = 1,
+                         .is_lost = true,
+                         .is_ahead = true};
   REQUIRE_THAT(
       store->Commit({.leases = {{.id = "a", .work = "w1"}, {.id = "b", .work = "w1"}, kept}}),
       IsOk());
@@ -228,6 +233,22 @@ TEMPLATE_TEST_CASE("JobStore drops every lease of finished work", "[store]", Sql
   CHECK(fleet.leases[0].losses == 2);
   CHECK(fleet.leases[0].is_lost);
   CHECK(fleet.leases[0].is_ahead);
+  CHECK(fleet.leases[0].identity == "alice");
+}
+
+TEMPLATE_TEST_CASE("JobStore keeps whose a worker's name is", "[store]", SqliteMaker, FakeMaker,
+                   PostgresMaker) {
+  TestType maker;
+  if (!maker.IsThere()) return;
+  auto store = maker.Open();
+  v1::Worker worker;
+  worker.set_name("workers/w");
+  REQUIRE_THAT(store->Commit({.workers = {{.worker = worker, .identity = "alice"}}}), IsOk());
+  CHECK(store->ReadFleet()->workers.at(0).identity == "alice");
+
+  REQUIRE_THAT(store->Commit({.workers = {{.worker = worker, .identity = "bob"}}}), IsOk());
+
+  CHECK(store->ReadFleet()->workers.at(0).identity == "bob");
 }
 
 TEST_CASE("SqliteJobStore has everything again after it was opened again", "[store]") {

@@ -14,6 +14,7 @@
 #include "common/rpc/error.h"
 #include "server/store/sql_connection.h"
 #include "server/store/sql_database.h"
+#include "server/store/sql_quota.h"
 #include "server/store/sql_records.h"
 #include "server/store/sql_statements.h"
 
@@ -46,14 +47,23 @@ std::string DigestOf(const Write& write) {
   if (write.evaluation) add(write.evaluation->evaluation.SerializeAsString());
   for (const LeaseRecord& lease : write.leases) {
     add(absl::StrCat(lease.id, " ", lease.losses, " ", lease.crashes, " ", lease.is_lost, " ",
-                     lease.is_ahead));
+                     lease.is_ahead, " ", lease.identity));
   }
   add(write.finished_work);
   for (const LearnedRecord& learned : write.learned) add(learned.record.SerializeAsString());
   for (const std::string& name : write.refuted) add(name);
   add(write.is_job_deleted ? "deleted" : "");
+  for (const QuotaChange& change : write.quota) {
+    add(absl::StrCat(static_cast<int>(change.resource), " ", change.reserved.value_or(-1), " ",
+                     change.used));
+  }
+  for (const QuotaLimit& limit : write.limits) {
+    add(absl::StrCat(limit.project, " ", static_cast<int>(limit.resource), " ", limit.is_set, " ",
+                     limit.allowed.value_or(-1), " ", limit.resets_use));
+  }
   for (const WorkerRecord& worker : write.workers) {
-    add(absl::StrCat(worker.is_draining, " ", worker.worker.SerializeAsString()));
+    add(absl::StrCat(worker.is_draining, " ", worker.identity, " ",
+                     worker.worker.SerializeAsString()));
   }
   return hash.Finish().sha256_hex;
 }
@@ -125,7 +135,7 @@ absl::Status SqlJobStore::Open() {
 
 absl::Status SqlJobStore::Commit(const Write& write) {
   const bool touches_job = write.new_job || write.job || !write.candidates.empty() ||
-                           !write.events.empty() || write.is_job_deleted;
+                           !write.events.empty() || write.is_job_deleted || !write.quota.empty();
   MTMC_CHECK(!touches_job || !write.job_name.empty());
   bool is_due = false;
   {
@@ -238,6 +248,17 @@ absl::StatusOr<v1::TunedRecord> SqlJobStore::LookupRecord(const std::string& nam
 
 absl::StatusOr<RecordPage> SqlJobStore::ListRecords(const RecordQuery& query) {
   return Read<RecordPage>([&](soci::session& session) { return sql::ListRecords(session, query); });
+}
+
+absl::StatusOr<QuotaAccount> SqlJobStore::FindQuota(const std::string& job,
+                                                    QuotaResource resource) {
+  return Read<QuotaAccount>(
+      [&](soci::session& session) { return sql::FindQuota(session, job, resource); });
+}
+
+absl::StatusOr<std::vector<ProjectQuota>> SqlJobStore::ListQuotas(const std::string& project) {
+  return Read<std::vector<ProjectQuota>>(
+      [&](soci::session& session) { return sql::ListQuotas(session, project); });
 }
 
 absl::StatusOr<Fleet> SqlJobStore::ReadFleet() {

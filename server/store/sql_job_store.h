@@ -49,6 +49,8 @@ class SqlJobStore : public JobStore, public OwnerStore {
       const std::string& project, const std::vector<std::string>& anchors) override;
   absl::StatusOr<v1::TunedRecord> LookupRecord(const std::string& name) override;
   absl::StatusOr<RecordPage> ListRecords(const RecordQuery& query) override;
+  absl::StatusOr<QuotaAccount> FindQuota(const std::string& job, QuotaResource resource) override;
+  absl::StatusOr<std::vector<ProjectQuota>> ListQuotas(const std::string& project) override;
   absl::StatusOr<Fleet> ReadFleet() override;
 
   void GroupCommits(std::function<void(absl::Duration delay)> schedule) override

@@ -12,6 +12,7 @@
 #include "server/store/job_order.h"
 #include "server/store/page_token.h"
 #include "server/store/sql_codec.h"
+#include "server/store/sql_quota.h"
 #include "server/store/sql_statements.h"
 
 namespace mtmc::store::sql {
@@ -19,11 +20,6 @@ namespace {
 
 using soci::into;
 using soci::use;
-
-// `projects/p/jobs/j` to `projects/p`.
-std::string ProjectOf(const std::string& job_name) {
-  return job_name.substr(0, job_name.rfind("/jobs/"));
-}
 
 std::string EncodeJob(v1::Job job) {
   job.clear_inspection();
@@ -67,7 +63,7 @@ std::string OrderExpression(const JobOrder& order) {
 
 void InsertJob(soci::session& sql, const Write& write) {
   const v1::Job& job = *write.new_job;
-  const std::string project = ProjectOf(job.name());
+  const std::string project = ProjectOfJob(job.name());
   const int state = job.state();
   const std::string body = EncodeJob(job);
   OrderKeys keys(job);
@@ -98,6 +94,7 @@ void DeleteJob(soci::session& sql, const std::string& name) {
       use(name);
   sql << "DELETE FROM candidates WHERE job = :job", use(name);
   sql << "DELETE FROM events WHERE job = :job", use(name);
+  DropReservations(sql, name);
   std::string inspection;
   sql << "SELECT inspection_key FROM jobs WHERE name = :name", use(name), into(inspection);
   sql << "DELETE FROM jobs WHERE name = :name", use(name);

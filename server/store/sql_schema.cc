@@ -69,8 +69,28 @@ constexpr const char* kVersion6[] = {
     "CREATE INDEX records_by_anchor ON records (project, anchor)",
 };
 
+constexpr const char* kVersion7[] = {
+    // Whose a lease and a worker's name are.
+    "ALTER TABLE leases ADD COLUMN identity TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE workers ADD COLUMN identity TEXT NOT NULL DEFAULT ''",
+};
+
+constexpr const char* kVersion8[] = {
+    // Limits of projects, NULL where there is none, with what was used; and what jobs hold.
+    // `resource` is a QuotaResource.
+    "CREATE TABLE quotas (project TEXT NOT NULL, resource BIGINT NOT NULL, allowed BIGINT,"
+    " used BIGINT NOT NULL, PRIMARY KEY (project, resource))",
+    "CREATE TABLE reservations (job TEXT NOT NULL, resource BIGINT NOT NULL,"
+    " project TEXT NOT NULL, amount BIGINT NOT NULL, PRIMARY KEY (job, resource))",
+    "CREATE INDEX reservations_by_project ON reservations (project, resource)",
+    // Jobs that are open: PENDING, RUNNING, CANCELLING, PAUSED.
+    "INSERT INTO reservations (job, resource, project, amount)"
+    " SELECT name, 1, project, 1 FROM jobs WHERE state IN (1, 2, 5, 7)",
+};
+
 constexpr Migration kMigrations[] = {
-    {1, kVersion1}, {2, kVersion2}, {3, kVersion3}, {4, kVersion4}, {5, kVersion5}, {6, kVersion6},
+    {1, kVersion1}, {2, kVersion2}, {3, kVersion3}, {4, kVersion4},
+    {5, kVersion5}, {6, kVersion6}, {7, kVersion7}, {8, kVersion8},
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "server/store/page_token.h"
 #include "server/store/sql_codec.h"
 #include "server/store/sql_jobs.h"
+#include "server/store/sql_quota.h"
 #include "server/store/sql_records.h"
 #include "server/store/sql_schema.h"
 
@@ -70,13 +71,15 @@ void WriteFleet(soci::session& sql, const Write& write) {
     const int is_lost = lease.is_lost ? 1 : 0;
     const int is_ahead = lease.is_ahead ? 1 : 0;
     sql << "INSERT INTO leases (id, work, job, candidate, worker, instance, losses, crashes,"
-           " is_lost, is_ahead) VALUES (:id, :work, :job, :candidate, :worker, :instance, :losses,"
-           " :crashes, :lost, :ahead) ON CONFLICT (id) DO UPDATE SET worker = excluded.worker,"
+           " is_lost, is_ahead, identity) VALUES (:id, :work, :job, :candidate, :worker,"
+           " :instance, :losses, :crashes, :lost, :ahead, :identity) ON CONFLICT (id) DO UPDATE "
+           "SET worker = excluded.worker,"
            " instance = excluded.instance, losses = excluded.losses,"
            " crashes = excluded.crashes, is_lost = excluded.is_lost,"
-           " is_ahead = excluded.is_ahead",
+           " is_ahead = excluded.is_ahead, identity = excluded.identity",
         use(lease.id), use(lease.work), use(lease.job), use(lease.candidate), use(lease.worker),
-        use(lease.instance), use(lease.losses), use(lease.crashes), use(is_lost), use(is_ahead);
+        use(lease.instance), use(lease.losses), use(lease.crashes), use(is_lost), use(is_ahead),
+        use(lease.identity);
   }
   if (!write.finished_work.empty()) {
     sql << "DELETE FROM leases WHERE work = :work", use(write.finished_work);
@@ -84,10 +87,11 @@ void WriteFleet(soci::session& sql, const Write& write) {
   for (const WorkerRecord& worker : write.workers) {
     const int is_draining = worker.is_draining ? 1 : 0;
     const std::string body = Encode(worker.worker);
-    sql << "INSERT INTO workers (name, is_draining, body) VALUES (:name, :draining, :body)"
+    sql << "INSERT INTO workers (name, is_draining, identity, body)"
+           " VALUES (:name, :draining, :identity, :body)"
            " ON CONFLICT (name) DO UPDATE SET is_draining = excluded.is_draining,"
-           " body = excluded.body",
-        use(worker.worker.name()), use(is_draining), use(body);
+           " identity = excluded.identity, body = excluded.body",
+        use(worker.worker.name()), use(is_draining), use(worker.identity), use(body);
   }
 }
 
@@ -159,7 +163,7 @@ absl::Status ReplaceOwner(soci::session& session, const OwnerRecord& seen,
 
 absl::Status Apply(soci::session& session, const Write& write) {
   const bool touches_job = write.new_job || write.job || !write.candidates.empty() ||
-                           !write.events.empty() || write.is_job_deleted;
+                           !write.events.empty() || write.is_job_deleted || !write.quota.empty();
   if (write.new_job) InsertJob(session, write);
   long long last_event = 0;
   if (touches_job) {
@@ -179,6 +183,7 @@ absl::Status Apply(soci::session& session, const Write& write) {
   WriteResults(session, write);
   WriteFleet(session, write);
   WriteRecords(session, write);
+  MTMC_RETURN_IF_ERROR(WriteQuotas(session, write));
   if (write.is_job_deleted) DeleteJob(session, write.job_name);
   return absl::OkStatus();
 }
@@ -245,15 +250,16 @@ absl::StatusOr<std::optional<v1::Inspection>> FindInspection(soci::session& sql,
 absl::StatusOr<Fleet> ReadFleet(soci::session& sql) {
   Fleet fleet;
   soci::rowset<soci::row> workers =
-      (sql.prepare << "SELECT is_draining, body FROM workers ORDER BY name");
+      (sql.prepare << "SELECT is_draining, identity, body FROM workers ORDER BY name");
   for (const soci::row& row : workers) {
     WorkerRecord& worker = fleet.workers.emplace_back();
     worker.is_draining = row.get<long long>(0) != 0;
-    MTMC_ASSIGN_OR_RETURN(worker.worker, Decode<v1::Worker>(row.get<std::string>(1)));
+    worker.identity = row.get<std::string>(1);
+    MTMC_ASSIGN_OR_RETURN(worker.worker, Decode<v1::Worker>(row.get<std::string>(2)));
   }
   soci::rowset<soci::row> leases =
       (sql.prepare << "SELECT id, work, job, candidate, worker, instance, losses, crashes,"
-                      " is_lost, is_ahead FROM leases ORDER BY id");
+                      " is_lost, is_ahead, identity FROM leases ORDER BY id");
   for (const soci::row& row : leases) {
     fleet.leases.push_back({.id = row.get<std::string>(0),
                             .work = row.get<std::string>(1),
@@ -261,6 +267,7 @@ absl::StatusOr<Fleet> ReadFleet(soci::session& sql) {
                             .candidate = row.get<std::string>(3),
                             .worker = row.get<std::string>(4),
                             .instance = row.get<std::string>(5),
+                            .identity = row.get<std::string>(10),
                             .losses = static_cast<int>(row.get<long long>(6)),
                             .crashes = static_cast<int>(row.get<long long>(7)),
                             .is_lost = row.get<long long>(8) != 0,

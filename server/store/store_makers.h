@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <iostream>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -30,10 +31,17 @@ struct SqliteMaker {
     REQUIRE_THAT(store.status(), testing::IsOk());
     return *std::move(store);
   }
+
+  // The same again, as another process finds it.
+  std::unique_ptr<SqlJobStore> Reopen(std::unique_ptr<SqlJobStore> store) {
+    store.reset();
+    return Open();
+  }
 };
 
 struct PostgresMaker {
   absl::StatusOr<PostgresServer> server = PostgresServer::Start();
+  std::string database;
 
   bool IsThere() const {
     if (!absl::IsNotFound(server.status())) return true;
@@ -43,9 +51,15 @@ struct PostgresMaker {
 
   std::unique_ptr<SqlJobStore> Open() {
     REQUIRE_THAT(server.status(), testing::IsOk());
-    auto store = PostgresJobStore::Open(*server->CreateDatabase());
-    REQUIRE_THAT(store.status(), testing::IsOk());
-    return *std::move(store);
+    database = *server->CreateDatabase();
+    return Reopen(nullptr);
+  }
+
+  std::unique_ptr<SqlJobStore> Reopen(std::unique_ptr<SqlJobStore> store) {
+    store.reset();
+    auto opened = PostgresJobStore::Open(database);
+    REQUIRE_THAT(opened.status(), testing::IsOk());
+    return *std::move(opened);
   }
 };
 
@@ -53,6 +67,8 @@ struct FakeMaker {
   bool IsThere() const { return true; }
 
   std::unique_ptr<FakeJobStore> Open() { return std::make_unique<FakeJobStore>(); }
+
+  std::unique_ptr<FakeJobStore> Reopen(std::unique_ptr<FakeJobStore> store) { return store; }
 };
 
 }  // namespace mtmc::store

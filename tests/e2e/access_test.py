@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands of docs/access.md: a service with TLS and tokens, from nothing."""
 
+import base64
 import json
+import os
+import pathlib
 import re
 import shutil
+import signal
 import subprocess
 
+import processes
 import pytest
 import stack as stacks
 
@@ -28,16 +33,26 @@ def blocks():
     return re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.S)
 
 
+def forged(jwt):
+    """The same claims, with the public key's word that no signature is needed."""
+    header = base64.urlsafe_b64encode(b'{"alg": "none"}').decode().rstrip("=")
+    return f"{header}.{jwt.split('.')[1]}."
+
+
 @pytest.mark.skipif(not shutil.which("openssl"), reason="SKIPPED: there is no openssl")
 def test_the_page_makes_a_service_that_knows_its_callers(host):
-    certificates, tokens, commands = blocks()
-    for block in (certificates, tokens):
+    certificates, tokens, commands, issuer, jwt_commands = blocks()
+    for block in (certificates, tokens, issuer):
         done = shell(host, block)
         assert done.returncode == 0, done.stderr
     place = host.folder / "access"
-    secrets = [(place / name).read_text().strip() for name in ("alice.token", "machines.token")]
+    secrets = [(place / name).read_text().strip() for name in ("alice.token", "machines.token", "bob.jwt")]
 
-    flags = next(line for line in commands.splitlines() if line.startswith("mtmc-coordinator")).split()[1:]
+    # The second command is the first with what JWT take.
+    first, second = [next(line for line in block.splitlines() if line.startswith("mtmc-coordinator"))
+                     for block in (commands, jwt_commands)]  # fmt: skip
+    assert set(first.split()) < set(second.split())
+    flags = second.split()[1:]
     flags[flags.index("--listen") + 1] = "127.0.0.1:0"
     flags = [str(place / flag) if (place / flag).exists() or flag in ("data", "audit.jsonl") else flag
              for flag in flags]  # fmt: skip
@@ -57,6 +72,27 @@ def test_the_page_makes_a_service_that_knows_its_callers(host):
         plain = shell(host, "mtmc --project vision jobs list", MTMC_ENDPOINT=endpoint)
         assert plain.returncode != 0
 
+        # Who has a JWT of the issuer may do what it says, and nothing else.
+        bob = {**known, "MTMC_TOKEN_FILE": "bob.jwt"}
+        seen = shell(host, "mtmc -o json --project vision jobs list", **bob)
+        assert seen.returncode == 0, seen.stderr
+        cancel = shell(host, "mtmc --project vision jobs cancel j-none", **bob)
+        assert "ROLE_MISSING" in cancel.stderr and "jwt:bob" in cancel.stderr
+        (place / "forged.jwt").write_text(forged((place / "bob.jwt").read_text()))
+        forgery = shell(host, "mtmc --project vision jobs list", **{**known, "MTMC_TOKEN_FILE": "forged.jwt"})
+        assert "TOKEN_INVALID" in forgery.stderr
+        # Keys of another issuer, without a restart.
+        keys = (place / "jwks.json").read_text()
+        done = shell(host, issuer.replace("bob.jwt", "other.jwt"))
+        assert done.returncode == 0, done.stderr
+        other_bob = {**known, "MTMC_TOKEN_FILE": "other.jwt"}
+        def lets_in():
+            return shell(host, "mtmc --project vision jobs list", **other_bob).returncode == 0
+        processes.eventually(lets_in, 10, "the new keys are in use")
+        gone = shell(host, "mtmc --project vision jobs list", **bob)
+        assert "TOKEN_INVALID" in gone.stderr
+        (place / "jwks.json").write_text(keys)
+
         # REST has the same judge.
         url = f"http://{ready['http']}/v1/projects/vision/jobs"
         rest = shell(host, f'curl -s -o /dev/null -w "%{{http_code}}" {url}')
@@ -72,12 +108,71 @@ def test_the_page_makes_a_service_that_knows_its_callers(host):
         assert stacks.stop(daemon) == 0
     audit = (place / "audit.jsonl").read_text()
     entries = [json.loads(line) for line in audit.splitlines()]
-    assert [(e["who"], e["status"]) for e in entries] == [("alice", "NOT_FOUND")]
+    assert [(e["who"], e["status"]) for e in entries] == [
+        ("jwt:bob", "PERMISSION_DENIED"), ("alice", "NOT_FOUND")
+    ]  # fmt: skip
     # A token is where its owner put it, and nowhere else.
     outputs = [audit, metrics, host.log("mtmc-coordinator"), other.stderr, cancelled.stderr]
     stored = [path.read_bytes().decode(errors="replace") for path in (place / "data").rglob("*") if path.is_file()]
     for secret in secrets:
         assert secret and not any(secret in text for text in outputs + stored)
+
+
+def tokens(host, **roles):
+    """A file of tokens, and a file with each token by its name."""
+    lines = []
+    for name, role in roles.items():
+        made = json.loads(host.run("-o", "json", "token", "create", name, "--role", role).stdout)
+        host.write(f"{name}.token", made["token"])
+        lines.append(made["line"])
+    return host.write("tokens", "\n".join(lines) + "\n")
+
+
+def test_a_worker_has_its_name_to_itself(host):
+    audit = host.folder / "audit.jsonl"
+    coordinator = ["--data-dir", host.folder / "data", "--listen", "127.0.0.1:0",
+                   "--tokens", tokens(host, one="worker", two="worker", root="administrator"),
+                   "--audit-log", audit]  # fmt: skip
+    daemon, ready = host.serve("mtmc-coordinator", *coordinator)
+    endpoint = ready["grpc"]
+
+    def work(token):
+        return host.start("--coordinator", endpoint, "--name", "gpu-0", "--token-file", host.folder / f"{token}.token",
+                          program="mtmc-worker", log=f"{token}.log")  # fmt: skip
+
+    def refused():
+        lines = audit.read_text().splitlines() if audit.exists() else []
+        return [entry for entry in map(json.loads, lines) if entry["method"].endswith("/Synchronize")]
+
+    def state():
+        listed = host.run("-o", "json", "--endpoint", endpoint, "workers", "list",
+                          MTMC_TOKEN_FILE=str(host.folder / "root.token"))  # fmt: skip
+        assert listed.returncode == 0, listed.stderr
+        return [worker["state"] for worker in json.loads(listed.stdout).get("workers", [])]
+
+    first = work("one")
+    try:
+        processes.eventually(lambda: state() == ["STATE_IDLE"], stacks.START_SECONDS, "the worker is there")
+        second = work("two")
+        try:
+            processes.eventually(refused, stacks.START_SECONDS, "the second is refused")
+            assert {(e["who"], e["resource"], e["status"]) for e in refused()} == {
+                ("two", "workers/gpu-0", "PERMISSION_DENIED")
+            }
+            assert "WORKER_NAME_TAKEN" in (host.folder / "two.log").read_text()
+            # Killed: nobody says that the name is free, and so it is once its time has passed.
+            first.kill()
+            first.wait()
+            before = len(refused())
+            processes.eventually(lambda: state() == ["STATE_IDLE"] and "answers again" in (host.folder / "two.log").read_text(),
+                                 60, "the second has the name")  # fmt: skip
+            assert len(refused()) >= before
+        finally:
+            assert stacks.stop(second) == 0
+    finally:
+        if first.poll() is None:
+            stacks.stop(first)
+        assert stacks.stop(daemon) == 0
 
 
 def test_a_listener_that_others_reach_is_refused_without_tls(host):
@@ -90,3 +185,20 @@ def test_a_listener_that_others_reach_is_refused_without_tls(host):
     done = host.run("--data-dir", data, "--listen", "127.0.0.1:0", "--http", "0.0.0.0:0", program="mtmc-coordinator")
     assert done.returncode != 0
     assert "HTTP_INSECURE" in done.stderr
+
+
+@pytest.mark.parametrize("program", ["mtmc-coordinator", "mtmc-gateway", "mtmc-policyd"])
+def test_a_daemon_that_dies_leaves_no_picture_of_its_memory(host, program):
+    flags = ["--data-dir", host.folder / "data"] if program == "mtmc-coordinator" else []
+    daemon, _ = host.serve(program, "--listen", "127.0.0.1:0", *flags, OPENAI_API_KEY="sk-planted")
+    limits = pathlib.Path(f"/proc/{daemon.pid}/limits").read_text()
+    assert re.search(r"Max core file size\s+0\s+0\s", limits), limits
+
+    os.kill(daemon.pid, signal.SIGSEGV)
+
+    died = os.waitid(os.P_PID, daemon.pid, os.WEXITED | os.WNOWAIT)
+    daemon.wait()
+    assert died.si_status == signal.SIGSEGV
+    # With a dump it would be CLD_DUMPED.
+    assert died.si_code == os.CLD_KILLED
+    assert not list(host.work.glob("core*"))

@@ -6,6 +6,7 @@
 
 #include "common/base/id.h"
 #include "common/base/log.h"
+#include "common/rpc/error.h"
 
 namespace mtmc::worker {
 namespace {
@@ -177,6 +178,16 @@ void LeaseLoop::AwaitChange(absl::Time deadline, const std::stop_token& stop) {
   }
 }
 
+void LeaseLoop::CallOff(const absl::Status& reason) {
+  absl::MutexLock lock(&mu_);
+  if (!current_) return;
+  base::Log(base::LogLevel::kWarning, "lease given up",
+            {{"lease", current_->lease.id()}, {"error", reason}});
+  is_cancelled_ = true;
+  current_.reset();
+  while (is_working_) changed_.Wait(&mu_);
+}
+
 bool LeaseLoop::IsIdle() {
   absl::MutexLock lock(&mu_);
   return !current_;
@@ -198,6 +209,7 @@ absl::Status LeaseLoop::Run(const std::stop_token& stop) {
     if (!response.ok()) {
       if (absl::IsFailedPrecondition(response.status())) return response.status();
       if (is_leaving && request.has_idle()) return absl::OkStatus();
+      if (rpc::ErrorReason(response.status()) == "LEASE_NOT_YOURS") CallOff(response.status());
       if (is_leaving && request.has_completed()) {
         last_offer = std::min(last_offer, clock_.Now() + kLeaveGrace);
         if (clock_.Now() >= last_offer) {

@@ -82,6 +82,8 @@ class LeaseLoop {
   void Quarantine(std::string reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   v1::SynchronizeRequest Describe(bool is_leaving);
   void Adopt(const v1::SynchronizeRequest& sent, const v1::SynchronizeResponse& response);
+  // The coordinator says that the lease in hand is another's.
+  void CallOff(const absl::Status& reason);
   bool IsIdle();
   void AwaitChange(absl::Time deadline, const std::stop_token& stop);
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "common/rpc/error.h"
 #include "common/testing/fake_clock.h"
 #include "common/testing/status_matchers.h"
 
@@ -36,6 +37,11 @@ class FakeCoordinator : public CoordinatorClient {
       --failures_left;
       if (stops_on_failure) stop.request_stop();
       return absl::UnavailableError("restarting");
+    }
+    if (request.has_completed() && request.completed().lease_id() == not_ours) {
+      leases_.pop_front();
+      not_ours.clear();
+      return rpc::MakeError(absl::StatusCode::kPermissionDenied, "LEASE_NOT_YOURS", "another's");
     }
     if (is_version_refused) return absl::FailedPreconditionError("version");
     v1::SynchronizeResponse response;
@@ -80,6 +86,8 @@ class FakeCoordinator : public CoordinatorClient {
   // What the worker said of its device.
   std::set<std::string> reasons;
   std::string called_off;
+  // Its result is refused, once.
+  std::string not_ours;
   std::stop_source stop;
   int failures_left = 0;
   int calls = 0;
@@ -164,6 +172,18 @@ TEST_CASE("LeaseLoop calls work off when the coordinator no longer wants it", "[
   CHECK_THAT(loop.Run(coordinator.stop.get_token()), IsOk());
 
   CHECK(was_cancelled);
+  CHECK(coordinator.results == std::vector<std::string>{"b:done"});
+}
+
+TEST_CASE("LeaseLoop gives a lease up that the coordinator says is another's", "[worker]") {
+  FakeCoordinator coordinator({"a", "b"});
+  coordinator.not_ours = "a";
+  base::RealClock clock;
+  LeaseLoop loop(coordinator, clock, {},
+                 [](const v1::Lease&, const auto&) { return Reason("done"); });
+
+  CHECK_THAT(loop.Run(coordinator.stop.get_token()), IsOk());
+
   CHECK(coordinator.results == std::vector<std::string>{"b:done"});
 }
 
