@@ -64,6 +64,8 @@ REFUSED = [
     ({"coordinator": {"replicas": 2}}, "set coordinator.store.kind=postgresql, or replicas=1"),
     ({"coordinator": {"store": {"kind": "postgresql"}}}, "kubectl create secret generic NAME --from-literal=url="),
     ({"coordinator": {"store": {"kind": "mysql"}}}, "kind"),
+    ({"coordinator": {"store": {"artifacts": {"s3": {"url": "s3://a/b"}}}}}, "belongs to store.kind postgresql"),
+    ({"coordinator": {"store": {"artifacts": {"s3": {"url": "/mnt"}}}}}, "url"),
     ({"coordinator": {"resources": {"limits": None}}}, "limits"),
     ({"coordinator": {"retention": "3 weeks"}}, "retention"),
     ({"image": {"tag": "latest"}}, "tag"),
@@ -340,3 +342,25 @@ def test_without_tls_and_tokens_every_daemon_says_so():
         assert not any("secret" in volume for volume in pod["volumes"])
         seen.add(component)
     assert seen == set(PROGRAMS) and charts.named(objects, "Secret") == {}
+
+
+def test_artifacts_of_several_coordinators_are_in_a_bucket_or_in_a_volume_of_all():
+    def coordinator(artifacts):
+        store = {"kind": "postgresql", "postgresql": {"existingSecret": "a"}, "artifacts": artifacts}
+        objects = charts.render({"coordinator": {"replicas": 2, "store": store}})
+        pod = charts.named(objects, "StatefulSet")["mtmc-coordinator"]["spec"]["template"]["spec"]
+        return charts.named(objects, "PersistentVolumeClaim"), pod, pod["containers"][0]
+
+    claims, pod, container = coordinator({"s3": {"url": "s3://a/b", "existingSecret": "keys"}})
+    assert claims == {} and flags(container)["--artifacts"] == "s3://a/b"
+    assert "store" not in {volume["name"] for volume in pod["volumes"] + container["volumeMounts"]}
+    keys = {entry["name"]: entry["valueFrom"]["secretKeyRef"] for entry in container["env"] if entry["name"].startswith("AWS_")}
+    assert keys["AWS_SECRET_ACCESS_KEY"] == {"name": "keys", "key": "secret-key"} and len(keys) == 2
+
+    claims, pod, container = coordinator({})
+    assert claims["mtmc-artifacts"]["spec"]["accessModes"] == ["ReadWriteMany"]
+    folder = flags(container)["--artifacts"]
+    assert any(folder.startswith(mount["mountPath"]) and mount["name"] == "store" for mount in container["volumeMounts"])
+
+    claims, _, _ = coordinator({"existingClaim": "mine"})
+    assert claims == {}
