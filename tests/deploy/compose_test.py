@@ -14,7 +14,6 @@ import containers
 import documented
 import processes
 import pytest
-import release
 import yaml
 
 FILE = documented.ROOT / "deploy/compose/stack.yaml"
@@ -110,23 +109,22 @@ class Laptop:
 
 
 @pytest.fixture(scope="module")
-def laptop(tmp_path_factory):
+def laptop(engine, tmp_path_factory):
     folder = tmp_path_factory.mktemp("compose")
     prometheus = shutil.which("prometheus", path=f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}")
     assert prometheus, "there is no prometheus; run scripts/setup"
-    with containers.Network() as network, containers.Engine(folder / "engine") as engine:
-        engine.import_base()
-        engine.build_images(release.bundle(folder), flags=("--layers",))
-        image = folder / "prometheus"
-        image.mkdir()
-        shutil.copy(prometheus, image / "prometheus")
-        (image / "Containerfile").write_text(
-            "FROM localhost/debian:12\nCOPY prometheus /bin/prometheus\nRUN mkdir /prometheus && chown 65534 /prometheus\n"
-            'VOLUME /prometheus\nUSER 65534\nENTRYPOINT ["/bin/prometheus"]\n'
-        )
-        engine.build(SERVICES["prometheus"]["image"], image)
-        containers.python_folder(folder / "python")
+    image = folder / "prometheus"
+    image.mkdir()
+    shutil.copy(prometheus, image / "prometheus")
+    (image / "Containerfile").write_text(
+        "FROM localhost/debian:12\nCOPY prometheus /bin/prometheus\nRUN mkdir /prometheus && chown 65534 /prometheus\n"
+        'VOLUME /prometheus\nUSER 65534\nENTRYPOINT ["/bin/prometheus"]\n'
+    )
+    engine.build(SERVICES["prometheus"]["image"], image)
+    containers.python_folder(folder / "python")
+    with containers.Network() as network:
         yield Laptop(engine, network, folder)
+        engine.podman("rm", "--all", "--force", "--time", "10")
 
 
 @runs

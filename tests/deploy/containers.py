@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 
 import release
 
@@ -93,7 +94,9 @@ class Engine:
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
-        self._storage = ["--root", self.folder / "storage", "--runroot", self.folder / "run"]
+        # podman takes no path of more than 50 characters here.
+        self._run = tempfile.mkdtemp(prefix="mtmc-run-", dir="/tmp")
+        self._storage = ["--root", self.folder / "storage", "--runroot", self._run]
 
     def __enter__(self):
         self.folder.mkdir(parents=True)
@@ -103,6 +106,7 @@ class Engine:
     def __exit__(self, *_):
         self.podman("rm", "--all", "--force", "--time", "10")
         self.podman("rmi", "--all", "--force")
+        shutil.rmtree(self._run, ignore_errors=True)
 
     def environment(self, **changes):
         path = os.environ["PATH"] + ":/usr/sbin"

@@ -4,11 +4,8 @@
 import subprocess
 
 import containers
-import documented
 import pytest
-import release
 
-ROOT = documented.ROOT
 VERSION = "0.1.0"
 ROLES = ("coordinator", "policyd", "gateway", "cli", "worker")
 # Bytes of an image; 60 MiB where nothing else is said.
@@ -16,17 +13,6 @@ MOST_BYTES = {"cli": 120 << 20, "worker": 900 << 20}
 SHELLS = ("sh", "bash", "dash", "busybox", "apt", "apt-get", "dpkg", "perl")
 
 pytestmark = pytest.mark.skipif(bool(containers.missing()), reason=containers.missing())
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory):
-    """An engine with all images, and the archive that they were made from."""
-    folder = tmp_path_factory.mktemp("images")
-    with containers.Engine(folder / "engine") as running:
-        running.import_base()
-        running.archive = release.bundle(folder)
-        running.build_images(running.archive, flags=("--layers",))
-        yield running
 
 
 def image(role):

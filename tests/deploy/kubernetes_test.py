@@ -13,7 +13,6 @@ import documented
 import kubernetes_cluster
 import processes
 import pytest
-import release
 
 ROLES = ("coordinator", "policyd", "gateway", "worker", "cli")
 NAMESPACE = "mtmc"
@@ -89,19 +88,18 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
+def site(engine):
     # Sockets have short names.
     folder = pathlib.Path(f"/tmp/mtmc-kube-{os.getpid()}")
     folder.mkdir()
-    archives = images(folder)
     try:
         with kubernetes_cluster.Cluster(folder / "node") as cluster:
-            for archive in archives:
+            for archive in archives(engine, folder):
                 cluster.import_image(archive)
                 archive.unlink()
-            cluster.run("bash", "-euc", f"cat > {folder}/volume.yaml <<'END'{VOLUME.replace('FOLDER', str(folder / 'volume'))}END")
             (folder / "volume").mkdir()
             os.chown(folder / "volume", 65532, 65532)
+            (folder / "volume.yaml").write_text(VOLUME.replace("FOLDER", str(folder / "volume")))
             cluster.kubectl("apply", "-f", folder / "volume.yaml")
             containers.python_folder(folder / "python")
             yield Site(cluster, folder)
@@ -109,22 +107,17 @@ def site(tmp_path_factory):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def images(folder):
-    """Archives of all images and of the container that holds a pod's namespaces."""
-    with containers.Engine(folder / "engine") as engine:
-        engine.import_base()
-        engine.build_images(release.bundle(folder), flags=("--layers",))
-        pause = folder / "pause"
-        pause.mkdir()
-        containers.must(["gcc", "-O2", "-static", "-o", pause / "pause", kubernetes_cluster.TEXTS / "pause.c"])
-        (pause / "Containerfile").write_text('FROM scratch\nCOPY pause /pause\nUSER 65535:65535\nENTRYPOINT ["/pause"]\n')
-        engine.build("localhost/pause:1", pause)
-        archives = []
-        for name in ["pause:1", *(f"mtmc-{role}:0.1.0" for role in ROLES)]:
-            archives.append(folder / f"{name.partition(':')[0]}.tar")
-            engine.podman("save", "--format", "oci-archive", "-o", archives[-1], f"localhost/{name}", seconds=300)
-    shutil.rmtree(folder / "engine", ignore_errors=True)
-    return archives
+def archives(engine, folder):
+    """Files of all images and of the container that holds a pod's namespaces, one at a time."""
+    pause = folder / "pause"
+    pause.mkdir()
+    containers.must(["gcc", "-O2", "-static", "-o", pause / "pause", kubernetes_cluster.TEXTS / "pause.c"])
+    (pause / "Containerfile").write_text('FROM scratch\nCOPY pause /pause\nUSER 65535:65535\nENTRYPOINT ["/pause"]\n')
+    engine.build("localhost/pause:1", pause)
+    for name in ["pause:1", *(f"mtmc-{role}:0.1.0" for role in ROLES)]:
+        archive = folder / "image.tar"
+        engine.podman("save", "--format", "oci-archive", "-o", archive, f"localhost/{name}", seconds=300)
+        yield archive
 
 
 def test_the_page_installs_it(site):

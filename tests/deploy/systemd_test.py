@@ -10,7 +10,6 @@ import containers
 import documented
 import processes
 import pytest
-import release
 
 HOST = "host"
 IMAGE = "localhost/mtmc-systemd:12"
@@ -73,26 +72,24 @@ class Machine:
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory):
+def machine(engine, tmp_path_factory):
     folder = tmp_path_factory.mktemp("systemd")
-    with containers.Engine(folder / "engine") as engine:
-        engine.import_base()
-        engine.build(IMAGE, FOLDER)
-        containers.python_folder(folder / "python")
-        archive = release.bundle(folder)
-        # Namespaces of units want the privileges of a host. No network but loopback.
-        engine.podman(
-            "run", "-d", "--name", HOST, "--systemd=always", "--privileged", "--network=none", "--shm-size=4g",
-            "-v", f"{folder / 'python'}:/opt/mtmc/python:ro", IMAGE,
-        )  # fmt: skip
-        engine.podman("cp", archive, f"{HOST}:/root/{archive.name}")
-        machine = Machine(engine)
-        processes.eventually(
-            lambda: machine.run("systemctl is-system-running", check=False).strip() in ("running", "degraded"),
-            60, "systemd has started", pause=0.5,
-        )  # fmt: skip
-        yield machine
-        machine.run("systemctl stop 'mtmc-*'", check=False)
+    engine.build(IMAGE, FOLDER)
+    containers.python_folder(folder / "python")
+    # Namespaces of units want the privileges of a host. No network but loopback.
+    engine.podman(
+        "run", "-d", "--name", HOST, "--systemd=always", "--privileged", "--network=none", "--shm-size=4g",
+        "-v", f"{folder / 'python'}:/opt/mtmc/python:ro", IMAGE,
+    )  # fmt: skip
+    engine.podman("cp", engine.archive, f"{HOST}:/root/{engine.archive.name}")
+    machine = Machine(engine)
+    processes.eventually(
+        lambda: machine.run("systemctl is-system-running", check=False).strip() in ("running", "degraded"),
+        60, "systemd has started", pause=0.5,
+    )  # fmt: skip
+    yield machine
+    machine.run("systemctl stop 'mtmc-*'", seconds=400, check=False)
+    engine.podman("rm", "--force", "--time", "10", HOST)
 
 
 def test_the_page_installs_and_starts_it_and_runs_a_job(machine):
