@@ -104,8 +104,9 @@ class Engine:
         return self
 
     def __exit__(self, *_):
-        self.podman("rm", "--all", "--force", "--time", "10")
-        self.podman("rmi", "--all", "--force")
+        # Health checks leave complaints, for they want a systemd to start them.
+        self.podman("rm", "--all", "--force", "--time", "10", check=False)
+        self.podman("rmi", "--all", "--force", check=False)
         shutil.rmtree(self._run, ignore_errors=True)
 
     def environment(self, **changes):
