@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 
 import release
 
@@ -31,7 +32,7 @@ events_logger = "file"
 def missing():
     """What keeps containers from running here; empty when nothing does."""
     if os.environ.get("MTMC_CLUSTERS") != "1":
-        return "images are built by command: MTMC_CLUSTERS=1 python -m pytest tests/deploy/images_test.py"
+        return "containers are run by command: scripts/container-test"
     absent = [name for name in PROGRAMS if shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin") is None]
     if absent:
         return f"{', '.join(absent)} cannot be found; apt-get install buildah podman runc mmdebstrap uidmap"
@@ -61,12 +62,41 @@ def must(command, seconds=120, **options):
     return done.stdout.strip()
 
 
+def python_folder(folder):
+    """What `python3.11 -m venv` and the wheels would make, for the interpreter of Debian in a container."""
+    python = pathlib.Path(os.environ.get("MTMC_PYTHON", release.ROOT / ".venv/bin/python"))
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin/python").symlink_to("/usr/bin/python3")
+    (folder / "pyvenv.cfg").write_text("home = /usr/bin\ninclude-system-site-packages = false\nversion = 3.11\n")
+    must(["cp", "-al", python.parents[1].resolve() / "lib", folder / "lib"])
+
+
+class Network:
+    """A network of its own for containers that use their host's: loopback and nothing else. A context manager."""
+
+    def __enter__(self):
+        self._process = subprocess.Popen(
+            ["unshare", "--net", "bash", "-c", "ip link set lo up && echo && exec sleep infinity"], stdout=subprocess.PIPE
+        )
+        assert self._process.stdout.readline() == b"\n"
+        return self
+
+    def __exit__(self, *_):
+        self._process.kill()
+        self._process.wait()
+
+    def inside(self, *command):
+        return ["nsenter", "-t", str(self._process.pid), "-n", "--", *map(str, command)]
+
+
 class Engine:
     """Images and containers below `folder`; none is left. A context manager."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
-        self._storage = ["--root", self.folder / "storage", "--runroot", self.folder / "run"]
+        # podman takes no path of more than 50 characters here.
+        self._run = tempfile.mkdtemp(prefix="mtmc-run-", dir="/tmp")
+        self._storage = ["--root", self.folder / "storage", "--runroot", self._run]
 
     def __enter__(self):
         self.folder.mkdir(parents=True)
@@ -74,8 +104,10 @@ class Engine:
         return self
 
     def __exit__(self, *_):
-        self.podman("rm", "--all", "--force", "--time", "10")
-        self.podman("rmi", "--all", "--force")
+        # Health checks leave complaints, for they want a systemd to start them.
+        self.podman("rm", "--all", "--force", "--time", "10", check=False)
+        self.podman("rmi", "--all", "--force", check=False)
+        shutil.rmtree(self._run, ignore_errors=True)
 
     def environment(self, **changes):
         path = os.environ["PATH"] + ":/usr/sbin"
@@ -98,6 +130,28 @@ class Engine:
             "buildah", *self._storage, "bud", "--isolation", "chroot", "--network", "host",
             "--ulimit", "nofile=4096:4096", "--pull-never", *flags,
         ]))  # fmt: skip
+
+    def build_images(self, archive, *roles, flags=()):
+        """The images of docker/ from an archive; all roles if none is named."""
+        must(
+            [release.ROOT / "scripts/images", *roles], BUILD_SECONDS,
+            env=self.environment(
+                MTMC_IMAGES_ARCHIVE=str(archive), MTMC_IMAGES_BASE=BASE, MTMC_IMAGES_BUILD=self.build_command(*flags)
+            ),
+        )  # fmt: skip
+
+    def build(self, name, folder):
+        """An image of any folder with a Containerfile."""
+        must([*self.build_command().split(), "-t", name, folder], BUILD_SECONDS, env=self.environment())
+
+    def program(self):
+        """Path of a podman that has these images and containers, for other programs to call."""
+        path = self.folder / "bin/podman"
+        if not path.exists():
+            path.parent.mkdir()
+            path.write_text(f'#!/bin/sh\nexec /usr/bin/podman {" ".join(map(str, self._storage))} "$@"\n')
+            path.chmod(0o755)
+        return path
 
     def inspect(self, name):
         return json.loads(self.podman("inspect", name))[0]
