@@ -236,17 +236,29 @@ void Coordinator::SweepJobs() {
   const absl::Time now = parts_.clock.Now();
   if (options_.retention == absl::ZeroDuration() || now < next_sweep_) return;
   next_sweep_ = now + options_.sweep_interval;
-  // What cannot be read or deleted now is by a later sweep.
-  const auto oldest = parts_.store.ListJobs(
-      {.states = {v1::Job::STATE_SUCCEEDED, v1::Job::STATE_FAILED, v1::Job::STATE_CANCELLED},
-       .order = {.field = store::JobOrder::Field::kEndTime, .is_descending = false},
-       .page_size = options_.max_swept});
-  if (!oldest.ok()) return;
-  for (const v1::Job& job : oldest->jobs) {
-    const absl::Time end = absl::FromUnixNanos(
-        google::protobuf::util::TimeUtil::TimestampToNanoseconds(job.end_time()));
-    if (now < end + options_.retention || !RemoveJob(job.name()).ok()) return;
-  }
+  store::JobQuery query{
+      .states = {v1::Job::STATE_SUCCEEDED, v1::Job::STATE_FAILED, v1::Job::STATE_CANCELLED},
+      .order = {.field = store::JobOrder::Field::kEndTime, .is_descending = false},
+      .page_size = options_.max_swept};
+  int num_deleted = 0;
+  do {
+    // What cannot be read or deleted now is by a later sweep.
+    const auto oldest = parts_.store.ListJobs(query);
+    if (!oldest.ok()) return;
+    for (const v1::Job& job : oldest->jobs) {
+      const absl::Time end = absl::FromUnixNanos(
+          google::protobuf::util::TimeUtil::TimestampToNanoseconds(job.end_time()));
+      if (now < end + options_.retention || num_deleted == options_.max_swept) return;
+      const absl::Status status = RemoveJob(job.name());
+      if (search::IsPassing(status)) return;
+      if (status.ok()) ++num_deleted;
+      // One that cannot be deleted does not keep the others.
+      if (!status.ok()) {
+        Log(LogLevel::kWarning, "job cannot be deleted", {{"job", job.name()}, {"error", status}});
+      }
+    }
+    query.page_token = oldest->next_page_token;
+  } while (!query.page_token.empty());
 }
 
 void Coordinator::Synchronize(const v1::SynchronizeRequest& request, LeaseManager::Reply reply) {
