@@ -14,6 +14,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
 #include "google/protobuf/util/time_util.h"
+#include "server/coordinator/artifact_sweep.h"
 #include "server/coordinator/resource_name.h"
 #include "server/search/job_options.h"
 #include "server/store/artifact_store.h"
@@ -261,6 +262,38 @@ void Coordinator::SweepJobs() {
   } while (!query.page_token.empty());
 }
 
+void Coordinator::SweepArtifacts() {
+  const absl::Time now = parts_.clock.Now();
+  if (options_.artifact_retention == absl::ZeroDuration() || now < next_artifact_sweep_) return;
+  next_artifact_sweep_ = now + options_.artifact_sweep_interval;
+  // One that takes longer than the interval keeps the next one out.
+  sweeper_
+      .Submit([this, now] {
+        const ArtifactSweep sweep{.jobs = parts_.store,
+                                  .artifacts = parts_.artifacts,
+                                  .retention = options_.artifact_retention,
+                                  .is_trial = options_.is_sweep_trial,
+                                  .is_stopped = is_stopped_};
+        const auto swept = sweep.Run(now);
+        if (!swept.ok()) {
+          if (is_stopped_) return;
+          Log(LogLevel::kWarning, "artifacts cannot be swept", {{"error", swept.status()}});
+          return;
+        }
+        parts_.metrics.ShowArtifacts(swept->num_blobs, swept->num_bytes);
+        if (!options_.is_sweep_trial) {
+          parts_.metrics.CountRemovedArtifacts(swept->num_removed, swept->num_removed_bytes);
+        }
+        Log(LogLevel::kInfo,
+            options_.is_sweep_trial ? "artifacts would be swept" : "artifacts swept",
+            {{"blobs", swept->num_blobs},
+             {"bytes", swept->num_bytes},
+             {"removed", swept->num_removed},
+             {"removed_bytes", swept->num_removed_bytes}});
+      })
+      .IgnoreError();  // Refused while one is under way: the next one comes.
+}
+
 void Coordinator::Synchronize(const v1::SynchronizeRequest& request, LeaseManager::Reply reply) {
   // A worker hears of nothing that a crash could undo.
   auto reply_once_safe =
@@ -364,6 +397,7 @@ void Coordinator::Tick() {
       std::max(absl::Nanoseconds(now - last) - options_.tick, absl::ZeroDuration()));
   leases_->Tick();
   SweepJobs();
+  SweepArtifacts();
   // Scrapes are seconds apart, and jobs may be many.
   if (now / kShownEvery != last / kShownEvery || is_first_tick_) ShowJobs();
   is_first_tick_ = false;

@@ -32,7 +32,8 @@ struct World {
   base::TempDir folder = *base::TempDir::Create("world");
   store::FakeJobStore memory;
   CrashingStore store{memory};
-  std::unique_ptr<store::FileArtifactStore> artifacts =
+  // Another one may be set before the start.
+  std::unique_ptr<store::ArtifactStore> artifacts =
       *store::FileArtifactStore::Open(folder.path().string(), {});
   FakeCoder coder;
   FakePolicy policy;
@@ -44,6 +45,7 @@ struct World {
   std::unique_ptr<Coordinator> coordinator;
   absl::Duration patience = LeaseManager::Options().patience;
   absl::Duration retention = Coordinator::Options().retention;
+  absl::Duration artifact_retention = Coordinator::Options().artifact_retention;
 
   ~World();
 
