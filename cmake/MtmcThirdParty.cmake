@@ -101,6 +101,12 @@ _mtmc_interface(soci ${MTMC_SOCI_SQLITE} ${MTMC_SOCI_POSTGRESQL} ${MTMC_SOCI_COR
                 ${CMAKE_DL_LIBS})
 target_include_directories(mtmc_third_party_soci SYSTEM INTERFACE ${MTMC_LIBPQ_HEADERS})
 
+# libcurl is opened at run time (server/s3/curl_library.h).
+find_path(MTMC_CURL_HEADERS curl/curl.h REQUIRED)
+mark_as_advanced(MTMC_CURL_HEADERS)
+_mtmc_interface(curl_headers ${CMAKE_DL_LIBS})
+target_include_directories(mtmc_third_party_curl_headers SYSTEM INTERFACE ${MTMC_CURL_HEADERS})
+
 find_program(MTMC_PROTOC protoc REQUIRED)
 find_program(MTMC_GRPC_PLUGIN grpc_cpp_plugin REQUIRED)
 

@@ -113,19 +113,11 @@ class ArtifactService final : public v1::ArtifactService::CallbackService {
       return rpc::MakeError(absl::StatusCode::kInvalidArgument, "INVALID_OFFSET",
                             absl::StrCat("offset is ", request.offset(), ", must be at least 0"));
     }
-    int64_t offset = request.offset();
-    while (true) {
-      MTMC_ASSIGN_OR_RETURN(std::string chunk,
-                            artifacts_.Read(request.digest(), offset, kChunkBytes));
-      const auto size = static_cast<int64_t>(chunk.size());
-      offset += size;
-      if (size > 0) {
-        v1::DownloadArtifactResponse response;
-        response.set_chunk(std::move(chunk));
-        MTMC_RETURN_IF_ERROR(stream.Write(std::move(response), absl::Now() + kMaxWriteWait));
-      }
-      if (size < kChunkBytes) return absl::OkStatus();
-    }
+    return artifacts_.Read(request.digest(), request.offset(), [&stream](std::string piece) {
+      v1::DownloadArtifactResponse response;
+      response.set_chunk(std::move(piece));
+      return stream.Write(std::move(response), absl::Now() + kMaxWriteWait);
+    });
   }
 
   store::ArtifactStore& artifacts_;

@@ -14,6 +14,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
 #include "google/protobuf/util/time_util.h"
+#include "server/coordinator/artifact_sweep.h"
 #include "server/coordinator/resource_name.h"
 #include "server/search/job_options.h"
 #include "server/search/known_step.h"
@@ -266,17 +267,61 @@ void Coordinator::SweepJobs() {
   const absl::Time now = parts_.clock.Now();
   if (options_.retention == absl::ZeroDuration() || now < next_sweep_) return;
   next_sweep_ = now + options_.sweep_interval;
-  // What cannot be read or deleted now is by a later sweep.
-  const auto oldest = parts_.store.ListJobs(
-      {.states = {v1::Job::STATE_SUCCEEDED, v1::Job::STATE_FAILED, v1::Job::STATE_CANCELLED},
-       .order = {.field = store::JobOrder::Field::kEndTime, .is_descending = false},
-       .page_size = options_.max_swept});
-  if (!oldest.ok()) return;
-  for (const v1::Job& job : oldest->jobs) {
-    const absl::Time end = absl::FromUnixNanos(
-        google::protobuf::util::TimeUtil::TimestampToNanoseconds(job.end_time()));
-    if (now < end + options_.retention || !RemoveJob(job.name()).ok()) return;
-  }
+  store::JobQuery query{
+      .states = {v1::Job::STATE_SUCCEEDED, v1::Job::STATE_FAILED, v1::Job::STATE_CANCELLED},
+      .order = {.field = store::JobOrder::Field::kEndTime, .is_descending = false},
+      .page_size = options_.max_swept};
+  int num_deleted = 0;
+  do {
+    // What cannot be read or deleted now is by a later sweep.
+    const auto oldest = parts_.store.ListJobs(query);
+    if (!oldest.ok()) return;
+    for (const v1::Job& job : oldest->jobs) {
+      const absl::Time end = absl::FromUnixNanos(
+          google::protobuf::util::TimeUtil::TimestampToNanoseconds(job.end_time()));
+      if (now < end + options_.retention || num_deleted == options_.max_swept) return;
+      const absl::Status status = RemoveJob(job.name());
+      if (search::IsPassing(status)) return;
+      if (status.ok()) ++num_deleted;
+      // One that cannot be deleted does not keep the others.
+      if (!status.ok()) {
+        Log(LogLevel::kWarning, "job cannot be deleted", {{"job", job.name()}, {"error", status}});
+      }
+    }
+    query.page_token = oldest->next_page_token;
+  } while (!query.page_token.empty());
+}
+
+void Coordinator::SweepArtifacts() {
+  const absl::Time now = parts_.clock.Now();
+  if (options_.artifact_retention == absl::ZeroDuration() || now < next_artifact_sweep_) return;
+  next_artifact_sweep_ = now + options_.artifact_sweep_interval;
+  // One that takes longer than the interval keeps the next one out.
+  sweeper_
+      .Submit([this, now] {
+        const ArtifactSweep sweep{.jobs = parts_.store,
+                                  .artifacts = parts_.artifacts,
+                                  .retention = options_.artifact_retention,
+                                  .is_trial = options_.is_sweep_trial,
+                                  .is_stopped = is_stopped_};
+        const auto swept = sweep.Run(now);
+        if (!swept.ok()) {
+          if (is_stopped_) return;
+          Log(LogLevel::kWarning, "artifacts cannot be swept", {{"error", swept.status()}});
+          return;
+        }
+        parts_.metrics.ShowArtifacts(swept->num_blobs, swept->num_bytes);
+        if (!options_.is_sweep_trial) {
+          parts_.metrics.CountRemovedArtifacts(swept->num_removed, swept->num_removed_bytes);
+        }
+        Log(LogLevel::kInfo,
+            options_.is_sweep_trial ? "artifacts would be swept" : "artifacts swept",
+            {{"blobs", swept->num_blobs},
+             {"bytes", swept->num_bytes},
+             {"removed", swept->num_removed},
+             {"removed_bytes", swept->num_removed_bytes}});
+      })
+      .IgnoreError();  // Refused while one is under way: the next one comes.
 }
 
 void Coordinator::Synchronize(const v1::SynchronizeRequest& request, const std::string& identity,
@@ -395,6 +440,7 @@ void Coordinator::Tick() {
   leases_->Tick();
   SweepJobs();
   ShowQuotas();
+  SweepArtifacts();
   // Scrapes are seconds apart, and jobs may be many.
   if (now / kShownEvery != last / kShownEvery || is_first_tick_) ShowJobs();
   is_first_tick_ = false;

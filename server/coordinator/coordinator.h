@@ -51,6 +51,12 @@ class Coordinator final : private search::SearchObserver {
     // deletes at most: a hundred take some 100 ms of the loop.
     absl::Duration sweep_interval = absl::Minutes(1);
     int max_swept = 100;
+    // How long an artifact that nothing refers to is kept after it was written; 0 is for
+    // ever. Above what an upload and the creation of its job take.
+    absl::Duration artifact_retention;
+    absl::Duration artifact_sweep_interval = absl::Hours(1);
+    // Tells what a sweep would remove, and removes nothing.
+    bool is_sweep_trial = false;
   };
 
   // All outlive the coordinator.
@@ -130,6 +136,8 @@ class Coordinator final : private search::SearchObserver {
   void SweepJobs();
   absl::Status CheckQuota(const v1::Job& job);
   void ShowQuotas();
+  // Off the loop.
+  void SweepArtifacts();
   void Tick();
   void ShowJobs();
   absl::StatusOr<std::vector<v1::Job>> FindByRequest(const v1::CreateJobRequest& request);
@@ -150,11 +158,13 @@ class Coordinator final : private search::SearchObserver {
   std::atomic<int64_t> last_tick_ = absl::GetCurrentTimeNanos();
   // Before the loop, whose searches use it. Each search has one task in it at most.
   base::Executor writers_{{.name = "mtmc-writers", .num_threads = 4, .max_queued = 1'000'000}};
+  base::Executor sweeper_{{.name = "mtmc-sweeper", .num_threads = 1, .max_queued = 1}};
   search::EventLoop loop_;
   // On the loop only.
   bool is_first_tick_ = true;
   absl::Time next_sweep_ = absl::InfinitePast();
   absl::Time next_quotas_ = absl::InfinitePast();
+  absl::Time next_artifact_sweep_ = absl::InfinitePast();
   std::unique_ptr<LeaseManager> leases_;
   // Those that go on. Shared with the task that drops one after its end.
   std::map<std::string, std::shared_ptr<search::Search>> searches_;

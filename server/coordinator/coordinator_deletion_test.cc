@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "common/rpc/error.h"
 #include "common/testing/fake_clock.h"
 #include "common/testing/status_matchers.h"
@@ -95,6 +96,31 @@ TEST_CASE("Coordinator forgets jobs that have been kept long enough", "[coordina
   clock.Advance(absl::Hours(1));
   while (world.memory.LookupJob(kJob).ok()) world.Turn();
   CHECK(rpc::ErrorReason(world.memory.LookupJob(kJob).status()) == "JOB_NOT_FOUND");
+}
+
+TEST_CASE("Coordinator forgets jobs behind one that it cannot delete", "[coordinator]") {
+  constexpr char kOther[] = "projects/p/jobs/other";
+  testing::FakeClock clock;
+  World world;
+  world.clock = &clock;
+  world.retention = absl::Hours(24);
+  world.StartWithWorker();
+  world.Create(world.Request());
+  world.AwaitEnd();
+  world.store.KeepJob(kJob);
+  clock.Advance(absl::Minutes(1));
+  v1::CreateJobRequest request = world.Request();
+  request.set_job_id("other");
+  request.set_request_id("");
+  world.Create(request);
+  while (!world.memory.LookupJob(kOther)->has_end_time()) world.Turn();
+
+  clock.Advance(absl::Hours(25));
+  const absl::Time deadline = absl::Now() + kPatience;
+  while (world.memory.LookupJob(kOther).ok() && absl::Now() < deadline) world.Turn();
+
+  CHECK(rpc::ErrorReason(world.memory.LookupJob(kOther).status()) == "JOB_NOT_FOUND");
+  CHECK_THAT(world.memory.LookupJob(kJob).status(), IsOk());
 }
 
 TEST_CASE("Coordinator keeps jobs for ever unless it is told otherwise", "[coordinator]") {

@@ -32,7 +32,8 @@ struct World {
   base::TempDir folder = *base::TempDir::Create("world");
   store::FakeJobStore memory;
   CrashingStore store{memory};
-  std::unique_ptr<store::FileArtifactStore> artifacts =
+  // Another one may be set before the start.
+  std::unique_ptr<store::ArtifactStore> artifacts =
       *store::FileArtifactStore::Open(folder.path().string(), {});
   FakeCoder coder;
   FakePolicy policy;
@@ -45,6 +46,7 @@ struct World {
   absl::Duration patience = LeaseManager::Options().patience;
   absl::Duration retention = Coordinator::Options().retention;
   absl::Duration quota_slice = search::Search::Options().quota_slice;
+  absl::Duration artifact_retention = Coordinator::Options().artifact_retention;
 
   ~World();
 

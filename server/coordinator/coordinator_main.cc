@@ -57,6 +57,8 @@ struct Flags {
   std::string policy = "127.0.0.1:50152";
   std::string gateway = "127.0.0.1:50153";
   std::string retention = "0";
+  std::string artifact_retention = "0";
+  bool is_sweep_trial = false;
   int lease_grace_ms = static_cast<int>(absl::ToInt64Milliseconds(LeaseManager::Options().grace));
 };
 
@@ -73,6 +75,14 @@ std::string IsRetention(const std::string& text) {
   return ParseRetention(text) ? "" : "must be a duration such as 720h, or 0";
 }
 
+// Less than an upload and the creation of its job may take would remove what they need.
+std::string IsArtifactRetention(const std::string& text) {
+  const auto retention = ParseRetention(text);
+  const bool is_enough =
+      retention && (*retention == absl::ZeroDuration() || *retention >= absl::Hours(1));
+  return is_enough ? "" : "must be a duration of at least 1h such as 168h, or 0";
+}
+
 void Declare(CLI::App& app, Flags& flags) {
   daemon::Declare(app, flags.daemon);
   daemon::DeclareChannels(app, flags.daemon);
@@ -84,8 +94,9 @@ void Declare(CLI::App& app, Flags& flags) {
       ->envname("MTMC_STORE")
       ->excludes("--data-dir");
   app.add_option("--artifacts", flags.stores.artifacts,
-                 "folder of the artifacts, which all coordinators of a --store see; default: in "
-                 "--data-dir");
+                 "s3://BUCKET/PREFIX, or a folder, which all coordinators of a --store see; "
+                 "default: in --data-dir")
+      ->envname("MTMC_ARTIFACTS");
   app.add_option("--advertise", flags.advertise,
                  "HOST:PORT at which the other coordinators of a --store reach this one; default: "
                  "where it listens");
@@ -108,6 +119,13 @@ void Declare(CLI::App& app, Flags& flags) {
                  "how long a job that has ended is kept, as 720h; 0 is for ever")
       ->check(IsRetention)
       ->capture_default_str();
+  app.add_option("--artifact-retention", flags.artifact_retention,
+                 "how long an artifact that no job refers to is kept after it was written, as "
+                 "168h; 0 is for ever")
+      ->check(IsArtifactRetention)
+      ->capture_default_str();
+  app.add_flag("--artifact-retention-trial", flags.is_sweep_trial,
+               "remove no artifact, and log those that --artifact-retention would remove");
   app.add_option("--lease-grace-ms", flags.lease_grace_ms,
                  "milliseconds a worker may be late before its lease goes to another one")
       ->check(CLI::Range(100, 3'600'000))
@@ -116,14 +134,12 @@ void Declare(CLI::App& app, Flags& flags) {
 
 // What a Coordinator needs besides its store, for as long as the process lives.
 struct Backends {
-  explicit Backends(const Flags& flags)
-      : registry("mtmc-coordinator"),
-        metrics(registry),
+  Backends(const Flags& flags, metrics::Registry& registry)
+      : metrics(registry),
         gateway(ConnectToGateway(flags.gateway, daemon::ChannelSecurityOf(flags.daemon))),
         policy(ConnectToPolicy(flags.policy, metrics, daemon::ChannelSecurityOf(flags.daemon))) {}
 
   base::RealClock clock;
-  metrics::Registry registry;
   CoordinatorMetrics metrics;
   std::unique_ptr<search::MicroCoder> gateway;
   std::unique_ptr<search::MacroPolicy> policy;
@@ -146,7 +162,10 @@ absl::StatusOr<std::shared_ptr<Coordinator>> BeginReign(const Flags& flags, Stor
       reign->coordinator,
       Coordinator::Create(
           {.leases = {.grace = absl::Milliseconds(flags.lease_grace_ms)},
-           .retention = ParseRetention(flags.retention).value_or(absl::ZeroDuration())},
+           .retention = ParseRetention(flags.retention).value_or(absl::ZeroDuration()),
+           .artifact_retention =
+               ParseRetention(flags.artifact_retention).value_or(absl::ZeroDuration()),
+           .is_sweep_trial = flags.is_sweep_trial},
           {.store = stores.is_shared ? static_cast<store::JobStore&>(*reign->store) : *stores.jobs,
            .artifacts = *stores.artifacts,
            .coder = *backends.gateway,
@@ -181,10 +200,11 @@ absl::Status CheckStore(store::JobStore& store) {
 
 // Jobs wait for a gateway that is gone, and the rules stand in for the policy service.
 std::vector<metrics::Dependency> Dependencies(const Flags& flags, const Seat& seat,
-                                              store::JobStore& store) {
+                                              Stores& stores) {
   const rpc::ChannelSecurity security = daemon::ChannelSecurityOf(flags.daemon);
   return {{.name = "loop", .check = [&seat] { return CheckOwner(seat); }},
-          {.name = "store", .check = [&store] { return CheckStore(store); }},
+          {.name = "store", .check = [&stores] { return CheckStore(*stores.jobs); }},
+          {.name = "artifacts", .check = [&stores] { return stores.artifacts->CheckReady(); }},
           {.name = "policy",
            .is_required = false,
            .check = rpc::WatchConnection(flags.policy, security)},
@@ -193,11 +213,14 @@ std::vector<metrics::Dependency> Dependencies(const Flags& flags, const Seat& se
            .check = rpc::WatchConnection(flags.gateway, security)}};
 }
 
-int Serve(const Flags& flags, Stores& stores, base::ShutdownSignal& shutdown) {
-  Backends backends(flags);
-  const auto tracing = daemon::Tracing::Start(flags.daemon, "mtmc-coordinator", backends.registry);
+int Serve(const Flags& flags, metrics::Registry& registry, Stores& stores,
+          base::ShutdownSignal& shutdown) {
+  Backends backends(flags, registry);
+  const auto tracing = daemon::Tracing::Start(flags.daemon, "mtmc-coordinator", registry);
   if (!tracing.ok()) return daemon::FailUsage("unusable --otlp-endpoint", tracing.status());
   base::Executor executor({.name = "mtmc-calls", .num_threads = 8});
+  // Apart, because artifacts may be a network away, and slow.
+  base::Executor transfers({.name = "mtmc-artifacts", .num_threads = 8});
   JobFeed feed(*stores.jobs, executor);
   Seat seat;
   // The own token would let in callers that have none.
@@ -214,7 +237,7 @@ int Serve(const Flags& flags, Stores& stores, base::ShutdownSignal& shutdown) {
   }
   const auto jobs = MakeJobService(relay, *stores.jobs, feed, executor);
   const auto candidates = MakeCandidateService(*stores.jobs, executor);
-  const auto artifacts = MakeArtifactService(*stores.artifacts, executor);
+  const auto artifacts = MakeArtifactService(*stores.artifacts, transfers);
   const auto records = MakeRecordService(relay, *stores.jobs, executor);
   const auto quotas = MakeQuotaService(relay, *stores.jobs, executor);
   const auto workers = MakeWorkerService(relay, executor);
@@ -225,11 +248,11 @@ int Serve(const Flags& flags, Stores& stores, base::ShutdownSignal& shutdown) {
                                                  {records.get(), "mtmc.v1.RecordService"},
                                                  {quotas.get(), "mtmc.v1.QuotaService"},
                                                  {workers.get(), "mtmc.v1.WorkerService"}},
-                                    .dependencies = Dependencies(flags, seat, *stores.jobs)};
+                                    .dependencies = Dependencies(flags, seat, stores)};
   for (const auto& service : served.services) served.rest_services.push_back(service.name);
   // Between machines alone.
   served.services.push_back({leases.get(), "mtmc.v1.LeaseService"});
-  const auto endpoints = daemon::Endpoints::Open(flags.daemon, backends.registry, served);
+  const auto endpoints = daemon::Endpoints::Open(flags.daemon, registry, served);
   if (!endpoints.ok()) return daemon::Fail("cannot serve", endpoints.status());
   std::unique_ptr<store::PostgresListener> listener;
   std::optional<Tenure> tenure;
@@ -258,12 +281,14 @@ int Serve(const Flags& flags, Stores& stores, base::ShutdownSignal& shutdown) {
   shutdown.Wait();
   // Order: no new calls, no turn of a search, no task that reads for a call.
   feed.Close();
+  stores.artifacts->Interrupt();
   if (const auto coordinator = seat.local()) coordinator->ReleaseCalls();
   (*endpoints)->Shutdown(absl::Now() + kShutdownGrace);
   if (tenure) tenure->End();
   if (const auto coordinator = seat.local()) coordinator->Stop();
   listener.reset();
   executor.Drain(absl::Now() + kShutdownGrace);
+  transfers.Drain(absl::Now() + kShutdownGrace);
   return 0;
 }
 
@@ -278,9 +303,12 @@ int Main(int argc, char** argv) {
     if (!security.ok()) return daemon::FailUsage("cannot secure channels", security);
   }
   base::ShutdownSignal shutdown;
-  absl::StatusOr<Stores> stores = OpenStores(flags.stores);
+  metrics::Registry registry("mtmc-coordinator");
+  flags.stores.is_insecure = flags.daemon.is_insecure;
+  flags.stores.is_swept = ParseRetention(flags.artifact_retention) > absl::ZeroDuration();
+  absl::StatusOr<Stores> stores = OpenStores(flags.stores, registry);
   if (!stores.ok()) return daemon::Fail("cannot open the store", stores.status());
-  return Serve(flags, *stores, shutdown);
+  return Serve(flags, registry, *stores, shutdown);
 }
 
 }  // namespace

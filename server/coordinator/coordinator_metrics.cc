@@ -69,6 +69,8 @@ CoordinatorMetrics::CoordinatorMetrics(metrics::Registry& registry)
       expired_leases_(registry.MakeCounter("mtmc_worker_lease_expired_total",
                                            "Leases whose worker did not call in time.")),
       speedups_(registry) {
+  ShowArtifacts(0, 0);
+  CountRemovedArtifacts(0, 0);
   // What alerts ask for exists from the start: a counter that begins with 1 has no rate.
   for (const char* cause : {"deadline", "unavailable", "invalid", "error"}) {
     registry_.MakeCounter(kFallback, kFallbackHelp, {{"cause", cause}});
@@ -160,6 +162,21 @@ void CoordinatorMetrics::ObservePolicy(absl::Duration duration) {
 
 void CoordinatorMetrics::ObserveLag(absl::Duration lag) {
   loop_lag_.Observe(absl::ToDoubleSeconds(lag));
+}
+
+void CoordinatorMetrics::ShowArtifacts(int64_t blobs, int64_t bytes) {
+  registry_.MakeGauge("mtmc_artifacts", "Artifacts that the newest sweep found.")
+      .Set(static_cast<double>(blobs));
+  registry_.MakeGauge("mtmc_artifacts_bytes", "Their size.").Set(static_cast<double>(bytes));
+}
+
+void CoordinatorMetrics::CountRemovedArtifacts(int64_t blobs, int64_t bytes) {
+  registry_
+      .MakeCounter("mtmc_artifacts_removed_total",
+                   "Artifacts that sweeps removed because nothing referred to them.")
+      .Increment(static_cast<double>(blobs));
+  registry_.MakeCounter("mtmc_artifacts_removed_bytes_total", "Their size.")
+      .Increment(static_cast<double>(bytes));
 }
 
 void CoordinatorMetrics::ShowJobs(const std::map<std::string, int>& jobs_by_state) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -43,6 +44,9 @@ class CoordinatorMetrics {
   // `cause`: `worker_lost`, `candidate_failed`.
   void CountRetry(const std::string& cause);
   void ObservePolicy(absl::Duration duration);
+  // Of a sweep over the artifacts; on any thread.
+  void ShowArtifacts(int64_t blobs, int64_t bytes);
+  void CountRemovedArtifacts(int64_t blobs, int64_t bytes);
   // How late the event loop came to a task that was due.
   void ObserveLag(absl::Duration lag);
 

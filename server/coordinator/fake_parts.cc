@@ -248,6 +248,11 @@ void CrashingStore::Revive() {
   crash_at_ = 0;
 }
 
+void CrashingStore::KeepJob(const std::string& name) {
+  absl::MutexLock lock(&mu_);
+  kept_job_ = name;
+}
+
 bool CrashingStore::is_dead() const {
   absl::MutexLock lock(&mu_);
   return is_dead_;
@@ -266,6 +271,9 @@ absl::Status CrashingStore::Alive() const {
 absl::Status CrashingStore::Commit(const store::Write& write) {
   absl::MutexLock lock(&mu_);
   if (is_dead_) return absl::AbortedError("the store is dead");
+  if (write.is_job_deleted && write.job_name == kept_job_) {
+    return absl::InternalError("the job cannot be read");
+  }
   if (++commits_ == crash_at_) {
     is_dead_ = true;
     if (is_committed_) store_.Commit(write).IgnoreError();  // Its caller has died.

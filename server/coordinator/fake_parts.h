@@ -117,6 +117,8 @@ class CrashingStore final : public store::JobStore {
   // Dies at the `count`th commit from now, before it or right after it.
   void CrashAt(int count, bool is_committed) ABSL_LOCKS_EXCLUDED(mu_);
   void Revive() ABSL_LOCKS_EXCLUDED(mu_);
+  // From now on this job cannot be deleted.
+  void KeepJob(const std::string& name) ABSL_LOCKS_EXCLUDED(mu_);
   bool is_dead() const ABSL_LOCKS_EXCLUDED(mu_);
   int commits() const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -148,6 +150,7 @@ class CrashingStore final : public store::JobStore {
   int crash_at_ ABSL_GUARDED_BY(mu_) = 0;
   bool is_committed_ ABSL_GUARDED_BY(mu_) = false;
   bool is_dead_ ABSL_GUARDED_BY(mu_) = false;
+  std::string kept_job_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace mtmc::coordinator

@@ -1,15 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/coordinator/stores.h"
 
+#include <utility>
+
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
+#include "server/s3/client.h"
+#include "server/s3/settings.h"
 #include "server/store/file_artifact_store.h"
+#include "server/store/metered_artifact_store.h"
 #include "server/store/postgres_job_store.h"
+#include "server/store/promised_artifact_store.h"
+#include "server/store/s3_artifact_store.h"
 #include "server/store/sqlite_job_store.h"
 
 namespace mtmc::coordinator {
 namespace {
+
+// From an answer that a blob is there to the commit of what refers to it: seconds, or
+// minutes where the database is away. Each promise is remembered for so long.
+constexpr absl::Duration kPromise = absl::Minutes(15);
 
 absl::Status InvalidFlags(const std::string& message) {
   return rpc::MakeError(absl::StatusCode::kInvalidArgument, "INVALID_STORE", message);
@@ -22,12 +35,28 @@ absl::Status CheckFlags(const StoreFlags& flags) {
   }
   if (!flags.artifacts.empty()) return absl::OkStatus();
   return InvalidFlags(
-      "--store needs --artifacts: a folder that every coordinator of this store sees");
+      "--store needs --artifacts: s3://BUCKET/PREFIX, or a folder that every coordinator of this "
+      "store sees");
+}
+
+absl::StatusOr<std::unique_ptr<store::ArtifactStore>> OpenArtifacts(const std::string& where,
+                                                                    const StoreFlags& flags,
+                                                                    metrics::Registry& registry) {
+  if (!absl::StrContains(where, "://")) {
+    return store::FileArtifactStore::Open(where, {.max_bytes = flags.max_artifact_bytes});
+  }
+  MTMC_ASSIGN_OR_RETURN(s3::Settings settings, s3::ParseSettings(where, flags.is_insecure));
+  if (flags.max_artifact_bytes > 0) {
+    return InvalidFlags(
+        "--max-artifact-bytes is for a folder; limit a bucket where it is, by its quota");
+  }
+  MTMC_ASSIGN_OR_RETURN(auto client, s3::Client::Create(std::move(settings), {}, registry));
+  return store::S3ArtifactStore::Open(std::move(client), {});
 }
 
 }  // namespace
 
-absl::StatusOr<Stores> OpenStores(const StoreFlags& flags) {
+absl::StatusOr<Stores> OpenStores(const StoreFlags& flags, metrics::Registry& registry) {
   MTMC_RETURN_IF_ERROR(CheckFlags(flags));
   Stores stores;
   std::string artifacts = flags.artifacts;
@@ -43,8 +72,13 @@ absl::StatusOr<Stores> OpenStores(const StoreFlags& flags) {
     MTMC_ASSIGN_OR_RETURN(stores.jobs, store::PostgresJobStore::Open(flags.store));
     stores.is_shared = true;
   }
-  MTMC_ASSIGN_OR_RETURN(stores.artifacts, store::FileArtifactStore::Open(
-                                              artifacts, {.max_bytes = flags.max_artifact_bytes}));
+  MTMC_ASSIGN_OR_RETURN(auto blobs, OpenArtifacts(artifacts, flags, registry));
+  stores.artifacts = std::make_unique<store::MeteredArtifactStore>(std::move(blobs), registry);
+  if (flags.is_swept) {
+    static const base::RealClock clock;
+    stores.artifacts = std::make_unique<store::PromisedArtifactStore>(std::move(stores.artifacts),
+                                                                      kPromise, clock);
+  }
   return stores;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/metrics/metrics.h"
 #include "server/store/artifact_store.h"
 #include "server/store/data_directory.h"
 #include "server/store/sql_job_store.h"
@@ -18,8 +19,12 @@ struct StoreFlags {
   std::string data_dir;
   // Address of a PostgreSQL database that several share; empty is SQLite.
   std::string store;
-  // Folder of the artifacts; empty is one in `data_dir`.
+  // Folder of the artifacts, or `s3://BUCKET/PREFIX`; empty is a folder in `data_dir`.
   std::string artifacts;
+  // Artifacts that nothing refers to will be removed.
+  bool is_swept = false;
+  // Lets artifacts go to a server of S3 on another host without TLS.
+  bool is_insecure = false;
   int64_t max_artifact_bytes = 0;
   int64_t max_database_bytes = 0;
 };
@@ -35,7 +40,7 @@ struct Stores {
 };
 
 // INVALID_ARGUMENT with reason INVALID_STORE for flags that do not go together; else
-// the errors of the stores.
-absl::StatusOr<Stores> OpenStores(const StoreFlags& flags);
+// the errors of the stores. The registry is borrowed, for what is counted of the artifacts.
+absl::StatusOr<Stores> OpenStores(const StoreFlags& flags, metrics::Registry& registry);
 
 }  // namespace mtmc::coordinator

@@ -20,7 +20,7 @@ using boost::asio::awaitable;
 
 awaitable<absl::StatusOr<v1::ChooseActionRequest>> Chooser::Question(const Selection& selection) {
   const v1::Candidate& parent = run_.CandidateOf(selection.parent);
-  const auto program = run_.ReadProgram(parent);
+  const auto program = co_await run_.ReadProgram(parent);
   if (!program.ok()) co_return program.status();
   const auto actions = co_await run_.coder.ListActions(parent, *program);
   v1::ChooseActionRequest request;

@@ -59,7 +59,7 @@ struct SearchTools {
   EventLoop& loop;
   store::JobStore& store;
   store::ArtifactStore& artifacts;
-  // Where artifacts are written, which waits for the disk.
+  // Where artifacts are read and written, which waits for a disk or the network.
   base::Executor& writers;
   MicroCoder& coder;
   MacroPolicy& policy;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/search/search_run.h"
 
-#include <algorithm>
 #include <utility>
 
+#include "common/base/executor.h"
 #include "server/search/event_loop.h"
 #include "server/store/artifact_store.h"
 
@@ -26,14 +26,25 @@ SearchRun::SearchRun(std::string job_name, const Search::Options& search_options
       allowance(options, tools, journal, interruption),
       coder(options, tools, journal, trace, allowance, interruption) {}
 
-absl::StatusOr<v1::Program> SearchRun::ReadProgram(const v1::Candidate& candidate) const {
-  absl::StatusOr<std::string> text = tools.artifacts.Read(
-      candidate.program(), 0, std::min(candidate.program().size_bytes(), kMaxProgramBytes));
-  if (!text.ok()) return text.status();
+awaitable<absl::StatusOr<v1::Program>> SearchRun::ReadProgram(const v1::Candidate& candidate) {
+  // Off the loop: the store may be a network away.
+  const auto read = [this, &candidate](const Done<std::string>& done) {
+    const absl::Status status =
+        tools.writers.Submit([&artifacts = tools.artifacts, digest = candidate.program(), done] {
+          done(store::ReadWhole(artifacts, digest, kMaxProgramBytes));
+        });
+    if (!status.ok()) done(status);
+  };
+  absl::StatusOr<std::string> text = co_await Await<std::string>(tools.loop, interruption, read);
+  while (!text.ok() && IsPassing(text.status()) && !interruption.is_set()) {
+    co_await WaitFor(tools.loop, interruption, options.max_backoff);
+    text = co_await Await<std::string>(tools.loop, interruption, read);
+  }
+  if (!text.ok()) co_return text.status();
   v1::Program program;
   program.set_text(*std::move(text));
   program.set_schedule(candidate.schedule());
-  return program;
+  co_return program;
 }
 
 Work SearchRun::NewWork(const std::string& candidate) {

@@ -53,8 +53,9 @@ struct SearchRun {
     return lineage.candidates[static_cast<size_t>(trial)];
   }
 
-  // The text and the schedule of a candidate that has them.
-  absl::StatusOr<v1::Program> ReadProgram(const v1::Candidate& candidate) const;
+  // The text and the schedule of a candidate that has them. Waits for a store that is
+  // away; CANCELLED after an interruption.
+  boost::asio::awaitable<absl::StatusOr<v1::Program>> ReadProgram(const v1::Candidate& candidate);
 
   // Work for `candidate`, or for the problem if it is empty, without its task.
   Work NewWork(const std::string& candidate);

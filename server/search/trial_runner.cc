@@ -39,7 +39,7 @@ awaitable<absl::Status> TrialRunner::Begin(v1::Candidate candidate, Notices noti
   std::optional<v1::Program> made;
   if (candidate.coder() == kBuiltinCoder) {
     const v1::Candidate parent = run_.CandidateOf(ParentTrial(candidate));
-    const auto program = run_.ReadProgram(parent);
+    const auto program = co_await run_.ReadProgram(parent);
     if (!program.ok()) co_return program.status();
     auto response = co_await run_.coder.ApplyAction(parent, *program, candidate.action());
     if (!response.ok() && run_.interruption.is_set()) co_return response.status();
@@ -113,7 +113,7 @@ awaitable<absl::Status> TrialRunner::AdoptStart(v1::Candidate candidate) {
 
 awaitable<absl::Status> TrialRunner::CodeStep(v1::Candidate candidate) {
   const v1::Candidate parent = run_.CandidateOf(ParentTrial(candidate));
-  const auto program = run_.ReadProgram(parent);
+  const auto program = co_await run_.ReadProgram(parent);
   if (!program.ok()) co_return program.status();
   auto answer = std::exchange(answer_, std::nullopt);
   if (!answer) answer = co_await run_.coder.ApplyAction(parent, *program, candidate.action());

@@ -26,6 +26,8 @@ namespace fs = std::filesystem;
 // In each process's own folder of what is not finished; held while it lives.
 constexpr char kLock[] = "lock";
 
+constexpr size_t kReadBytes = 256 << 10;
+
 absl::Status DiskFull(const std::string& detail) {
   return rpc::MakeError(absl::StatusCode::kResourceExhausted, "DISK_FULL",
                         absl::StrCat("the artifact store is full: ", detail,
@@ -37,15 +39,6 @@ absl::Status IoError(int number, const std::string& what) {
   return base::SystemError(number, what);
 }
 
-absl::Status CheckDigest(const v1::Digest& digest) {
-  if (base::Digest{digest.sha256()}.is_valid() && digest.size_bytes() >= 0) {
-    return absl::OkStatus();
-  }
-  return rpc::MakeError(absl::StatusCode::kInvalidArgument, "INVALID_DIGEST",
-                        absl::StrCat("digest \"", digest.sha256(), "\" with ", digest.size_bytes(),
-                                     " bytes is not 64 lower-case hexadecimal digits and a size"));
-}
-
 absl::Status SyncFolder(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return IoError(errno, absl::StrCat("cannot open folder ", path));
@@ -53,6 +46,17 @@ absl::Status SyncFolder(const std::string& path) {
   const int number = errno;
   close(fd);
   return result == 0 ? absl::OkStatus() : IoError(number, absl::StrCat("cannot sync ", path));
+}
+
+// The folders of the blobs, `00` to `ff`, so that none has to be made durable later.
+absl::Status MakeFolders(const std::string& path) {
+  for (int i = 0; i < 256; ++i) {
+    const std::string folder = absl::StrCat(path, "/", absl::Hex(i, absl::kZeroPad2));
+    if (mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) {
+      return IoError(errno, absl::StrCat("cannot make folder ", folder));
+    }
+  }
+  return SyncFolder(path);
 }
 
 int64_t TotalSize(const std::string& path) {
@@ -85,30 +89,52 @@ void RemoveLeftovers(const std::string& folder) {
 
 }  // namespace
 
-// Owns the temporary file until it is renamed.
+// Owns the temporary file until it is a blob. Of a blob that is stored already it has no
+// file, and only checks what comes.
 class FileArtifactWriter final : public ArtifactWriter {
  public:
-  FileArtifactWriter(FileArtifactStore& store, v1::Digest digest, std::string path, int fd)
-      : store_(store), digest_(std::move(digest)), path_(std::move(path)), fd_(fd) {}
+  FileArtifactWriter(FileArtifactStore& store, v1::Digest digest, std::string path,
+                     base::UniqueFd fd)
+      : store_(store), digest_(std::move(digest)), path_(std::move(path)), fd_(std::move(fd)) {}
 
   ~FileArtifactWriter() override {
-    if (fd_ >= 0) close(fd_);
-    if (!is_finished_) unlink(path_.c_str());
-    if (!is_finished_) store_.stored_bytes_ -= reserved_bytes_;
+    if (!path_.empty()) unlink(path_.c_str());
+    store_.stored_bytes_ -= reserved_bytes_;
   }
 
   FileArtifactWriter(const FileArtifactWriter&) = delete;
   FileArtifactWriter& operator=(const FileArtifactWriter&) = delete;
 
   absl::Status Append(std::string_view bytes) override {
-    const auto size = static_cast<int64_t>(bytes.size());
     // More than was promised cannot hash to the digest; refuse before it is stored.
-    if (reserved_bytes_ + size > digest_.size_bytes()) return Mismatch();
+    if (size_ + static_cast<int64_t>(bytes.size()) > digest_.size_bytes())
+      return DigestMismatch(digest_);
+    if (!path_.empty()) MTMC_RETURN_IF_ERROR(Write(bytes));
+    size_ += static_cast<int64_t>(bytes.size());
+    hash_.Append(bytes);
+    return absl::OkStatus();
+  }
+
+  absl::Status Finish() override {
+    if (size_ != digest_.size_bytes() || hash_.Finish().sha256_hex != digest_.sha256()) {
+      return DigestMismatch(digest_);
+    }
+    if (path_.empty()) return CheckStillStored();
+    if (fsync(fd_.get()) != 0) return IoError(errno, absl::StrCat("cannot sync ", path_));
+    MTMC_ASSIGN_OR_RETURN(const bool is_new, store_.Install(path_, digest_));
+    // The blob keeps them now, or what was there already does.
+    if (!is_new) store_.stored_bytes_ -= reserved_bytes_;
+    reserved_bytes_ = 0;
+    return SyncFolder(fs::path(store_.BlobPath(digest_)).parent_path());
+  }
+
+ private:
+  absl::Status Write(std::string_view bytes) {
+    const auto size = static_cast<int64_t>(bytes.size());
     MTMC_RETURN_IF_ERROR(store_.Reserve(size));
     reserved_bytes_ += size;
-    hash_.Append(bytes);
     while (!bytes.empty()) {
-      const ssize_t written = write(fd_, bytes.data(), bytes.size());
+      const ssize_t written = write(fd_.get(), bytes.data(), bytes.size());
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) return IoError(errno, absl::StrCat("cannot write ", path_));
       bytes.remove_prefix(static_cast<size_t>(written));
@@ -116,46 +142,38 @@ class FileArtifactWriter final : public ArtifactWriter {
     return absl::OkStatus();
   }
 
-  absl::Status Finish() override {
-    const bool is_whole = reserved_bytes_ == digest_.size_bytes();
-    if (!is_whole || hash_.Finish().sha256_hex != digest_.sha256()) return Mismatch();
-    if (fsync(fd_) != 0) return IoError(errno, absl::StrCat("cannot sync ", path_));
-    const std::string target = store_.BlobPath(digest_);
-    const std::string folder = fs::path(target).parent_path();
-    std::error_code error;
-    fs::create_directories(folder, error);
-    if (error) return IoError(error.value(), absl::StrCat("cannot make folder ", folder));
-    if (rename(path_.c_str(), target.c_str()) != 0) {
-      return IoError(errno, absl::StrCat("cannot rename ", path_, " to ", target));
-    }
-    is_finished_ = true;
-    return SyncFolder(folder);
-  }
-
- private:
-  absl::Status Mismatch() const {
-    return rpc::MakeError(absl::StatusCode::kInvalidArgument, "DIGEST_MISMATCH",
-                          absl::StrCat("the bytes do not hash to ", digest_.sha256(), " with ",
-                                       digest_.size_bytes(), " bytes; send them again"));
+  absl::Status CheckStillStored() const {
+    MTMC_ASSIGN_OR_RETURN(const bool is_stored, store_.IsStored(digest_));
+    // Another upload may have stored it only just now.
+    if (is_stored) return SyncFolder(fs::path(store_.BlobPath(digest_)).parent_path());
+    return absl::UnavailableError(absl::StrCat("artifact ", digest_.sha256(),
+                                               " was removed while it was sent; send it again"));
   }
 
   FileArtifactStore& store_;
   const v1::Digest digest_;
+  // Empty where there is no file.
   const std::string path_;
-  const int fd_;
+  const base::UniqueFd fd_;
   base::Sha256Builder hash_;
+  int64_t size_ = 0;
+  // Of the store's bytes, until they are the blob's.
   int64_t reserved_bytes_ = 0;
-  bool is_finished_ = false;
 };
 
 absl::StatusOr<std::unique_ptr<FileArtifactStore>> FileArtifactStore::Open(const std::string& path,
                                                                            const Options& options) {
   std::error_code error;
-  fs::create_directories(path + "/tmp", error);
+  const bool is_new = fs::create_directories(path, error);
+  if (!error && is_new) {
+    MTMC_RETURN_IF_ERROR(SyncFolder(fs::canonical(path, error).parent_path()));
+  }
+  if (!error) fs::create_directory(path + "/tmp", error);
   if (error) return IoError(error.value(), absl::StrCat("cannot make folder ", path, "/tmp"));
   // Held while this process makes its folder, so that no other one takes it for a leftover.
   MTMC_ASSIGN_OR_RETURN(const base::UniqueFd opening, OpenLock(path + "/lock"));
   if (flock(opening.get(), LOCK_EX) != 0) return IoError(errno, absl::StrCat("cannot lock ", path));
+  MTMC_RETURN_IF_ERROR(MakeFolders(path));
   RemoveLeftovers(path + "/tmp");
   std::string temporary = absl::StrCat(path, "/tmp/", base::MakeUuid4());
   fs::create_directory(temporary, error);
@@ -189,61 +207,103 @@ absl::Status FileArtifactStore::Reserve(int64_t bytes) {
   return DiskFull(absl::StrCat("its limit is ", options_.max_bytes, " bytes"));
 }
 
-absl::StatusOr<v1::Digest> FileArtifactStore::Put(std::string_view bytes) {
-  v1::Digest digest;
-  digest.set_sha256(base::Sha256(bytes).sha256_hex);
-  digest.set_size_bytes(static_cast<int64_t>(bytes.size()));
-  MTMC_ASSIGN_OR_RETURN(const bool is_stored, Contains(digest));
-  if (is_stored) return digest;
-  MTMC_ASSIGN_OR_RETURN(const auto writer, CreateWriter(digest));
-  MTMC_RETURN_IF_ERROR(writer->Append(bytes));
-  MTMC_RETURN_IF_ERROR(writer->Finish());
-  return digest;
-}
-
 absl::StatusOr<std::unique_ptr<ArtifactWriter>> FileArtifactStore::CreateWriter(
     const v1::Digest& digest) {
-  MTMC_RETURN_IF_ERROR(CheckDigest(digest));
+  MTMC_ASSIGN_OR_RETURN(const bool is_stored, Contains(digest));
+  if (is_stored) return std::make_unique<FileArtifactWriter>(*this, digest, "", base::UniqueFd());
   std::string path = absl::StrCat(temporary_, "/", base::MakeUuid4());
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0) return IoError(errno, absl::StrCat("cannot create ", path));
-  return std::make_unique<FileArtifactWriter>(*this, digest, std::move(path), fd);
+  base::UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (fd.get() < 0) return IoError(errno, absl::StrCat("cannot create ", path));
+  return std::make_unique<FileArtifactWriter>(*this, digest, std::move(path), std::move(fd));
 }
 
 absl::StatusOr<bool> FileArtifactStore::Contains(const v1::Digest& digest) {
   MTMC_RETURN_IF_ERROR(CheckDigest(digest));
+  return IsStored(digest);
+}
 
+absl::StatusOr<bool> FileArtifactStore::IsStored(const v1::Digest& digest) const {
   struct stat info {};
 
-  if (stat(BlobPath(digest).c_str(), &info) == 0) return true;
+  if (stat(BlobPath(digest).c_str(), &info) == 0) {
+    const bool has_size = digest.size_bytes() == 0 || info.st_size == digest.size_bytes();
+    return has_size && !damaged_.Contains(digest.sha256());
+  }
   if (errno == ENOENT) return false;
   return IoError(errno, absl::StrCat("cannot look at ", BlobPath(digest)));
 }
 
-absl::StatusOr<std::string> FileArtifactStore::Read(const v1::Digest& digest, int64_t offset,
-                                                    int64_t max_bytes) {
+absl::StatusOr<bool> FileArtifactStore::Install(const std::string& file, const v1::Digest& digest) {
+  const std::string target = BlobPath(digest);
+  // Unlike a rename, leaves alone what another upload has put there meanwhile.
+  if (link(file.c_str(), target.c_str()) == 0) return true;
+  MTMC_ASSIGN_OR_RETURN(const bool is_stored, IsStored(digest));
+  if (is_stored) return false;
+  // It is damaged, or the file system has no links.
+  std::error_code error;
+  const auto size = static_cast<int64_t>(fs::file_size(target, error));
+  if (!error) stored_bytes_ -= size;
+  if (rename(file.c_str(), target.c_str()) != 0) {
+    return IoError(errno, absl::StrCat("cannot rename ", file, " to ", target));
+  }
+  damaged_.Remove(digest.sha256());
+  return true;
+}
+
+absl::Status FileArtifactStore::Read(const v1::Digest& digest, int64_t offset,
+                                     const ArtifactSink& sink) {
   MTMC_RETURN_IF_ERROR(CheckDigest(digest));
   const std::string path = BlobPath(digest);
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0 && errno == ENOENT) {
+  const base::UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0 && errno == ENOENT) {
     return rpc::MakeError(absl::StatusCode::kNotFound, "ARTIFACT_NOT_FOUND",
                           absl::StrCat("artifact ", digest.sha256(), " is not stored"),
                           {{"sha256", digest.sha256()}});
   }
-  if (fd < 0) return IoError(errno, absl::StrCat("cannot open ", path));
-  std::string bytes(static_cast<size_t>(max_bytes), '\0');
-  size_t size = 0;
-  ssize_t got = 1;
-  while (got > 0 && size < bytes.size()) {
-    got = pread(fd, bytes.data() + size, bytes.size() - size, offset + static_cast<off_t>(size));
-    if (got > 0) size += static_cast<size_t>(got);
-    if (got < 0 && errno == EINTR) got = 1;
+  if (fd.get() < 0) return IoError(errno, absl::StrCat("cannot open ", path));
+  CheckedReading reading(digest, offset, sink, damaged_);
+  std::string buffer(kReadBytes, '\0');
+  while (true) {
+    const ssize_t got = read(fd.get(), buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return IoError(errno, absl::StrCat("cannot read ", path));
+    if (got == 0) return reading.Finish();
+    MTMC_RETURN_IF_ERROR(reading.Add(std::string_view(buffer).substr(0, static_cast<size_t>(got))));
   }
-  const int number = errno;
-  close(fd);
-  if (got < 0) return IoError(number, absl::StrCat("cannot read ", path));
-  bytes.resize(size);
-  return bytes;
+}
+
+absl::Status FileArtifactStore::List(const std::function<absl::Status(const StoredBlob&)>& take) {
+  for (int i = 0; i < 256; ++i) {
+    const std::string folder = absl::StrCat(path_, "/", absl::Hex(i, absl::kZeroPad2));
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+      struct stat info {};
+
+      StoredBlob blob;
+      blob.digest.set_sha256(entry.path().filename().string());
+      // Of what has gone meanwhile, nothing is told.
+      const bool is_blob = CheckDigest(blob.digest).ok() &&
+                           stat(entry.path().c_str(), &info) == 0 && S_ISREG(info.st_mode);
+      if (!is_blob) continue;
+      blob.digest.set_size_bytes(info.st_size);
+      blob.modified = absl::TimeFromTimespec(info.st_mtim);
+      MTMC_RETURN_IF_ERROR(take(blob));
+    }
+    if (error) return IoError(error.value(), absl::StrCat("cannot list ", folder));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FileArtifactStore::Remove(const v1::Digest& digest) {
+  MTMC_RETURN_IF_ERROR(CheckDigest(digest));
+  const std::string path = BlobPath(digest);
+  std::error_code error;
+  const auto size = static_cast<int64_t>(fs::file_size(path, error));
+  if (error == std::errc::no_such_file_or_directory) return absl::OkStatus();
+  if (unlink(path.c_str()) != 0) return IoError(errno, absl::StrCat("cannot remove ", path));
+  if (!error) stored_bytes_ -= size;
+  damaged_.Remove(digest.sha256());
+  return absl::OkStatus();
 }
 
 }  // namespace mtmc::store

@@ -3,20 +3,23 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 #include "common/base/unique_fd.h"
+#include "server/store/artifact_check.h"
 #include "server/store/artifact_store.h"
 
 namespace mtmc::store {
 
 // Blobs as files `ab/abcdef...` below one folder. A blob is written to `tmp/`,
-// synchronized, renamed, and its folder synchronized: it is whole after a power
-// failure or absent. Several processes may use one folder, each with its own below `tmp/`;
-// opening removes what a killed one left there.
+// synchronized, given its name, and its folder synchronized: it is whole after a power
+// failure or absent. The folders are made, and synchronized, when the store is opened. Several
+// processes may use one folder, each with its own below `tmp/`; opening removes what a killed one
+// left there.
 class FileArtifactStore final : public ArtifactStore {
  public:
   struct Options {
@@ -27,11 +30,11 @@ class FileArtifactStore final : public ArtifactStore {
   static absl::StatusOr<std::unique_ptr<FileArtifactStore>> Open(const std::string& path,
                                                                  const Options& options);
 
-  absl::StatusOr<v1::Digest> Put(std::string_view bytes) override;
   absl::StatusOr<std::unique_ptr<ArtifactWriter>> CreateWriter(const v1::Digest& digest) override;
   absl::StatusOr<bool> Contains(const v1::Digest& digest) override;
-  absl::StatusOr<std::string> Read(const v1::Digest& digest, int64_t offset,
-                                   int64_t max_bytes) override;
+  absl::Status Read(const v1::Digest& digest, int64_t offset, const ArtifactSink& sink) override;
+  absl::Status List(const std::function<absl::Status(const StoredBlob&)>& take) override;
+  absl::Status Remove(const v1::Digest& digest) override;
 
  private:
   friend class FileArtifactWriter;
@@ -40,6 +43,12 @@ class FileArtifactStore final : public ArtifactStore {
                     std::string temporary, base::UniqueFd lock);
 
   std::string BlobPath(const v1::Digest& digest) const;
+
+  // Whether a file of the right size is there that is not known to be damaged.
+  absl::StatusOr<bool> IsStored(const v1::Digest& digest) const;
+
+  // Makes a finished file the blob; whether it did, or the blob was there already.
+  absl::StatusOr<bool> Install(const std::string& file, const v1::Digest& digest);
 
   // Counts `bytes` as stored, or refuses with DISK_FULL.
   absl::Status Reserve(int64_t bytes);
@@ -50,6 +59,7 @@ class FileArtifactStore final : public ArtifactStore {
   const std::string temporary_;
   const base::UniqueFd lock_;
   std::atomic<int64_t> stored_bytes_;
+  DamagedBlobs damaged_;
 };
 
 }  // namespace mtmc::store

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of docs/backup.md, run while jobs are open: they go on elsewhere. And a
+database of the first version, with an open job, is brought up to date."""
+
+import contextlib
+import pathlib
+import re
+import shutil
+import sqlite3
+import subprocess
+
+import kept
+import outside
+import stack as stacks
+
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/backup.md"
+SUCCEEDED = stacks.CONTRACT.Job.State.Value("STATE_SUCCEEDED")
+TRIALS = 6
+
+
+def commands(word):
+    """The only block of commands of the page with `word` in it."""
+    found = [text for text in re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.M | re.S) if word in text]
+    assert len(found) == 1, f"{len(found)} blocks have '{word}'"
+    return found[0]
+
+
+def run(block, **variables):
+    variables = {name: str(value) for name, value in variables.items()}
+    done = subprocess.run(["bash", "-eu", "-c", block], env={"PATH": "/usr/bin:/bin", **variables},
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def state_of(service, job):
+    """What must be the same after a restore: each evaluation by its candidate."""
+    listed = service.client.call("CandidateService", "ListCandidates", parent=job, page_size=500)
+    return {c.name: c.evaluation.SerializeToString(deterministic=True)
+            for c in listed.candidates if c.HasField("evaluation")}  # fmt: skip
+
+
+def begin(service):
+    """A job that is under way and one that waits; the evaluations that the first has."""
+    jobs = [service.start_job(number=0, trials=TRIALS).name]
+    service.await_evaluated(jobs[0], 2)
+    jobs.append(service.start_job(number=1, trials=TRIALS).name)
+    return jobs, state_of(service, jobs[0])
+
+
+def check_that_they_go_on(service, jobs, evaluated):
+    """To their end, and nothing that was evaluated is evaluated again."""
+    for job in jobs:
+        assert service.await_job(job, kept.JOB_SECONDS).state == SUCCEEDED, service.failures(job)
+        assert service.num_evaluated(job) > 0
+    after = state_of(service, jobs[0])
+    assert {name: after.get(name) for name in evaluated} == evaluated
+    sequences = [event.sequence for event in service.event_log(jobs[0])]
+    assert sequences == list(range(1, len(sequences) + 1))
+
+
+def test_a_backup_of_sqlite_goes_on_elsewhere(tmp_path):
+    data, backup, elsewhere = tmp_path / "data", tmp_path / "backup", tmp_path / "elsewhere"
+    backup.mkdir()
+    with kept.Service(tmp_path / "a", "--data-dir", data) as service:
+        jobs, evaluated = begin(service)
+        run(commands("VACUUM INTO"), data=data, backup=backup)
+        assert service.job(jobs[1]).state not in kept.ENDED
+    # The whole host is lost.
+    shutil.rmtree(data)
+
+    run(commands('mkdir -p "$data"'), data=elsewhere, backup=backup)
+
+    with kept.Service(tmp_path / "b", "--data-dir", elsewhere) as service:
+        check_that_they_go_on(service, jobs, evaluated)
+
+
+def test_a_backup_of_postgresql_goes_on_elsewhere(tmp_path):
+    backup, artifacts, elsewhere = tmp_path / "backup", tmp_path / "artifacts", tmp_path / "elsewhere"
+    backup.mkdir()
+    with outside.Postgres(tmp_path) as postgres:
+        flags = ("--takeover-after-ms", "1000", "--artifacts")
+        first = ("--store", postgres.address(), *flags, artifacts)
+        with kept.Service(tmp_path / "a", *first) as service:
+            jobs, evaluated = begin(service)
+            run(commands("pg_dump"), store=postgres.address(), backup=backup, artifacts=artifacts)
+            assert service.job(jobs[1]).state not in kept.ENDED
+        shutil.rmtree(artifacts)
+        subprocess.run(["createdb", "-h", postgres.folder, "-U", "mtmc", "restored"], check=True)
+
+        run(commands("pg_restore"), store=postgres.address("restored"), backup=backup, artifacts=elsewhere)
+
+        second = ("--store", postgres.address("restored"), *flags, elsewhere)
+        with kept.Service(tmp_path / "b", *second) as service:
+            check_that_they_go_on(service, jobs, evaluated)
+
+
+# The first version of server/store/sql_schema.cc.
+FIRST_VERSION = """
+CREATE TABLE jobs (name TEXT PRIMARY KEY, project TEXT NOT NULL, position BIGINT NOT NULL,
+  state BIGINT NOT NULL, request_id TEXT, last_event BIGINT NOT NULL, inspection_key TEXT NOT NULL,
+  body TEXT NOT NULL);
+CREATE UNIQUE INDEX jobs_by_position ON jobs (position);
+CREATE UNIQUE INDEX jobs_by_request ON jobs (project, request_id);
+CREATE TABLE candidates (name TEXT PRIMARY KEY, job TEXT NOT NULL, trial BIGINT NOT NULL, body TEXT NOT NULL);
+CREATE UNIQUE INDEX candidates_by_trial ON candidates (job, trial);
+CREATE TABLE events (job TEXT NOT NULL, sequence BIGINT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (job, sequence));
+CREATE TABLE evaluations (fingerprint TEXT PRIMARY KEY, candidate TEXT NOT NULL, body TEXT NOT NULL);
+CREATE TABLE inspections (key TEXT PRIMARY KEY, body TEXT NOT NULL);
+CREATE TABLE leases (id TEXT PRIMARY KEY, work TEXT NOT NULL, job TEXT NOT NULL, candidate TEXT NOT NULL,
+  worker TEXT NOT NULL, instance TEXT NOT NULL, losses BIGINT NOT NULL, crashes BIGINT NOT NULL,
+  is_lost BIGINT NOT NULL);
+CREATE INDEX leases_by_work ON leases (work);
+CREATE TABLE workers (name TEXT PRIMARY KEY, is_draining BIGINT NOT NULL, body TEXT NOT NULL);
+CREATE TABLE schema_version (version BIGINT NOT NULL);
+INSERT INTO schema_version (version) VALUES (1);
+"""
+
+
+def version_of(path):
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        return database.execute("SELECT MAX(version) FROM schema_version").fetchone()[0]
+
+
+def take_back(path):
+    """Makes the database one of the first version, with the same rows."""
+    old = path.with_suffix(".old")
+    with contextlib.closing(sqlite3.connect(old, isolation_level=None)) as database:
+        database.executescript(FIRST_VERSION)
+        database.execute("ATTACH ? AS newer", (str(path),))
+        tables = database.execute("SELECT name FROM main.sqlite_master WHERE type = 'table'").fetchall()
+        for (table,) in tables:
+            if table == "schema_version":
+                continue
+            columns = ", ".join(row[1] for row in database.execute(f"PRAGMA main.table_info({table})"))
+            database.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM newer.{table}")
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    old.rename(path)
+
+
+def test_a_database_of_the_first_version_is_upgraded_with_jobs_open(tmp_path):
+    data = tmp_path / "data"
+    with kept.Service(tmp_path / "a", "--data-dir", data) as service:
+        jobs, evaluated = begin(service)
+    newest = version_of(data / "mtmc.db")
+    take_back(data / "mtmc.db")
+    assert version_of(data / "mtmc.db") == 1 < newest
+
+    with kept.Service(tmp_path / "a", "--data-dir", data) as service:
+        check_that_they_go_on(service, jobs, evaluated)
+    assert version_of(data / "mtmc.db") == newest
