@@ -75,17 +75,15 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(const Options& 
                                                                  const Parts& parts) {
   auto coordinator = std::unique_ptr<Coordinator>(new Coordinator(options, parts));
   MTMC_RETURN_IF_ERROR(coordinator->Load());
-  // What waits for the loop when the first of a group commits is in the same group.
-  parts.store.GroupCommits([self = coordinator.get()](absl::Duration delay) {
-    self->loop_.PostAfter(delay, [self] { self->parts_.store.Flush(); });
-  });
+  // The loop is the thread that commits.
+  parts.store.BeginGroups();
   coordinator->loop_.Post([self = coordinator.get()] { self->Tick(); });
   coordinator->loop_.Start();
   return coordinator;
 }
 
 Coordinator::Coordinator(const Options& options, const Parts& parts)
-    : options_(options), parts_(parts) {}
+    : options_(options), parts_(parts), blobs_(parts.artifacts) {}
 
 Coordinator::~Coordinator() { Stop(); }
 
@@ -94,9 +92,10 @@ void Coordinator::ReleaseCalls() {
 }
 
 void Coordinator::Stop() {
-  is_stopped_ = true;
+  // The store may be another coordinator's by the second call.
+  if (is_stopped_.exchange(true)) return;
   loop_.Stop();
-  parts_.store.GroupCommits(nullptr);
+  parts_.store.EndGroups();
 }
 
 absl::Status Coordinator::Load() {
@@ -250,14 +249,10 @@ void Coordinator::SweepJobs() {
 }
 
 void Coordinator::Synchronize(const v1::SynchronizeRequest& request, LeaseManager::Reply reply) {
-  // A worker hears of nothing that a crash could undo.
-  auto reply_once_safe =
-      [this, reply = std::move(reply)](absl::StatusOr<v1::SynchronizeResponse> response) {
-        parts_.store.AfterFlush(
-            [reply, response = std::move(response)]() mutable { reply(std::move(response)); });
-      };
-  loop_.Post([this, request, reply = std::move(reply_once_safe)] {
-    leases_->Synchronize(request, reply);
+  // Shared, so that it is copied once.
+  auto copy = std::make_shared<v1::SynchronizeRequest>(request);
+  loop_.Post([this, copy, reply = std::move(reply)]() mutable {
+    leases_->Synchronize(std::move(*copy), std::move(reply));
   });
 }
 
@@ -301,7 +296,7 @@ void Coordinator::StartSearch(const std::string& job) {
                                                  search::SearchTools{.loop = loop_,
                                                                      .store = parts_.store,
                                                                      .artifacts = parts_.artifacts,
-                                                                     .writers = writers_,
+                                                                     .blobs = blobs_,
                                                                      .coder = parts_.coder,
                                                                      .policy = parts_.policy,
                                                                      .evaluator = *leases_,

@@ -13,7 +13,6 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "common/base/executor.h"
 #include "mtmc/v1/job.pb.h"
 #include "mtmc/v1/worker.pb.h"
 #include "server/coordinator/coordinator_metrics.h"
@@ -21,6 +20,7 @@
 #include "server/coordinator/lease_manager.h"
 #include "server/search/event_loop.h"
 #include "server/search/search.h"
+#include "server/store/blob_queue.h"
 
 namespace mtmc::coordinator {
 
@@ -82,7 +82,7 @@ class Coordinator final : private search::SearchObserver {
   absl::StatusOr<v1::Job> ResumeJob(const std::string& name);
   absl::Status DeleteJob(const std::string& name);
 
-  // Never blocks; `reply` is called on the loop.
+  // Never blocks; `reply` is called on any thread.
   void Synchronize(const v1::SynchronizeRequest& request, LeaseManager::Reply reply);
   void Disconnect(const std::string& worker, const std::string& instance);
 
@@ -140,8 +140,8 @@ class Coordinator final : private search::SearchObserver {
   std::atomic<bool> is_stopped_ = false;
   // When Tick ran last, in nanoseconds since the epoch.
   std::atomic<int64_t> last_tick_ = absl::GetCurrentTimeNanos();
-  // Before the loop, whose searches use it. Each search has one task in it at most.
-  base::Executor writers_{{.name = "mtmc-writers", .num_threads = 4, .max_queued = 1'000'000}};
+  // Before the loop, whose searches use it. Each search has one blob in it at most.
+  store::BlobQueue blobs_;
   search::EventLoop loop_;
   // On the loop only.
   bool is_first_tick_ = true;

@@ -14,11 +14,11 @@
 
 namespace mtmc::base {
 class Clock;
-class Executor;
 }  // namespace mtmc::base
 
 namespace mtmc::store {
 class ArtifactStore;
+class BlobQueue;
 class JobStore;
 }  // namespace mtmc::store
 
@@ -60,7 +60,7 @@ struct SearchTools {
   store::JobStore& store;
   store::ArtifactStore& artifacts;
   // Where artifacts are written, which waits for the disk.
-  base::Executor& writers;
+  store::BlobQueue& blobs;
   MicroCoder& coder;
   MacroPolicy& policy;
   Evaluator& evaluator;
@@ -96,7 +96,7 @@ class Search {
     // First wait before a service that is down is asked again, and the longest.
     absl::Duration min_backoff = absl::Milliseconds(200);
     absl::Duration max_backoff = absl::Seconds(5);
-    // Between two looks for a worker that matches.
+    // Between two looks for a worker that matches, of the first ones.
     absl::Duration device_poll = absl::Milliseconds(100);
   };
 

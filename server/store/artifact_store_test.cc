@@ -4,11 +4,14 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/synchronization/mutex.h"
 #include "common/base/digest.h"
 #include "common/base/temp_dir.h"
 #include "common/rpc/error.h"
 #include "common/testing/status_matchers.h"
+#include "server/store/blob_queue.h"
 #include "server/store/data_directory.h"
 #include "server/store/file_artifact_store.h"
 
@@ -52,6 +55,58 @@ TEST_CASE("ArtifactStore returns the bytes that were put", "[store]") {
   CHECK(*store->Read(*digest, 0, 100) == "hello");
   CHECK(*store->Read(*digest, 2, 2) == "ll");
   CHECK(*store->Contains(*digest));
+}
+
+TEST_CASE("ArtifactStore puts many blobs at once, some of them there or twice", "[store]") {
+  const auto folder = *base::TempDir::Create("artifacts");
+  const auto store = OpenIn(folder);
+  REQUIRE_THAT(store->Put("b").status(), IsOk());
+
+  const auto digests = store->PutAll({"a", "b", "", "a", std::string(100'000, 'x')});
+
+  REQUIRE(digests.size() == 5);
+  CHECK(digests[0]->sha256() == DigestOf("a").sha256());
+  CHECK(digests[3]->sha256() == DigestOf("a").sha256());
+  CHECK(*store->Read(*digests[0], 0, 10) == "a");
+  CHECK(*store->Read(*digests[1], 0, 10) == "b");
+  CHECK(*store->Contains(*digests[2]));
+  CHECK(store->Read(*digests[4], 0, 200'000)->size() == 100'000);
+  CHECK(UnfinishedIn(folder) == 0);
+}
+
+TEST_CASE("Of many blobs at once those that do not fit fail alone", "[store]") {
+  const auto folder = *base::TempDir::Create("artifacts");
+  const auto store = OpenIn(folder, /*max_bytes=*/100);
+
+  const auto digests = store->PutAll({std::string(60, 'a'), std::string(60, 'b'), "c"});
+
+  CHECK(digests[0].ok());
+  CHECK_THAT(digests[1].status(), StatusIs(absl::StatusCode::kResourceExhausted));
+  CHECK(digests[2].ok());
+  CHECK(*store->Contains(*digests[2]));
+  CHECK_FALSE(*store->Contains(DigestOf(std::string(60, 'b'))));
+  CHECK(UnfinishedIn(folder) == 0);
+}
+
+TEST_CASE("BlobQueue puts every blob that it was given before its end", "[store]") {
+  const auto folder = *base::TempDir::Create("artifacts");
+  const auto store = OpenIn(folder);
+  absl::Mutex mu;
+  std::vector<std::string> put;
+  {
+    BlobQueue queue(*store);
+    for (int i = 0; i < 200; ++i) {
+      queue.Put(std::to_string(i), [&mu, &put](absl::StatusOr<v1::Digest> digest) {
+        absl::MutexLock lock(&mu);
+        if (digest.ok()) put.push_back(digest->sha256());
+      });
+    }
+  }
+  REQUIRE(put.size() == 200);
+  for (int i = 0; i < 200; ++i) {
+    CHECK(put[static_cast<size_t>(i)] == DigestOf(std::to_string(i)).sha256());
+    CHECK(*store->Contains(DigestOf(std::to_string(i))));
+  }
 }
 
 TEST_CASE("ArtifactStore stores nothing when the bytes do not hash to the digest", "[store]") {

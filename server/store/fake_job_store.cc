@@ -134,6 +134,13 @@ absl::StatusOr<v1::Job> FakeJobStore::LookupJob(const std::string& name) {
   return job;
 }
 
+absl::StatusOr<v1::Job::State> FakeJobStore::LookupState(const std::string& job) {
+  absl::MutexLock lock(&mu_);
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) return NotFound("JOB", job);
+  return found->second.job.state();
+}
+
 absl::StatusOr<JobPage> FakeJobStore::ListJobs(const JobQuery& query) {
   absl::MutexLock lock(&mu_);
   MTMC_ASSIGN_OR_RETURN(const int page_size, EffectivePageSize(query.page_size));

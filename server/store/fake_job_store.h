@@ -18,6 +18,7 @@ class FakeJobStore : public JobStore, public OwnerStore {
  public:
   absl::Status Commit(const Write& write) override;
   absl::StatusOr<v1::Job> LookupJob(const std::string& name) override;
+  absl::StatusOr<v1::Job::State> LookupState(const std::string& job) override;
   absl::StatusOr<JobPage> ListJobs(const JobQuery& query) override;
   absl::StatusOr<v1::Candidate> LookupCandidate(const std::string& name) override;
   absl::StatusOr<CandidatePage> ListCandidates(const CandidateQuery& query) override;

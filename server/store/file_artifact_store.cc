@@ -46,6 +46,13 @@ absl::Status CheckDigest(const v1::Digest& digest) {
                                      " bytes is not 64 lower-case hexadecimal digits and a size"));
 }
 
+v1::Digest DigestOf(std::string_view bytes) {
+  v1::Digest digest;
+  digest.set_sha256(base::Sha256(bytes).sha256_hex);
+  digest.set_size_bytes(static_cast<int64_t>(bytes.size()));
+  return digest;
+}
+
 absl::Status SyncFolder(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return IoError(errno, absl::StrCat("cannot open folder ", path));
@@ -117,9 +124,24 @@ class FileArtifactWriter final : public ArtifactWriter {
   }
 
   absl::Status Finish() override {
+    MTMC_RETURN_IF_ERROR(Sync());
+    MTMC_ASSIGN_OR_RETURN(const std::string folder, Publish());
+    return SyncFolder(folder);
+  }
+
+  // Begins what Sync() waits for, where the system can.
+  void StartSync() const { sync_file_range(fd_, 0, 0, SYNC_FILE_RANGE_WRITE); }
+
+  // The first part of Finish: the bytes are right and on disk.
+  absl::Status Sync() {
     const bool is_whole = reserved_bytes_ == digest_.size_bytes();
     if (!is_whole || hash_.Finish().sha256_hex != digest_.sha256()) return Mismatch();
     if (fsync(fd_) != 0) return IoError(errno, absl::StrCat("cannot sync ", path_));
+    return absl::OkStatus();
+  }
+
+  // The second part: the blob is visible. Returns the folder that is to be synchronized.
+  absl::StatusOr<std::string> Publish() {
     const std::string target = store_.BlobPath(digest_);
     const std::string folder = fs::path(target).parent_path();
     std::error_code error;
@@ -129,7 +151,7 @@ class FileArtifactWriter final : public ArtifactWriter {
       return IoError(errno, absl::StrCat("cannot rename ", path_, " to ", target));
     }
     is_finished_ = true;
-    return SyncFolder(folder);
+    return folder;
   }
 
  private:
@@ -189,19 +211,59 @@ absl::Status FileArtifactStore::Reserve(int64_t bytes) {
   return DiskFull(absl::StrCat("its limit is ", options_.max_bytes, " bytes"));
 }
 
-absl::StatusOr<v1::Digest> FileArtifactStore::Put(std::string_view bytes) {
-  v1::Digest digest;
-  digest.set_sha256(base::Sha256(bytes).sha256_hex);
-  digest.set_size_bytes(static_cast<int64_t>(bytes.size()));
+absl::StatusOr<std::unique_ptr<FileArtifactWriter>> FileArtifactStore::Write(
+    std::string_view bytes, const v1::Digest& digest) {
   MTMC_ASSIGN_OR_RETURN(const bool is_stored, Contains(digest));
-  if (is_stored) return digest;
-  MTMC_ASSIGN_OR_RETURN(const auto writer, CreateWriter(digest));
+  if (is_stored) return nullptr;
+  MTMC_ASSIGN_OR_RETURN(auto writer, OpenWriter(digest));
   MTMC_RETURN_IF_ERROR(writer->Append(bytes));
-  MTMC_RETURN_IF_ERROR(writer->Finish());
+  return writer;
+}
+
+absl::StatusOr<v1::Digest> FileArtifactStore::Put(std::string_view bytes) {
+  v1::Digest digest = DigestOf(bytes);
+  MTMC_ASSIGN_OR_RETURN(const auto writer, Write(bytes, digest));
+  if (writer != nullptr) MTMC_RETURN_IF_ERROR(writer->Finish());
   return digest;
 }
 
+std::vector<absl::StatusOr<v1::Digest>> FileArtifactStore::PutAll(
+    const std::vector<std::string>& blobs) {
+  std::vector<absl::StatusOr<v1::Digest>> results;
+  std::vector<std::unique_ptr<FileArtifactWriter>> writers(blobs.size());
+  std::vector<std::string> folders(blobs.size());
+  // Each step is done for all of them before the next: the first that waits for the disk
+  // waits for all.
+  const auto each = [&](auto step) {
+    for (size_t i = 0; i < blobs.size(); ++i) {
+      if (!results[i].ok() || writers[i] == nullptr) continue;
+      const absl::Status status = step(i);
+      if (!status.ok()) results[i] = status;
+    }
+  };
+  for (size_t i = 0; i < blobs.size(); ++i) {
+    results.emplace_back(DigestOf(blobs[i]));
+    auto writer = Write(blobs[i], *results[i]);
+    if (!writer.ok()) results[i] = writer.status();
+    if (writer.ok()) writers[i] = *std::move(writer);
+    if (writers[i] != nullptr) writers[i]->StartSync();
+  }
+  each([&](size_t i) { return writers[i]->Sync(); });
+  each([&](size_t i) {
+    auto folder = writers[i]->Publish();
+    if (folder.ok()) folders[i] = *std::move(folder);
+    return folder.status();
+  });
+  each([&](size_t i) { return SyncFolder(folders[i]); });
+  return results;
+}
+
 absl::StatusOr<std::unique_ptr<ArtifactWriter>> FileArtifactStore::CreateWriter(
+    const v1::Digest& digest) {
+  return OpenWriter(digest);
+}
+
+absl::StatusOr<std::unique_ptr<FileArtifactWriter>> FileArtifactStore::OpenWriter(
     const v1::Digest& digest) {
   MTMC_RETURN_IF_ERROR(CheckDigest(digest));
   std::string path = absl::StrCat(temporary_, "/", base::MakeUuid4());

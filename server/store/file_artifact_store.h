@@ -6,12 +6,15 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/unique_fd.h"
 #include "server/store/artifact_store.h"
 
 namespace mtmc::store {
+
+class FileArtifactWriter;
 
 // Blobs as files `ab/abcdef...` below one folder. A blob is written to `tmp/`,
 // synchronized, renamed, and its folder synchronized: it is whole after a power
@@ -28,6 +31,8 @@ class FileArtifactStore final : public ArtifactStore {
                                                                  const Options& options);
 
   absl::StatusOr<v1::Digest> Put(std::string_view bytes) override;
+  // Two commits of the file system's journal for all of them.
+  std::vector<absl::StatusOr<v1::Digest>> PutAll(const std::vector<std::string>& blobs) override;
   absl::StatusOr<std::unique_ptr<ArtifactWriter>> CreateWriter(const v1::Digest& digest) override;
   absl::StatusOr<bool> Contains(const v1::Digest& digest) override;
   absl::StatusOr<std::string> Read(const v1::Digest& digest, int64_t offset,
@@ -40,6 +45,11 @@ class FileArtifactStore final : public ArtifactStore {
                     std::string temporary, base::UniqueFd lock);
 
   std::string BlobPath(const v1::Digest& digest) const;
+
+  absl::StatusOr<std::unique_ptr<FileArtifactWriter>> OpenWriter(const v1::Digest& digest);
+  // A writer that has all of the blob; null if it is stored already.
+  absl::StatusOr<std::unique_ptr<FileArtifactWriter>> Write(std::string_view bytes,
+                                                            const v1::Digest& digest);
 
   // Counts `bytes` as stored, or refuses with DISK_FULL.
   absl::Status Reserve(int64_t bytes);
