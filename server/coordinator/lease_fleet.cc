@@ -73,6 +73,8 @@ void LeaseManager::AwaitFleetChange(std::function<void()> changed) {
 void LeaseManager::NoteFleetChange() {
   unserved_.clear();
   has_fleet_changed_ = true;
+  // Reasons may be others now.
+  stuck_time_ = absl::InfinitePast();
 }
 
 // Not at each change: those who wait may be many, and so may be the workers that come.
