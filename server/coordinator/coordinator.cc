@@ -80,17 +80,15 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(const Options& 
                                                                  const Parts& parts) {
   auto coordinator = std::unique_ptr<Coordinator>(new Coordinator(options, parts));
   MTMC_RETURN_IF_ERROR(coordinator->Load());
-  // What waits for the loop when the first of a group commits is in the same group.
-  parts.store.GroupCommits([self = coordinator.get()](absl::Duration delay) {
-    self->loop_.PostAfter(delay, [self] { self->parts_.store.Flush(); });
-  });
+  // The loop is the thread that commits.
+  parts.store.BeginGroups();
   coordinator->loop_.Post([self = coordinator.get()] { self->Tick(); });
   coordinator->loop_.Start();
   return coordinator;
 }
 
 Coordinator::Coordinator(const Options& options, const Parts& parts)
-    : options_(options), parts_(parts) {}
+    : options_(options), parts_(parts), blobs_(parts.artifacts) {}
 
 Coordinator::~Coordinator() { Stop(); }
 
@@ -99,9 +97,10 @@ void Coordinator::ReleaseCalls() {
 }
 
 void Coordinator::Stop() {
-  is_stopped_ = true;
+  // The store may be another coordinator's by the second call.
+  if (is_stopped_.exchange(true)) return;
   loop_.Stop();
-  parts_.store.GroupCommits(nullptr);
+  parts_.store.EndGroups();
 }
 
 absl::Status Coordinator::Load() {
@@ -296,6 +295,11 @@ void Coordinator::SweepArtifacts() {
   const absl::Time now = parts_.clock.Now();
   if (options_.artifact_retention == absl::ZeroDuration() || now < next_artifact_sweep_) return;
   next_artifact_sweep_ = now + options_.artifact_sweep_interval;
+  // What refers to blobs is read by another thread, which sees only what is written.
+  parts_.store.AfterFlush([this, now] { SubmitArtifactSweep(now); });
+}
+
+void Coordinator::SubmitArtifactSweep(absl::Time now) {
   // One that takes longer than the interval keeps the next one out.
   sweeper_
       .Submit([this, now] {
@@ -326,14 +330,10 @@ void Coordinator::SweepArtifacts() {
 
 void Coordinator::Synchronize(const v1::SynchronizeRequest& request, const std::string& identity,
                               LeaseManager::Reply reply) {
-  // A worker hears of nothing that a crash could undo.
-  auto reply_once_safe =
-      [this, reply = std::move(reply)](absl::StatusOr<v1::SynchronizeResponse> response) {
-        parts_.store.AfterFlush(
-            [reply, response = std::move(response)]() mutable { reply(std::move(response)); });
-      };
-  loop_.Post([this, request, identity, reply = std::move(reply_once_safe)] {
-    leases_->Synchronize(request, identity, reply);
+  // Shared, so that it is copied once.
+  auto copy = std::make_shared<v1::SynchronizeRequest>(request);
+  loop_.Post([this, copy, identity, reply = std::move(reply)]() mutable {
+    leases_->Synchronize(std::move(*copy), identity, std::move(reply));
   });
 }
 
@@ -379,7 +379,8 @@ void Coordinator::StartSearch(const std::string& job) {
                                                  search::SearchTools{.loop = loop_,
                                                                      .store = parts_.store,
                                                                      .artifacts = parts_.artifacts,
-                                                                     .writers = writers_,
+                                                                     .readers = readers_,
+                                                                     .blobs = blobs_,
                                                                      .coder = parts_.coder,
                                                                      .policy = parts_.policy,
                                                                      .evaluator = *leases_,

@@ -21,6 +21,7 @@
 #include "server/coordinator/lease_manager.h"
 #include "server/search/event_loop.h"
 #include "server/search/search.h"
+#include "server/store/blob_queue.h"
 
 namespace mtmc::coordinator {
 
@@ -88,7 +89,7 @@ class Coordinator final : private search::SearchObserver {
   absl::StatusOr<v1::Job> ResumeJob(const std::string& name);
   absl::Status DeleteJob(const std::string& name);
 
-  // Never blocks; `reply` is called on the loop.
+  // Never blocks; `reply` is called on any thread.
   // `identity` is who calls, as the guard knows them; empty where nobody is asked.
   void Synchronize(const v1::SynchronizeRequest& request, const std::string& identity,
                    LeaseManager::Reply reply);
@@ -138,6 +139,7 @@ class Coordinator final : private search::SearchObserver {
   void ShowQuotas();
   // Off the loop.
   void SweepArtifacts();
+  void SubmitArtifactSweep(absl::Time now);
   void Tick();
   void ShowJobs();
   absl::StatusOr<std::vector<v1::Job>> FindByRequest(const v1::CreateJobRequest& request);
@@ -156,8 +158,9 @@ class Coordinator final : private search::SearchObserver {
   std::atomic<bool> is_stopped_ = false;
   // When Tick ran last, in nanoseconds since the epoch.
   std::atomic<int64_t> last_tick_ = absl::GetCurrentTimeNanos();
-  // Before the loop, whose searches use it. Each search has one task in it at most.
-  base::Executor writers_{{.name = "mtmc-writers", .num_threads = 4, .max_queued = 1'000'000}};
+  // Before the loop, whose searches use them. Each search has one blob in them at most.
+  base::Executor readers_{{.name = "mtmc-readers", .num_threads = 4, .max_queued = 1'000'000}};
+  store::BlobQueue blobs_;
   base::Executor sweeper_{{.name = "mtmc-sweeper", .num_threads = 1, .max_queued = 1}};
   search::EventLoop loop_;
   // On the loop only.

@@ -287,6 +287,11 @@ absl::StatusOr<v1::Job> CrashingStore::LookupJob(const std::string& name) {
   return store_.LookupJob(name);
 }
 
+absl::StatusOr<v1::Job::State> CrashingStore::LookupState(const std::string& job) {
+  MTMC_RETURN_IF_ERROR(Alive());
+  return store_.LookupState(job);
+}
+
 absl::StatusOr<store::JobPage> CrashingStore::ListJobs(const store::JobQuery& query) {
   MTMC_RETURN_IF_ERROR(Alive());
   return store_.ListJobs(query);

@@ -124,6 +124,7 @@ class CrashingStore final : public store::JobStore {
 
   absl::Status Commit(const store::Write& write) override;
   absl::StatusOr<v1::Job> LookupJob(const std::string& name) override;
+  absl::StatusOr<v1::Job::State> LookupState(const std::string& job) override;
   absl::StatusOr<store::JobPage> ListJobs(const store::JobQuery& query) override;
   absl::StatusOr<v1::Candidate> LookupCandidate(const std::string& name) override;
   absl::StatusOr<store::CandidatePage> ListCandidates(const store::CandidateQuery& query) override;

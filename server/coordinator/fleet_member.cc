@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/coordinator/fleet_member.h"
 
+#include <utility>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/id.h"
 #include "common/config/version.h"
 #include "common/rpc/error.h"
+#include "server/coordinator/work_queue.h"
 
 namespace mtmc::coordinator {
 namespace {
 
 constexpr char kWorkerPrefix[] = "workers/";
+
+// More shelves than any fleet needs at once.
+constexpr size_t kMaxRemembered = 4096;
 
 }  // namespace
 
@@ -53,6 +59,23 @@ void FleetMember::Leave() {
 
 bool FleetMember::CanServe(const fleet::WorkerDemand& demand) const {
   return is_live && takes_work() && fleet::Meets(worker, demand);
+}
+
+bool FleetMember::CanServe(const Shelf& shelf) const {
+  if (!is_live || !takes_work()) return false;
+  if (meets.size() > kMaxRemembered) meets.clear();
+  const auto [found, is_new] = meets.try_emplace(shelf.id, false);
+  if (is_new) found->second = fleet::Meets(worker, shelf.demand);
+  return found->second;
+}
+
+bool FleetMember::Introduce(const v1::Worker& as) {
+  std::string bytes = as.SerializeAsString();
+  if (bytes == description) return false;
+  description = std::move(bytes);
+  worker = as;
+  meets.clear();
+  return true;
 }
 
 v1::Worker FleetMember::Describe(const std::string& activity) const {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <set>
 #include <string>
+#include <unordered_map>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,10 +16,15 @@
 
 namespace mtmc::coordinator {
 
+struct Shelf;
+
 // What the coordinator knows of one worker.
 struct FleetMember {
   // As it described itself last.
   v1::Worker worker;
+  // The same as bytes, and which demands it meets, by id of their Shelf.
+  std::string description;
+  mutable std::unordered_map<uint64_t, bool> meets;
   // Whose the name is, as the guard knows them; empty where nobody is asked.
   std::string identity;
   // Its present process.
@@ -41,6 +48,8 @@ struct FleetMember {
   bool is_leaving = false;
   absl::Time expires = absl::InfiniteFuture();
   absl::Time written = absl::InfinitePast();
+  // Newest commit of the store that what it is told depends on (JobStore::AfterCommit).
+  int64_t told_after = 0;
   // The held call of an idle worker.
   std::function<void(absl::StatusOr<v1::SynchronizeResponse>)> held;
   absl::Time held_until;
@@ -57,6 +66,9 @@ struct FleetMember {
   // lives, or may still.
   bool IsTakenFor(const std::string& caller, absl::Time now) const;
 
+  // The worker describes itself. Returns whether anything is new.
+  bool Introduce(const v1::Worker& as);
+
   // Makes `id` its lease, not yet begun.
   void Take(const std::string& id, absl::Time now);
 
@@ -65,6 +77,7 @@ struct FleetMember {
 
   // Whether it may be given work of that demand.
   bool CanServe(const fleet::WorkerDemand& demand) const;
+  bool CanServe(const Shelf& shelf) const;
 
   // As people see it; `activity` is empty when it has no lease.
   v1::Worker Describe(const std::string& activity) const;

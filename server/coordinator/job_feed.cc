@@ -107,9 +107,9 @@ absl::Status JobFeed::SendNew(Watcher& watcher) {
   // The job's end is an event, too.
   if (watcher.is_at_end || watcher.cursor > before) return absl::OkStatus();
   // A cursor at or behind the last event of a job that has ended.
-  MTMC_ASSIGN_OR_RETURN(const v1::Job job, store_.LookupJob(watcher.job));
-  watcher.is_at_end = HasEnded(job.state()) &&
-                      store_.ReadEvents(watcher.job, watcher.cursor, 1).value_or(events).empty();
+  MTMC_ASSIGN_OR_RETURN(const v1::Job::State state, store_.LookupState(watcher.job));
+  watcher.is_at_end =
+      HasEnded(state) && store_.ReadEvents(watcher.job, watcher.cursor, 1).value_or(events).empty();
   return absl::OkStatus();
 }
 

@@ -63,7 +63,7 @@ absl::StatusOr<FleetMember*> LeaseManager::Admit(const v1::SynchronizeRequest& r
   if (state.IsTakenFor(identity, clock_.Now())) return NameTaken(name);
   if (state.replaced.contains(request.instance_id())) return Replaced(name);
   if (state.instance != request.instance_id()) {
-    if (state.held) std::exchange(state.held, nullptr)(Replaced(name));
+    if (const Reply reply = TakeHeld(state)) reply(Replaced(name));
     if (!state.instance.empty()) state.replaced.insert(state.instance);
     if (state.is_live) odds_.CountLoss();
     Lose(state, "restarted");
@@ -75,9 +75,10 @@ absl::StatusOr<FleetMember*> LeaseManager::Admit(const v1::SynchronizeRequest& r
     state.written = absl::InfinitePast();
   }
   // A second call of one process: the first one's client has given up on it.
-  if (state.held) std::exchange(state.held, nullptr)(IdleResponse(state));
+  AnswerHeld(state);
   LogQuarantine(state, request.worker());
-  state.worker = request.worker();
+  const bool is_new = state.Introduce(request.worker());
+  if (is_new || !state.is_live || state.is_leaving != request.is_leaving()) NoteFleetChange();
   state.is_live = true;
   state.is_leaving = request.is_leaving();
   state.most_ahead = request.most_prefetched();
@@ -91,7 +92,7 @@ absl::StatusOr<FleetMember*> LeaseManager::Admit(const v1::SynchronizeRequest& r
 void LeaseManager::Remember(FleetMember& state) {
   const absl::Time now = clock_.Now();
   if (now - state.written < kRememberInterval) return;
-  const absl::Status status = Commit({.workers = {RecordOf(state)}});
+  const absl::Status status = Commit({.workers = {RecordOf(state)}}, nullptr);
   if (status.ok()) state.written = now;
 }
 
@@ -102,7 +103,7 @@ void LeaseManager::Disconnect(const std::string& worker, const std::string& inst
       !IsSameIdentity(found->second.identity, identity)) {
     return;
   }
-  found->second.held = nullptr;
+  TakeHeld(found->second);
   if (found->second.lease.empty()) found->second.expires = clock_.Now() + options_.grace;
 }
 

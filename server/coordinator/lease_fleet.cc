@@ -20,6 +20,9 @@ namespace {
 // How soon it is seen that nobody may do a task, long before its search hears of it.
 constexpr absl::Duration kStuckInterval = absl::Seconds(1);
 
+// Between two times that those who wait for a change of the fleet are told.
+constexpr absl::Duration kFleetInterval = absl::Milliseconds(500);
+
 absl::Time FromProto(const google::protobuf::Timestamp& time) {
   return absl::FromUnixNanos(google::protobuf::util::TimeUtil::TimestampToNanoseconds(time));
 }
@@ -34,6 +37,7 @@ absl::Status WorkerNotFound(const std::string& name) {
 
 std::optional<search::DeviceChoice> LeaseManager::FindDevice(const v1::Job& job) {
   const fleet::WorkerDemand demand = fleet::DemandOf(job);
+  if (unserved_.contains(WorkQueue::KeyOf(demand))) return std::nullopt;
   std::optional<search::DeviceChoice> best;
   int best_rank = -1;
   for (const auto& [name, state] : workers_) {
@@ -48,36 +52,77 @@ std::optional<search::DeviceChoice> LeaseManager::FindDevice(const v1::Job& job)
     best_rank = rank;
     best = {.device = state.worker.device(), .dialect = dialect};
   }
+  if (!best) unserved_[WorkQueue::KeyOf(demand)];
   return best;
 }
 
 std::string LeaseManager::WhyNoDevice(const v1::Job& job) {
-  return fleet::WhyNoneServes(fleet::DemandOf(job), ListWorkers());
+  const fleet::WorkerDemand demand = fleet::DemandOf(job);
+  const auto known = unserved_.find(WorkQueue::KeyOf(demand));
+  if (known != unserved_.end() && !known->second.empty()) return known->second;
+  std::string why = fleet::WhyNoneServes(demand, ListWorkers());
+  if (known != unserved_.end()) known->second = why;
+  return why;
+}
+
+void LeaseManager::AwaitFleetChange(std::function<void()> changed) {
+  fleet_watchers_.push_back(std::move(changed));
+}
+
+// A worker is there, or gone, or another than before.
+void LeaseManager::NoteFleetChange() {
+  unserved_.clear();
+  has_fleet_changed_ = true;
+  // Reasons may be others now.
+  stuck_time_ = absl::InfinitePast();
+}
+
+// Not at each change: those who wait may be many, and so may be the workers that come.
+void LeaseManager::TellFleetChange() {
+  if (!has_fleet_changed_ || clock_.Now() - fleet_time_ < kFleetInterval) return;
+  has_fleet_changed_ = false;
+  fleet_time_ = clock_.Now();
+  for (const auto& changed : std::exchange(fleet_watchers_, {})) changed();
+}
+
+bool LeaseManager::HasWorker(const Shelf& shelf) const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [&](const auto& entry) { return entry.second.CanServe(shelf); });
 }
 
 void LeaseManager::TellStuck() {
   const absl::Time now = clock_.Now();
+  if (now - stuck_time_ < kStuckInterval) return;
+  stuck_time_ = now;
   std::vector<v1::Worker> workers;
-  for (auto& [key, task] : queue_.tasks()) {
-    if (!task.lease.empty() || now - task.served_time < kStuckInterval) continue;
-    // Reasons are texts about every worker; nobody needs them where one will do.
-    const bool is_served = std::any_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
-      return CanServe(entry.second, task);
-    });
-    if (is_served) {
-      task.NoteServed(now);
-      continue;
-    }
+  // Reasons are texts about every worker: made once for what is demanded, and only where
+  // nobody will do.
+  std::map<std::string, std::string> reasons;
+  const auto why = [&](const fleet::WorkerDemand& demand) {
+    const auto [reason, is_new] = reasons.try_emplace(WorkQueue::KeyOf(demand));
+    if (!is_new) return reason->second;
     if (workers.empty()) workers = ListWorkers();
-    task.TellStuck(workers, now, options_.patience);
+    return reason->second = fleet::WhyNoneServes(demand, workers);
+  };
+  for (Shelf* shelf : queue_.Stocked()) {
+    const bool is_served = HasWorker(*shelf);
+    if (is_served) shelf->served_time = now;
+    if (is_served ? !shelf->has_told : now - shelf->served_time < options_.patience) continue;
+    shelf->has_told = !is_served;
+    for (Task* task : WorkQueue::TasksOf(*shelf)) {
+      if (is_served) {
+        task->ForgetTold();
+      } else if (now - task->served_time >= options_.patience) {
+        task->TellStuck(why);
+      }
+    }
   }
 }
 
 v1::Worker LeaseManager::Describe(const FleetMember& state) const {
-  const auto lease = leases_.find(state.lease);
-  if (lease == leases_.end()) return state.Describe("");
-  const store::LeaseRecord& record = lease->second;
-  return state.Describe(record.candidate.empty() ? record.job : record.candidate);
+  const store::LeaseRecord* lease = leases_.Find(state.lease);
+  if (lease == nullptr) return state.Describe("");
+  return state.Describe(lease->candidate.empty() ? lease->job : lease->candidate);
 }
 
 std::vector<v1::Worker> LeaseManager::ListWorkers() const {
@@ -99,12 +144,14 @@ absl::StatusOr<v1::Worker> LeaseManager::SetDraining(const std::string& name, bo
   const auto found = workers_.find(name);
   if (found == workers_.end()) return WorkerNotFound(name);
   FleetMember& state = found->second;
-  MTMC_RETURN_IF_ERROR(Commit(
-      {.workers = {
-           {.worker = state.worker, .is_draining = is_draining, .identity = state.identity}}}));
+  MTMC_RETURN_IF_ERROR(Commit({.workers = {{.worker = state.worker,
+                                            .is_draining = is_draining,
+                                            .identity = state.identity}}},
+                              &state));
   state.is_draining = is_draining;
+  NoteFleetChange();
   if (is_draining) TakeBackAhead(state);
-  if (state.held) std::exchange(state.held, nullptr)(IdleResponse(state));
+  AnswerHeld(state);
   return Describe(state);
 }
 

@@ -21,8 +21,9 @@ using base::LogLevel;
 
 }  // namespace
 
-absl::Status LeaseManager::Commit(const store::Write& write) {
-  absl::Status status = store_.Commit(write);
+absl::Status LeaseManager::Commit(store::Write write, FleetMember* told) {
+  absl::Status status = store_.CommitTaking(write);
+  if (status.ok() && told != nullptr) told->told_after = store_.newest_commit();
   // What is not written is tried again with every call of a worker; said once.
   if (!status.ok() && !waits_for_store_) {
     Log(LogLevel::kWarning, "the fleet waits for the store",
@@ -33,24 +34,44 @@ absl::Status LeaseManager::Commit(const store::Write& write) {
 }
 
 void LeaseManager::Dispatch() {
-  for (auto& [name, state] : workers_) {
-    if (!state.held) continue;
-    ForgetFinished(state);
-    if (!state.lease.empty()) {
-      // Granted by the last coordinator, and its answer was lost.
-      if (HasTask(state.lease)) std::exchange(state.held, nullptr)(LeaseResponse(state));
-      continue;
+  while (!newly_held_.empty()) {
+    for (const std::string& name : std::exchange(newly_held_, {})) {
+      const auto held = held_.find(name);
+      if (held != held_.end()) Offer(*held->second);
     }
-    Task* task = NextTaskFor(state);
-    if (task == nullptr) {
-      TakeOverFor(state);
-      task = NextTaskFor(state);
-    }
-    if (task != nullptr) Grant(state, *task);
+  }
+  for (const std::string& key : queue_.TakeNewlyQueued()) {
+    const Task* task = queue_.Find(key);
+    if (task != nullptr && !held_.empty()) OfferTo(held_, *task);
   }
 }
 
+// To whoever waits and may do it, until it is granted.
+void LeaseManager::OfferTo(std::map<std::string, FleetMember*> waiting, const Task& task) {
+  for (const auto& [name, state] : waiting) {
+    if (task.shelves.empty()) return;
+    if (CanServe(*state, task)) Offer(*state);
+  }
+}
+
+// Whatever there is for a worker whose call is held.
+void LeaseManager::Offer(FleetMember& state) {
+  ForgetFinished(state);
+  if (!state.lease.empty()) {
+    // Granted by the last coordinator, and its answer was lost.
+    if (HasTask(state.lease)) Tell(state, TakeHeld(state), LeaseResponse(state));
+    return;
+  }
+  Task* task = NextTaskFor(state);
+  if (task == nullptr && TakeOverFor(state)) task = NextTaskFor(state);
+  if (task != nullptr) Grant(state, *task);
+}
+
 bool LeaseManager::CanServe(const FleetMember& state, const Task& task) const {
+  if (!task.shelves.empty()) {
+    return std::any_of(task.shelves.begin(), task.shelves.end(),
+                       [&](const Shelf* shelf) { return state.CanServe(*shelf); });
+  }
   return std::any_of(task.waiters.begin(), task.waiters.end(),
                      [&](const Task::Waiter& waiter) { return state.CanServe(waiter.demand); });
 }
@@ -61,12 +82,14 @@ bool LeaseManager::IsGrantable(const FleetMember& state, const Task& task) const
 }
 
 Task* LeaseManager::NextTaskFor(const FleetMember& state) {
-  return queue_.Next([&](const Task& task) { return IsGrantable(state, task); });
+  if (!queue_.HasQueued()) return nullptr;
+  return queue_.Next([&](const Shelf& shelf) { return state.CanServe(shelf); },
+                     [&](const Task& task) { return IsGrantable(state, task); });
 }
 
 // Id of a new lease, which is in the store; nothing when the store cannot
 // write: it is asked again with the next tick.
-std::optional<std::string> LeaseManager::RecordGrant(const FleetMember& state, Task& task,
+std::optional<std::string> LeaseManager::RecordGrant(FleetMember& state, Task& task,
                                                      bool is_ahead) {
   const v1::Lease& lease = task.work.lease;
   store::LeaseRecord record{.id = base::MakeResourceId("lease"),
@@ -79,23 +102,27 @@ std::optional<std::string> LeaseManager::RecordGrant(const FleetMember& state, T
                             .losses = task.losses,
                             .crashes = task.crashes,
                             .is_ahead = is_ahead};
-  if (!Commit({.leases = {record}}).ok()) return std::nullopt;
-  leases_[record.id] = record;
-  task.lease = record.id;
+  if (!Commit({.leases = {record}}, &state).ok()) return std::nullopt;
+  leases_.Put(record);
+  queue_.SetLease(task, record.id);
   queue_.MarkServed(lease.job());
+  // What was taken back before it was begun is charged already.
+  if (task.charged == absl::ZeroDuration()) {
+    task.charged = queue_.shares().Charge(task.project);
+  }
   return record.id;
 }
 
 bool LeaseManager::HasBegun(const std::string& key) const {
   const Task* task = queue_.Find(key);
-  return task != nullptr && !task->lease.empty() && !leases_.at(task->lease).is_ahead;
+  return task != nullptr && !task->lease.empty() && !leases_.At(task->lease).is_ahead;
 }
 
 bool LeaseManager::Grant(FleetMember& state, Task& task) {
   const auto lease = RecordGrant(state, task, /*is_ahead=*/false);
   if (!lease) return false;
   state.Take(*lease, clock_.Now());
-  std::exchange(state.held, nullptr)(LeaseResponse(state));
+  Tell(state, TakeHeld(state), LeaseResponse(state));
   NoteBegun(task);
   return true;
 }
@@ -107,18 +134,23 @@ void LeaseManager::NoteBegun(Task& task) {
 }
 
 void LeaseManager::GrantAhead(FleetMember& state) {
+  if (!queue_.HasQueued() || static_cast<int>(state.ahead.size()) >= state.most_ahead) return;
+  std::vector<const FleetMember*> idle;
+  for (const auto& [name, other] : workers_) {
+    if (other.is_live && other.is_idle()) idle.push_back(&other);
+  }
   // Only a program can be prepared; a problem is inspected by who is free.
   auto is_grantable = [&](const Task& candidate) {
     return candidate.work.lease.has_evaluation() && !candidate.is_suspect &&
            IsGrantable(state, candidate) &&
-           std::none_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
-             return entry.second.is_idle() && IsGrantable(entry.second, candidate);
-           });
+           std::none_of(idle.begin(), idle.end(),
+                        [&](const FleetMember* other) { return IsGrantable(*other, candidate); });
   };
-  const Task* current = queue_.Find(leases_.at(state.lease).work);
+  const Task* current = queue_.Find(leases_.At(state.lease).work);
   if (current == nullptr || current->is_suspect) return;
   while (state.takes_work() && static_cast<int>(state.ahead.size()) < state.most_ahead) {
-    Task* task = queue_.Next(is_grantable);
+    Task* task =
+        queue_.Next([&](const Shelf& shelf) { return state.CanServe(shelf); }, is_grantable);
     const auto lease = task ? RecordGrant(state, *task, /*is_ahead=*/true) : std::nullopt;
     if (!lease) return;
     state.ahead.push_back(*lease);
@@ -128,10 +160,10 @@ void LeaseManager::GrantAhead(FleetMember& state) {
 // The worker is free: the first that it holds ahead is its lease from now on.
 absl::Status LeaseManager::BeginAhead(FleetMember& state) {
   if (!state.lease.empty() || state.ahead.empty()) return absl::OkStatus();
-  store::LeaseRecord record = leases_.at(state.ahead.front());
+  store::LeaseRecord record = leases_.At(state.ahead.front());
   record.is_ahead = false;
-  MTMC_RETURN_IF_ERROR(Commit({.leases = {record}}));
-  leases_[record.id] = record;
+  MTMC_RETURN_IF_ERROR(Commit({.leases = {record}}, &state));
+  leases_.Put(record);
   state.Take(record.id, clock_.Now());
   state.ahead.pop_front();
   if (Task* task = queue_.Find(record.work)) NoteBegun(*task);
@@ -141,9 +173,9 @@ absl::Status LeaseManager::BeginAhead(FleetMember& state) {
 // Whether it may still begin a lease that it holds ahead: it may be draining by now, have
 // less isolation than before, or serve none of those who still wait.
 bool LeaseManager::MayKeepAhead(const FleetMember& state, const std::string& lease) const {
-  const auto found = leases_.find(lease);
-  if (!state.takes_work() || found == leases_.end()) return false;
-  const Task* task = queue_.Find(found->second.work);
+  const store::LeaseRecord* found = leases_.Find(lease);
+  if (!state.takes_work() || found == nullptr) return false;
+  const Task* task = queue_.Find(found->work);
   return task == nullptr || CanServe(state, *task);
 }
 
@@ -162,26 +194,26 @@ void LeaseManager::TakeBackAhead(FleetMember& state) {
 // Puts work that its worker has not begun back into the queue.
 void LeaseManager::TakeBack(FleetMember& state, const std::string& lease) {
   std::erase(state.ahead, lease);
-  const auto found = leases_.find(lease);
-  if (found == leases_.end()) return;
-  store::LeaseRecord& record = found->second;
-  record.is_lost = true;
-  Task* task = queue_.Find(record.work);
-  if (task != nullptr) task->Requeue(record.id, clock_.Now());
+  store::LeaseRecord* record = leases_.Find(lease);
+  if (record == nullptr) return;
+  record->is_lost = true;
+  Task* task = queue_.Find(record->work);
+  if (task != nullptr) queue_.Requeue(*task, record->id, clock_.Now());
   // What was not written comes back with the worker after a restart.
-  Commit({.leases = {record}}).IgnoreError();
+  Commit({.leases = {*record}}, &state).IgnoreError();
 }
 
 // Takes work that another worker holds ahead, and would begin last, back for `state`,
-// which is idle.
-void LeaseManager::TakeOverFor(const FleetMember& state) {
+// which is idle. Returns whether there was any.
+bool LeaseManager::TakeOverFor(const FleetMember& state) {
   FleetMember* holder = nullptr;
   std::string lease;
   for (auto& [name, other] : workers_) {
-    if (&other == &state || (holder && other.ahead.size() <= holder->ahead.size())) continue;
+    if (&other == &state || other.ahead.empty()) continue;
+    if (holder && other.ahead.size() <= holder->ahead.size()) continue;
     const auto last = std::find_if(other.ahead.rbegin(), other.ahead.rend(), [&](const auto& id) {
-      const auto found = leases_.find(id);
-      const Task* task = found == leases_.end() ? nullptr : queue_.Find(found->second.work);
+      const store::LeaseRecord* found = leases_.Find(id);
+      const Task* task = found == nullptr ? nullptr : queue_.Find(found->work);
       return task != nullptr && IsGrantable(state, *task);
     });
     if (last == other.ahead.rend()) continue;
@@ -189,19 +221,23 @@ void LeaseManager::TakeOverFor(const FleetMember& state) {
     lease = *last;
   }
   if (holder) TakeBack(*holder, lease);
+  return holder != nullptr;
 }
 
 // The worker's process is gone, with all that it had.
 void LeaseManager::Lose(FleetMember& state, const std::string& cause) {
-  const auto found = leases_.find(state.lease);
-  if (found != leases_.end() && !found->second.is_lost) {
+  store::LeaseRecord* const found = leases_.Find(state.lease);
+  if (found != nullptr && !found->is_lost) {
     metrics_.CountLostWorker(cause);
     Log(LogLevel::kWarning, "worker lost",
-        {{"worker", found->second.worker}, {"cause", cause}, {"lease", state.lease}});
-    ++found->second.losses;
-    Task* task = queue_.Find(found->second.work);
-    if (task != nullptr) Blame(state, *task);
-    Retry(found->second, task, "worker_lost");
+        {{"worker", found->worker}, {"cause", cause}, {"lease", state.lease}});
+    ++found->losses;
+    Task* task = queue_.Find(found->work);
+    if (task != nullptr) {
+      SettleShare(state, *task);
+      Blame(state, *task);
+    }
+    Retry(*found, task, "worker_lost", &state);
   }
   state.lease.clear();
   SuspectAhead(state);
@@ -224,67 +260,71 @@ void LeaseManager::Blame(const FleetMember& state, Task& task) {
     return;
   }
   odds_.Discount(task.run_losses);
-  task.is_given_up = true;
+  queue_.GiveUp(task);
 }
 
 void LeaseManager::SuspectAhead(const FleetMember& state) {
   for (const std::string& lease : state.ahead) {
-    const auto found = leases_.find(lease);
-    Task* task = found == leases_.end() ? nullptr : queue_.Find(found->second.work);
+    const store::LeaseRecord* found = leases_.Find(lease);
+    Task* task = found == nullptr ? nullptr : queue_.Find(found->work);
     if (task != nullptr) task->is_suspect = true;
   }
 }
 
 // Puts the work of a lease, whose counters were raised, back into the queue.
-void LeaseManager::Retry(store::LeaseRecord& record, Task* task, const std::string& cause) {
+void LeaseManager::Retry(store::LeaseRecord& record, Task* task, const std::string& cause,
+                         FleetMember* told) {
   record.is_lost = true;
   metrics_.CountRetry(cause);
   if (task != nullptr) {
     task->losses = std::max(task->losses, record.losses);
     task->crashes = std::max(task->crashes, record.crashes);
-    if (task->losses >= options_.max_grants) task->is_given_up = true;
-    task->Requeue(record.id, clock_.Now());
+    if (task->losses >= options_.max_grants) queue_.GiveUp(*task);
+    queue_.Requeue(*task, record.id, clock_.Now());
   }
   // What was not written is lost once more after a restart: one loss too few.
-  Commit({.leases = {record}}).IgnoreError();
+  Commit({.leases = {record}}, told).IgnoreError();
 }
 
-absl::Status LeaseManager::Conclude(std::string key, v1::LeaseResult result) {
+// The worker has done with the task's lease, if it is its own: what it took is what its
+// project used.
+void LeaseManager::SettleShare(const FleetMember& state, Task& task) {
+  if (task.lease.empty() || state.lease != task.lease) return;
+  // A result that could not be recorded comes twice.
+  if (task.charged == absl::ZeroDuration()) return;
+  queue_.shares().Settle(task.project, std::exchange(task.charged, {}), clock_.Now() - state.begin);
+}
+
+absl::Status LeaseManager::Conclude(std::string key, v1::LeaseResult result, FleetMember* told) {
   if (result.has_evaluation()) result.mutable_evaluation()->set_fingerprint(key);
   std::string candidate;
-  for (const auto& [id, record] : leases_) {
-    if (record.work == key) candidate = record.candidate;
-  }
-  MTMC_RETURN_IF_ERROR(CommitEnd(key, result, candidate));
-  ForgetLeases(key);
+  for (const store::LeaseRecord* record : leases_.OfWork(key)) candidate = record->candidate;
+  MTMC_RETURN_IF_ERROR(CommitEnd(key, result, candidate, told));
+  leases_.ForgetWork(key);
+  unclaimed_.erase(key);
   if (result.has_evaluation()) metrics_.CountEvaluation(result.evaluation());
   Task* task = queue_.Find(key);
   if (task == nullptr) return absl::OkStatus();
   const std::vector<Task::Waiter> waiters = std::move(task->waiters);
   queue_.Erase(key);
-  for (const Task::Waiter& waiter : waiters) waiter.done(result);
+  for (size_t i = 0; i + 1 < waiters.size(); ++i) waiters[i].done(result);
+  if (!waiters.empty()) waiters.back().done(std::move(result));
   return absl::OkStatus();
 }
 
 absl::Status LeaseManager::GiveUp(const std::string& key) {
-  return Conclude(key, GivenUp(*queue_.Find(key)));
+  return Conclude(key, GivenUp(*queue_.Find(key)), nullptr);
 }
 
 absl::Status LeaseManager::CommitEnd(const std::string& key, const v1::LeaseResult& result,
-                                     const std::string& candidate) {
+                                     const std::string& candidate, FleetMember* told) {
   store::Write write{.finished_work = key};
   if (result.has_evaluation()) {
     write.evaluation = {
         .fingerprint = key, .candidate = candidate, .evaluation = result.evaluation()};
   }
   if (result.has_inspection()) write.inspection = {.key = key, .inspection = result.inspection()};
-  return Commit(write);
-}
-
-// Forgets the leases of finished or unwanted work; a worker that still has one
-// is told to stop with its next call.
-void LeaseManager::ForgetLeases(const std::string& key) {
-  std::erase_if(leases_, [&](const auto& entry) { return entry.second.work == key; });
+  return Commit(std::move(write), told);
 }
 
 bool LeaseManager::HasOtherWorker(const FleetMember& state, const Task& task) const {

@@ -73,7 +73,8 @@ void LeaseManager::Load(const store::Fleet& fleet) {
     if (!state.identity.empty()) state.expires = start_time_ + options_.interval + options_.grace;
   }
   for (const store::LeaseRecord& record : fleet.leases) {
-    leases_[record.id] = record;
+    leases_.Put(record);
+    unclaimed_.insert(record.work);
     if (record.is_lost) continue;
     // Its worker has not been told that the coordinator was away; it gets the
     // same time to call as if it had just been granted.
@@ -96,19 +97,21 @@ void LeaseManager::Submit(search::Work work, search::Done<v1::LeaseResult> done)
                       .stuck = work.stuck,
                       .done = std::move(done)};
   const auto [task, is_new] = queue_.Add(std::move(work), std::move(waiter), clock_.Now());
-  bool has_begun = !task.lease.empty() && !leases_.at(task.lease).is_ahead;
+  bool has_begun = !task.lease.empty() && !leases_.At(task.lease).is_ahead;
   if (is_new) {
-    for (const auto& [id, record] : leases_) {
-      if (record.work != task.work.key) continue;
-      task.losses = std::max(task.losses, record.losses);
-      task.crashes = std::max(task.crashes, record.crashes);
-      if (record.is_lost) continue;
-      task.lease = id;
-      has_begun = !record.is_ahead;
+    unclaimed_.erase(task.work.key);
+    for (const store::LeaseRecord* record : leases_.OfWork(task.work.key)) {
+      task.losses = std::max(task.losses, record->losses);
+      task.crashes = std::max(task.crashes, record->crashes);
+      if (record->is_lost) continue;
+      queue_.SetLease(task, record->id);
+      has_begun = !record->is_ahead;
     }
     // Of what was lost before a restart only the number is known.
     task.is_suspect = task.losses > 0;
-    task.is_given_up = task.losses >= options_.max_grants;
+    if (task.losses >= options_.max_grants) queue_.GiveUp(task);
+    // Its worker may wait for it.
+    if (!task.lease.empty()) newly_held_.insert(leases_.At(task.lease).worker);
   }
   if (has_begun && task.waiters.back().granted) task.waiters.back().granted();
   Dispatch();
@@ -117,22 +120,22 @@ void LeaseManager::Submit(search::Work work, search::Done<v1::LeaseResult> done)
 void LeaseManager::Abandon(const std::string& key, const std::string& job) {
   Task* task = queue_.Find(key);
   if (task == nullptr) return;
-  std::erase_if(task->waiters, [&](const Task::Waiter& waiter) { return waiter.job == job; });
+  queue_.RemoveWaiter(*task, job);
   if (!task->waiters.empty()) return;
   queue_.Erase(key);
-  ForgetLeases(key);
+  leases_.ForgetWork(key);
   // A row that stays behind is dropped when the next coordinator finds that
   // nobody wants it.
-  Commit({.finished_work = key}).IgnoreError();
+  Commit({.finished_work = key}, nullptr).IgnoreError();
 }
 
-void LeaseManager::Synchronize(const v1::SynchronizeRequest& request, const std::string& identity,
+void LeaseManager::Synchronize(v1::SynchronizeRequest request, const std::string& identity,
                                Reply reply) {
   absl::StatusOr<FleetMember*> admitted = Admit(request, identity);
   if (!admitted.ok()) return reply(admitted.status());
   FleetMember& state = **admitted;
   if (request.has_completed()) {
-    const absl::Status status = TakeResult(state, request.completed());
+    const absl::Status status = TakeResult(state, std::move(*request.mutable_completed()));
     if (!status.ok()) return reply(status);
   } else if (request.has_executing()) {
     const absl::Status status = TakeProgress(state, request.executing().lease_id());
@@ -148,21 +151,20 @@ void LeaseManager::Synchronize(const v1::SynchronizeRequest& request, const std:
     if (!status.ok()) return reply(status);
   }
   Remember(state);
-  Answer(state, request.has_executing(), std::move(reply));
+  Answer(state, request, std::move(reply));
   Dispatch();
   // A result is acknowledged at once; the worker then waits with its next call.
-  if (request.has_completed() && state.held)
-    std::exchange(state.held, nullptr)(IdleResponse(state));
+  if (request.has_completed()) AnswerHeld(state);
 }
 
 absl::Status LeaseManager::TakeResult(FleetMember& state,
-                                      const v1::SynchronizeRequest::Completed& completed) {
-  const auto found = leases_.find(completed.lease_id());
-  if (found != leases_.end()) {
-    store::LeaseRecord& record = found->second;
+                                      v1::SynchronizeRequest::Completed completed) {
+  if (store::LeaseRecord* const found = leases_.Find(completed.lease_id())) {
+    store::LeaseRecord& record = *found;
     if (!IsLeaseOf(record, state)) return NotYours(state.worker.name(), record);
     Task* task = queue_.Find(record.work);
-    v1::LeaseResult result = completed.result();
+    if (task != nullptr) SettleShare(state, *task);
+    v1::LeaseResult result = std::move(*completed.mutable_result());
     const bool is_failed =
         result.has_worker_failure() || !FitsWork(result, !record.candidate.empty());
     const bool is_crash = result.evaluation().failure().kind() == v1::Failure::KIND_CRASH;
@@ -175,18 +177,18 @@ absl::Status LeaseManager::TakeResult(FleetMember& state,
         if (task != nullptr) {
           task->failed_on.insert(state.worker.name());
           task->last_failure = result.worker_failure().message();
-          task->is_given_up = ++task->failures >= options_.max_failures;
+          if (++task->failures >= options_.max_failures) queue_.GiveUp(*task);
         }
         ++record.losses;
-        Retry(record, task, "worker_lost");
+        Retry(record, task, "worker_lost", &state);
         metrics_.CountLostWorker("worker_failure");
       }
     } else if (is_crash && !record.is_lost && record.crashes + 1 < options_.max_crashes) {
       ++record.crashes;
-      Retry(record, task, "candidate_failed");
+      Retry(record, task, "candidate_failed", &state);
     } else {
       if (result.has_evaluation()) result.mutable_evaluation()->set_worker(state.worker.name());
-      MTMC_RETURN_IF_ERROR(Conclude(record.work, result));
+      MTMC_RETURN_IF_ERROR(Conclude(record.work, std::move(result), &state));
     }
   }
   if (state.lease == completed.lease_id()) state.lease.clear();
@@ -195,9 +197,9 @@ absl::Status LeaseManager::TakeResult(FleetMember& state,
 }
 
 absl::Status LeaseManager::TakeProgress(FleetMember& state, const std::string& lease) {
-  const auto found = leases_.find(lease);
-  if (found == leases_.end()) return absl::OkStatus();
-  store::LeaseRecord& record = found->second;
+  store::LeaseRecord* const found = leases_.Find(lease);
+  if (found == nullptr) return absl::OkStatus();
+  store::LeaseRecord& record = *found;
   if (!IsLeaseOf(record, state)) return NotYours(state.worker.name(), record);
   if (!record.is_lost) {
     if (state.lease != lease) state.Take(lease, clock_.Now());
@@ -209,11 +211,11 @@ absl::Status LeaseManager::TakeProgress(FleetMember& state, const std::string& l
   if (task == nullptr || !task->lease.empty() || !state.lease.empty()) return absl::OkStatus();
   record.is_lost = false;
   record.instance = state.instance;
-  if (!Commit({.leases = {record}}).ok()) {
+  if (!Commit({.leases = {record}}, &state).ok()) {
     record.is_lost = true;
     return absl::OkStatus();
   }
-  task->lease = lease;
+  queue_.SetLease(*task, lease);
   state.Take(lease, clock_.Now());
   state.is_running = true;
   return absl::OkStatus();
@@ -221,26 +223,8 @@ absl::Status LeaseManager::TakeProgress(FleetMember& state, const std::string& l
 
 // Drops leases that nobody wants any more.
 void LeaseManager::ForgetFinished(FleetMember& state) {
-  if (!leases_.contains(state.lease)) state.lease.clear();
-  std::erase_if(state.ahead, [this](const std::string& lease) { return !leases_.contains(lease); });
-}
-
-void LeaseManager::Answer(FleetMember& state, bool is_executing, Reply reply) {
-  const absl::Time now = clock_.Now();
-  if (!state.lease.empty() && (is_executing || HasTask(state.lease))) {
-    if (is_executing) GrantAhead(state);
-    return reply(LeaseResponse(state));
-  }
-  // One that works on what nobody wants is told to stop at once, not held.
-  const bool takes_work = !is_executing && state.takes_work();
-  if (!takes_work) {
-    reply(IdleResponse(state));
-    if (state.is_leaving) state.Leave();
-    return;
-  }
-  state.held = std::move(reply);
-  state.held_until = now + options_.hold;
-  state.expires = state.held_until + options_.grace;
+  if (!leases_.Contains(state.lease)) state.lease.clear();
+  std::erase_if(state.ahead, [this](const std::string& lease) { return !leases_.Contains(lease); });
 }
 
 void LeaseManager::Tick() {
@@ -248,16 +232,16 @@ void LeaseManager::Tick() {
   std::vector<FleetMember*> expired;
   int live = 0;
   for (auto& [name, state] : workers_) {
-    if (state.held && now >= state.held_until) {
-      std::exchange(state.held, nullptr)(IdleResponse(state));
-    }
+    if (state.held && now >= state.held_until) AnswerHeld(state);
     if (state.is_live) ++live;
     if (now >= state.expires) expired.push_back(&state);
   }
   odds_.Advance(now, live);
   // All that were lost at once are known before any work is blamed for one.
   for (FleetMember* state : expired) {
-    if (std::exchange(state->is_live, false)) odds_.CountLoss();
+    if (!std::exchange(state->is_live, false)) continue;
+    odds_.CountLoss();
+    NoteFleetChange();
   }
   for (FleetMember* state : expired) {
     state->expires = absl::InfiniteFuture();
@@ -266,80 +250,25 @@ void LeaseManager::Tick() {
   }
   // Leases of the last coordinator that no search has asked for.
   if (now > start_time_ + options_.interval + options_.grace) {
-    std::set<std::string> unwanted;
-    for (const auto& [id, record] : leases_) {
-      if (queue_.Find(record.work) == nullptr) unwanted.insert(record.work);
-    }
-    for (const std::string& key : unwanted) {
-      if (Commit({.finished_work = key}).ok()) ForgetLeases(key);
-    }
+    std::erase_if(unclaimed_, [this](const std::string& key) {
+      const bool is_dropped = Commit({.finished_work = key}, nullptr).ok();
+      if (is_dropped) leases_.ForgetWork(key);
+      return is_dropped;
+    });
   }
-  // Given up only here, where no caller holds a reference to a task.
-  std::vector<std::string> hopeless;
-  for (const auto& [key, task] : queue_.tasks()) {
-    if (task.lease.empty() && task.is_given_up) hopeless.push_back(key);
-  }
-  // One that cannot be recorded is given up with the next tick.
-  for (const std::string& key : hopeless) GiveUp(key).IgnoreError();
+  // Given up only here, where no caller holds a reference to a task. One that cannot be
+  // recorded is given up with the next tick.
+  for (const std::string& key : queue_.Hopeless()) GiveUp(key).IgnoreError();
+  // What the store refused is offered again.
+  for (const auto& [name, state] : held_) newly_held_.insert(name);
   Dispatch();
   TellStuck();
+  TellFleetChange();
   // Scrapes are seconds apart, and a fleet may be large.
   if (now - metrics_time_ >= kShownEvery) {
     metrics_time_ = now;
     ShowMetrics();
   }
-}
-
-void LeaseManager::ReleaseHeld() {
-  for (auto& [name, state] : workers_) {
-    if (!state.held) continue;
-    std::exchange(state.held,
-                  nullptr)(rpc::MakeError(absl::StatusCode::kUnavailable, "SHUTTING_DOWN",
-                                          "the coordinator stops; call again until it is back"));
-  }
-}
-
-bool LeaseManager::HasTask(const std::string& lease) const {
-  return queue_.Find(leases_.at(lease).work) != nullptr;
-}
-
-// Without its work while the search has not come back after a restart: the
-// worker has it.
-v1::Lease LeaseManager::LeaseOf(const store::LeaseRecord& record) const {
-  v1::Lease lease;
-  const Task* task = queue_.Find(record.work);
-  if (task != nullptr) lease = task->MakeLease();
-  lease.set_id(record.id);
-  lease.set_job(record.job);
-  lease.set_candidate(record.candidate);
-  lease.set_attempt(record.losses);
-  return lease;
-}
-
-v1::SynchronizeResponse LeaseManager::LeaseResponse(FleetMember& state) {
-  const absl::Time next = clock_.Now() + options_.interval;
-  state.expires = next + options_.grace;
-  v1::SynchronizeResponse response;
-  *response.mutable_next_synchronization_time() = ToProto(next);
-  response.set_is_draining(state.is_draining);
-  *response.mutable_lease() = LeaseOf(leases_.at(state.lease));
-  for (const std::string& lease : state.ahead) {
-    *response.add_prefetches() = LeaseOf(leases_.at(lease));
-  }
-  return response;
-}
-
-v1::SynchronizeResponse LeaseManager::IdleResponse(FleetMember& state) {
-  // A worker that may work calls again at once and is held; another one has no
-  // reason to hurry.
-  const absl::Time next =
-      clock_.Now() + (state.takes_work() ? absl::ZeroDuration() : options_.interval);
-  state.expires = next + options_.grace;
-  v1::SynchronizeResponse response;
-  *response.mutable_next_synchronization_time() = ToProto(next);
-  response.mutable_idle();
-  response.set_is_draining(state.is_draining);
-  return response;
 }
 
 }  // namespace mtmc::coordinator

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "absl/time/time.h"
 #include "mtmc/v1/worker.pb.h"
 #include "server/coordinator/fleet_member.h"
+#include "server/coordinator/lease_book.h"
 #include "server/coordinator/loss_odds.h"
 #include "server/coordinator/work_queue.h"
 #include "server/search/backends.h"
@@ -52,13 +54,19 @@ class CoordinatorMetrics;
 //     nothing beside it.
 //  5. A worker is given, now or ahead, only work of which one of those who wait
 //     demands no more than it has: device, dialect, isolation (fleet::Meets).
-//  6. Among tasks that a worker can do, the job served least recently is first,
-//     and within a job the oldest.
+//  6. Among tasks that a worker can do, those of the project that had least device time
+//     come first (ProjectShares), then those of the job served least recently, and within
+//     a job the oldest.
 //  7. A worker's name belongs to the identity that registered it until its time has
 //     passed, and a lease to the identity that it was granted to; also over a restart.
 //
-// Every call is made on the event loop; none blocks longer than a commit. The
-// caller calls Tick often, which is all the time there is in here.
+// Between two calls no worker waits for work that lies in the queue and that it may do,
+// unless the store refused the grant: so what comes is offered to those who wait, and who
+// comes is offered what lies there, and nobody looks through both. Tick does, for what
+// was refused.
+//
+// Every call is made on the event loop; none waits for the disk. The caller calls Tick
+// often, which is all the time there is in here.
 class LeaseManager final : public search::Evaluator {
  public:
   struct Options {
@@ -89,7 +97,8 @@ class LeaseManager final : public search::Evaluator {
     absl::Duration memory = absl::Hours(24);
   };
 
-  // Called once, at once or later, with the answer.
+  // Called once, at once or later, with the answer, and not before what it says survives
+  // a crash; on any thread.
   using Reply = std::function<void(absl::StatusOr<v1::SynchronizeResponse>)>;
 
   // Takes up workers and leases where the last coordinator left them.
@@ -100,6 +109,7 @@ class LeaseManager final : public search::Evaluator {
 
   std::optional<search::DeviceChoice> FindDevice(const v1::Job& job) override;
   std::string WhyNoDevice(const v1::Job& job) override;
+  void AwaitFleetChange(std::function<void()> changed) override;
   void Submit(search::Work work, search::Done<v1::LeaseResult> done) override;
   void Abandon(const std::string& key, const std::string& job) override;
   bool HasBegun(const std::string& key) const override;
@@ -107,7 +117,7 @@ class LeaseManager final : public search::Evaluator {
   // One call of a worker; worker.proto has the codes. An idle worker is
   // answered when there is work or after `hold`. `identity` is who calls, as the guard
   // knows them; empty where nobody is asked.
-  void Synchronize(const v1::SynchronizeRequest& request, const std::string& identity, Reply reply);
+  void Synchronize(v1::SynchronizeRequest request, const std::string& identity, Reply reply);
 
   // The worker's held call is gone: nothing may be granted through it.
   void Disconnect(const std::string& worker, const std::string& instance,
@@ -132,8 +142,17 @@ class LeaseManager final : public search::Evaluator {
 
   void Load(const store::Fleet& fleet);
 
-  // Every write: says so, once, when the fleet begins to wait for the store.
-  absl::Status Commit(const store::Write& write);
+  // Every write: says so, once, when the fleet begins to wait for the store. What
+  // `told`, unless null, is told next depends on it.
+  absl::Status Commit(store::Write write, FleetMember* told);
+
+  // Gives the answer once what it depends on survives.
+  void Tell(const FleetMember& state, const Reply& reply, v1::SynchronizeResponse response);
+  void Hold(FleetMember& state, Reply reply);
+  // What is held, if anything.
+  Reply TakeHeld(FleetMember& state);
+  // Tells whoever is held that there is nothing to do.
+  void AnswerHeld(FleetMember& state);
 
   // Who calls (lease_admission.cc).
   absl::StatusOr<FleetMember*> Admit(const v1::SynchronizeRequest& request,
@@ -141,26 +160,28 @@ class LeaseManager final : public search::Evaluator {
   void Remember(FleetMember& state);
 
   // The parts of Synchronize.
-  absl::Status TakeResult(FleetMember& state, const v1::SynchronizeRequest::Completed& completed);
+  absl::Status TakeResult(FleetMember& state, v1::SynchronizeRequest::Completed completed);
   absl::Status TakeProgress(FleetMember& state, const std::string& lease);
-  void Answer(FleetMember& state, bool is_executing, Reply reply);
+  void Answer(FleetMember& state, const v1::SynchronizeRequest& request, Reply reply);
   void ForgetFinished(FleetMember& state);
 
   // The life of a lease (lease_life.cc). Keys by value: what holds the original is erased here.
   void Dispatch();
+  void Offer(FleetMember& state);
+  void OfferTo(std::map<std::string, FleetMember*> waiting, const Task& task);
   Task* NextTaskFor(const FleetMember& state);
-  std::optional<std::string> RecordGrant(const FleetMember& state, Task& task, bool is_ahead);
+  std::optional<std::string> RecordGrant(FleetMember& state, Task& task, bool is_ahead);
   bool Grant(FleetMember& state, Task& task);
   void NoteBegun(Task& task);
   void Lose(FleetMember& state, const std::string& cause);
   void Blame(const FleetMember& state, Task& task);
   void SuspectAhead(const FleetMember& state);
-  void Retry(store::LeaseRecord& record, Task* task, const std::string& cause);
-  absl::Status Conclude(std::string key, v1::LeaseResult result);
+  void Retry(store::LeaseRecord& record, Task* task, const std::string& cause, FleetMember* told);
+  absl::Status Conclude(std::string key, v1::LeaseResult result, FleetMember* told);
   absl::Status GiveUp(const std::string& key);
   absl::Status CommitEnd(const std::string& key, const v1::LeaseResult& result,
-                         const std::string& candidate);
-  void ForgetLeases(const std::string& key);
+                         const std::string& candidate, FleetMember* told);
+  void SettleShare(const FleetMember& state, Task& task);
 
   // That of a lease that its worker has not begun.
   void GrantAhead(FleetMember& state);
@@ -168,7 +189,7 @@ class LeaseManager final : public search::Evaluator {
   void TakeBackUnfit(FleetMember& state);
   void TakeBackAhead(FleetMember& state);
   void TakeBack(FleetMember& state, const std::string& lease);
-  void TakeOverFor(const FleetMember& state);
+  bool TakeOverFor(const FleetMember& state);
 
   bool CanServe(const FleetMember& state, const Task& task) const;
   bool IsGrantable(const FleetMember& state, const Task& task) const;
@@ -176,11 +197,15 @@ class LeaseManager final : public search::Evaluator {
   bool HasTask(const std::string& lease) const;
   bool HasOtherWorker(const FleetMember& state, const Task& task) const;
   v1::Lease LeaseOf(const store::LeaseRecord& record) const;
-  v1::SynchronizeResponse LeaseResponse(FleetMember& state);
+  // `executing` is the lease that the worker is known to have, if any.
+  v1::SynchronizeResponse LeaseResponse(FleetMember& state, const std::string& executing = "");
   v1::SynchronizeResponse IdleResponse(FleetMember& state);
 
   // What is shown of the fleet (lease_fleet.cc).
   v1::Worker Describe(const FleetMember& state) const;
+  bool HasWorker(const Shelf& shelf) const;
+  void NoteFleetChange();
+  void TellFleetChange();
   void TellStuck();
   void ShowMetrics();
 
@@ -190,10 +215,21 @@ class LeaseManager final : public search::Evaluator {
   CoordinatorMetrics& metrics_;
   const absl::Time start_time_;
   WorkQueue queue_;
-  std::map<std::string, store::LeaseRecord> leases_;
+  LeaseBook leases_;
   std::map<std::string, FleetMember> workers_;
+  // Those whose call is held, and which of them were not offered anything yet.
+  std::map<std::string, FleetMember*> held_;
+  std::set<std::string> newly_held_;
+  // Work that the last coordinator granted and that no search has asked for.
+  std::set<std::string> unclaimed_;
   LossOdds odds_;
   absl::Time metrics_time_ = absl::InfinitePast();
+  absl::Time stuck_time_ = absl::InfinitePast();
+  // Demands that no worker can serve as long as the fleet does not change, and why.
+  std::map<std::string, std::string> unserved_;
+  std::vector<std::function<void()>> fleet_watchers_;
+  bool has_fleet_changed_ = false;
+  absl::Time fleet_time_ = absl::InfinitePast();
   // The last write failed.
   bool waits_for_store_ = false;
 };

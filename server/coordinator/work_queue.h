@@ -4,82 +4,44 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
-#include "mtmc/v1/worker.pb.h"
-#include "server/coordinator/loss_odds.h"
-#include "server/search/backends.h"
+#include "server/coordinator/project_shares.h"
+#include "server/coordinator/task.h"
 
 namespace mtmc::coordinator {
 
-// Work that is not finished, and who waits for it.
-struct Task {
-  struct Waiter {
-    std::string job;
-    // Jobs that wait for the same may demand different workers.
-    fleet::WorkerDemand demand;
-    std::function<void()> granted;
-    std::function<void(const std::string& why)> stuck;
-    search::Done<v1::LeaseResult> done;
-    // What `stuck` was told last.
-    std::string told;
-  };
-
-  // As the first who waits submitted it.
-  search::Work work;
-  std::vector<Waiter> waiters;
-  // Id of the one lease that is not lost; empty while it is queued.
-  std::string lease;
-  // Grants that were lost or handed back, for whatever reason.
-  int losses = 0;
-  int crashes = 0;
-  // Losses that may be its doing: of workers that ran it and nothing else.
-  std::vector<RunLoss> run_losses;
-  // One of the workers that was lost had it, perhaps beside other work. From then on
-  // it runs alone, so that the next loss says something.
-  bool is_suspect = false;
-  // Workers are not given it any more.
-  bool is_given_up = false;
-  // Workers that said they cannot, and why the last one said so.
-  int failures = 0;
-  std::string last_failure;
-  // Workers that could not or were lost with it; asked again only if there is no other.
-  std::set<std::string> failed_on;
-  uint64_t order = 0;
-  absl::Time submit_time;
-  // When a worker last had it or might have taken it.
+// Queued work that demands the same of its worker.
+struct Shelf {
+  // Of no other shelf, ever.
+  uint64_t id = 0;
+  fleet::WorkerDemand demand;
+  // When there last was a worker for it, or nothing on it.
   absl::Time served_time;
-  bool was_granted = false;
+  // Some of it has been told that there is none.
+  bool has_told = false;
 
-  // What a worker is given: the work, with the least isolation that is enough for
-  // one of those who wait.
-  v1::Lease MakeLease() const;
-
-  // Puts it back into the queue if `lost` is its lease.
-  void Requeue(const std::string& lost, absl::Time now);
-
-  // Tells who waits that a worker has begun.
-  void TellGranted() const;
-
-  // A worker might take it for one of those who wait.
-  void NoteServed(absl::Time now);
-
-  // Tells who waits why none of `workers` takes it, once that is so for `patience`.
-  // Nobody is told while one takes it for any of them, and nobody the same twice in a
-  // row.
-  void TellStuck(const std::vector<v1::Worker>& workers, absl::Time now, absl::Duration patience);
+  // By project; first comes the job that was served least recently, and of its work the
+  // oldest.
+  using Places = std::set<std::tuple<uint64_t, uint64_t, Task*>>;
+  std::map<std::string, Places> projects;
 };
 
-// The result of a task that nobody could do.
-v1::LeaseResult GivenUp(const Task& task);
-
-// Unfinished work by key, and whose turn it is. Thread-compatible; a Task stays
-// where it is until it is erased.
+// Unfinished work by key, and whose turn it is. What is queued, which is neither granted
+// nor given up, lies on a shelf for each demand that those who wait for it have, so that
+// a worker looks at shelves and not at work. Thread-compatible; a Task stays where it is
+// until it is erased.
 class WorkQueue {
  public:
+  using MayServe = std::function<bool(const Shelf&)>;
+
   // The task of `work`, made if it is new.
   struct Added {
     Task& task;
@@ -92,24 +54,76 @@ class WorkQueue {
   Task* Find(const std::string& key);
   const Task* Find(const std::string& key) const;
 
-  void Erase(const std::string& key) { tasks_.erase(key); }
+  void Erase(const std::string& key);
 
-  // Among queued tasks that `fits`, of the job served least recently the oldest;
-  // null when there is none.
-  Task* Next(const std::function<bool(const Task&)>& fits);
+  // `job` does not wait for it any more.
+  void RemoveWaiter(Task& task, const std::string& job);
+
+  // From now on, or again, `lease` is its one lease that is not lost.
+  void SetLease(Task& task, const std::string& lease);
+
+  // Puts it back into the queue if `lost` is its lease.
+  void Requeue(Task& task, const std::string& lost, absl::Time now);
+
+  // No worker is given it any more; Hopeless() names it while it has no lease.
+  void GiveUp(Task& task);
+
+  // Among queued tasks of shelves that `may_serve` and that `fits`: of the project that
+  // has had the least device time, the oldest of the job that was served least recently.
+  // Null when there is none.
+  Task* Next(const MayServe& may_serve, const std::function<bool(const Task&)>& fits) const;
 
   // A task of `job` was granted.
-  void MarkServed(const std::string& job) { served_[job] = next_order_++; }
+  void MarkServed(const std::string& job);
 
-  std::map<std::string, Task>& tasks() { return tasks_; }
+  // Keys of what was queued since the last call.
+  std::vector<std::string> TakeNewlyQueued() { return std::exchange(newly_queued_, {}); }
+
+  // Keys of what is given up and has no lease.
+  std::vector<std::string> Hopeless() const;
+
+  bool HasQueued() const { return !stocked_.empty(); }
+
+  // Those that something lies on.
+  std::vector<Shelf*> Stocked() const;
+
+  // Equal for demands that the same workers meet.
+  static std::string KeyOf(const fleet::WorkerDemand& demand);
+
+  // All tasks of a shelf, in no order.
+  static std::vector<Task*> TasksOf(const Shelf& shelf);
+
+  ProjectShares& shares() { return shares_; }
 
   const std::map<std::string, Task>& tasks() const { return tasks_; }
 
  private:
+  void Place(Task& task);
+  void Displace(Task& task);
+  Shelf& ShelfOf(const fleet::WorkerDemand& demand);
+  uint64_t ServedOf(const std::string& job) const;
+  void ForgetServed();
+  void DropEmptyShelves();
+
   std::map<std::string, Task> tasks_;
+  // By KeyOf. Empty ones are kept: the same is demanded again, and workers remember
+  // which shelves they serve.
+  std::map<std::string, std::unique_ptr<Shelf>> shelves_;
+  // By id.
+  std::map<uint64_t, Shelf*> stocked_;
+  // Queued tasks by job.
+  std::unordered_map<std::string, std::set<Task*>> jobs_;
+  // How many queued tasks each project has.
+  std::unordered_map<std::string, int> waiting_;
   // When each job was last served, as a count of grants.
-  std::map<std::string, uint64_t> served_;
+  std::unordered_map<std::string, uint64_t> served_;
+  ProjectShares shares_;
+  std::vector<std::string> newly_queued_;
+  std::set<std::string> given_up_;
   uint64_t next_order_ = 1;
+  uint64_t next_shelf_ = 1;
+  size_t forget_served_above_ = 10'000;
+  size_t drop_shelves_above_ = 1'000;
 };
 
 }  // namespace mtmc::coordinator

@@ -45,8 +45,15 @@ awaitable<absl::Status> Allowance::ReserveTokens() {
   if (job.budget().max_tokens() > 0) {
     wanted = std::clamp<int64_t>(job.budget().max_tokens() - job.budget_use().tokens(), 1, wanted);
   }
-  co_return co_await Reserve(QuotaResource::kTokens, wanted, std::min(wanted, kLeastTokens),
-                             tokens_);
+  const absl::Status status =
+      co_await Reserve(QuotaResource::kTokens, wanted, std::min(wanted, kLeastTokens), tokens_);
+  if (!status.ok() || !tokens_) co_return status;
+  // A worker hears of no lease before all that was committed earlier is written; a language
+  // model is asked by the search itself.
+  const auto written = co_await Await<bool>(tools_.loop, interruption_, [this](Done<bool> done) {
+    tools_.store.AfterFlush([done = std::move(done)] { done(true); });
+  });
+  co_return written.status();
 }
 
 awaitable<absl::Status> Allowance::Reserve(QuotaResource resource, int64_t wanted, int64_t least,

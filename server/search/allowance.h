@@ -18,7 +18,8 @@
 namespace mtmc::search {
 
 // What one search reserves of its project's quota before it uses a worker's device or a
-// language model. Reservations are in the store before anything is used; the next record of
+// language model. Reservations are written before anything is used, but for the next slice of
+// an evaluation that runs on, which is written while it does; the next record of
 // the job counts what was used and gives the rest back (Journal). Where the project has no
 // limit nothing is reserved.
 //

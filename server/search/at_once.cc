@@ -62,13 +62,18 @@ std::vector<std::string> StepsOf(const v1::Action& action) {
   return absl::StrSplit(steps->second, '\n');
 }
 
+bool HasStep(const v1::Action& action, const std::string& step) {
+  if (!IsJoined(action)) return action.text() == step;
+  const std::vector<std::string> steps = StepsOf(action);
+  return std::find(steps.begin(), steps.end(), step) != steps.end();
+}
+
 bool IsJudged(const Lineage& lineage, int parent, const v1::Action& step) {
   if (!MayJoin(step)) return false;
   for (const v1::Candidate& candidate : lineage.candidates) {
     if (candidate.parents().empty()) continue;
     // First what costs least: schedules are long, and most steps were never taken.
-    const std::vector<std::string> steps = StepsOf(candidate.action());
-    if (std::find(steps.begin(), steps.end(), step.text()) == steps.end()) continue;
+    if (!HasStep(candidate.action(), step.text())) continue;
     if (!TimeGroups(candidate)) continue;
     const auto now = GroupsOf(lineage.candidates[static_cast<size_t>(parent)]);
     const auto then = GroupsOf(lineage.candidates[static_cast<size_t>(ParentTrial(candidate))]);

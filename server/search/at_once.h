@@ -18,6 +18,9 @@ namespace mtmc::search {
 // by JoinSteps.
 std::vector<std::string> StepsOf(const v1::Action& action);
 
+// Whether `step` is one of them; costs less than to make them.
+bool HasStep(const v1::Action& action, const std::string& step);
+
 // Whether the step was measured before, on groups that stand unchanged in
 // candidate `parent`: its result is known, whatever the rest of the program.
 bool IsJudged(const Lineage& lineage, int parent, const v1::Action& step);

@@ -68,9 +68,9 @@ boost::asio::awaitable<absl::StatusOr<T>> Await(EventLoop& loop, Interruption& i
   // The timer never expires: cancelling it is the wake-up.
   interruption.SetWaker([pending] { pending->timer.cancel(); });
   start([pending, post = loop.poster()](absl::StatusOr<T> result) {
-    post([pending, result = std::move(result)] {
+    post([pending, result = std::move(result)]() mutable {
       if (pending->result) return;
-      pending->result = result;
+      pending->result = std::move(result);
       pending->timer.cancel();
     });
   });

@@ -77,6 +77,10 @@ class Evaluator {
   // Why FindDevice has none, as fleet::WhyNoneServes says it; empty if it has one.
   virtual std::string WhyNoDevice(const v1::Job& job) = 0;
 
+  // Calls `changed` once, within a second after the fleet has become another than it was
+  // at this call: from then on the two above may say something else.
+  virtual void AwaitFleetChange(std::function<void()> changed) = 0;
+
   // Does the work as soon as a worker is free. `done` gets an evaluation, an
   // inspection or a problem failure, never a worker failure: lost workers are
   // replaced, and too many losses become a result.

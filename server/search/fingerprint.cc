@@ -35,8 +35,15 @@ std::string OptionsBytes(v1::EvaluationOptions options) {
 
 std::string EvaluationFingerprint(const v1::EvaluationRequest& request,
                                   const v1::DeviceFacts& device) {
+  return EvaluationFingerprint(
+      request, {request.allowed_calls().begin(), request.allowed_calls().end()}, device);
+}
+
+std::string EvaluationFingerprint(const v1::EvaluationRequest& request,
+                                  const std::vector<std::string>& allowed_calls,
+                                  const v1::DeviceFacts& device) {
   std::string calls;
-  for (const std::string& call : request.allowed_calls()) absl::StrAppend(&calls, call, " ");
+  for (const std::string& call : allowed_calls) absl::StrAppend(&calls, call, " ");
   return base::Sha256(Join({absl::StrCat("evaluation ", kEvaluationRules),
                             request.program().sha256(), ProblemBytes(request.problem()),
                             OptionsBytes(request.options()), calls, fleet::DeviceClass(device)}))

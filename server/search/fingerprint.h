@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "mtmc/v1/device.pb.h"
 #include "mtmc/v1/evaluation.pb.h"
@@ -15,6 +16,11 @@ namespace mtmc::search {
 // of the evaluation rules. `request.fingerprint`, the least isolation, which says
 // who may do it and not what comes of it, and the speedup to beat are ignored.
 std::string EvaluationFingerprint(const v1::EvaluationRequest& request,
+                                  const v1::DeviceFacts& device);
+
+// The same where the job allows `calls`, whatever part of them the request has.
+std::string EvaluationFingerprint(const v1::EvaluationRequest& request,
+                                  const std::vector<std::string>& calls,
                                   const v1::DeviceFacts& device);
 
 // Key of the inspection of a problem on a device class; the least isolation is

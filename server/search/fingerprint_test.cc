@@ -29,6 +29,19 @@ TEST_CASE("A fingerprint does not depend on the least isolation", "[search]") {
   CHECK(EvaluationFingerprint(request, Device()) != before);
 }
 
+TEST_CASE("A fingerprint depends on what the job allows, not on what the request has of it",
+          "[search]") {
+  v1::EvaluationRequest all;
+  all.add_allowed_calls("aten::mm");
+  all.add_allowed_calls("aten::relu");
+  v1::EvaluationRequest some;
+  some.add_allowed_calls("aten::relu");
+
+  CHECK(EvaluationFingerprint(some, {"aten::mm", "aten::relu"}, Device()) ==
+        EvaluationFingerprint(all, Device()));
+  CHECK(EvaluationFingerprint(some, {}, Device()) != EvaluationFingerprint(all, Device()));
+}
+
 TEST_CASE("The key of an inspection does not depend on the least isolation", "[search]") {
   v1::InspectionRequest request;
   request.add_baselines(v1::BASELINE_EAGER);

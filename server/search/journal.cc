@@ -42,16 +42,16 @@ bool HasEnded(const v1::Job& job) {
          job.state() == v1::Job::STATE_CANCELLED;
 }
 
-bool IsFinished(const v1::Candidate& candidate) {
-  return candidate.state() != v1::Candidate::STATE_PENDING &&
-         candidate.state() != v1::Candidate::STATE_RUNNING;
-}
-
 Journal::Journal(std::string job, const Search::Options& options, const SearchTools& tools,
                  Interruption& interruption)
     : name_(std::move(job)), options_(options), tools_(tools), interruption_(interruption) {}
 
 awaitable<absl::Status> Journal::Load() {
+  // What was committed a moment ago can be read then, without the loop waiting for it.
+  Interruption none;
+  co_await Await<bool>(tools_.loop, none, [this](Done<bool> done) {
+    tools_.store.AfterFlush([done = std::move(done)] { done(true); });
+  });
   absl::StatusOr<v1::Job> job = tools_.store.LookupJob(name_);
   while (!job.ok() && IsPassing(job.status())) {
     co_await WaitFor(tools_.loop, interruption_, options_.max_backoff);
@@ -101,7 +101,7 @@ awaitable<absl::Status> Journal::RecordInspection(const std::string& key) {
                                  "` passes verification, so that a verified candidate proves "
                                  "little")));
   }
-  co_return co_await Save(write, interruption_);
+  co_return co_await Save(std::move(write), interruption_);
 }
 
 awaitable<absl::Status> Journal::RecordCandidate(v1::Candidate candidate,
@@ -109,17 +109,18 @@ awaitable<absl::Status> Journal::RecordCandidate(v1::Candidate candidate,
   UpdateWallTime();
   store::Write write{.job_name = name_};
   AddCandidate(candidate, write);
-  write.job = job_;
-  write.events.push_back(JobEvent(job_));
+  AddJob(job_, write);
   for (const std::string& notice : notices) write.events.push_back(NoticeEvent(notice));
   AddUse(write, /*releases=*/true);
-  const absl::Status status = co_await Save(write, interruption_);
+  const absl::Status status = co_await Save(std::move(write), interruption_);
   if (status.ok()) {
     NoteCounted();
     may_hold_ = false;
-    lineage_.Put(candidate);
-    const bool is_trial = !IsKnownStep(lineage_, candidate.trial());
-    if (IsFinished(candidate) && is_trial) tools_.observer.OnCandidate(job_, candidate);
+    const int trial = candidate.trial();
+    lineage_.Put(std::move(candidate));
+    const v1::Candidate& recorded = lineage_.candidates[static_cast<size_t>(trial)];
+    const bool is_trial = !IsKnownStep(lineage_, trial);
+    if (IsFinished(recorded) && is_trial) tools_.observer.OnCandidate(job_, recorded);
   }
   co_return status;
 }
@@ -131,7 +132,7 @@ awaitable<absl::Status> Journal::RecordStop(const v1::Decision& decision,
   *event.mutable_decision() = decision;
   write.events.push_back(event);
   for (const std::string& notice : notices) write.events.push_back(NoticeEvent(notice));
-  const absl::Status status = co_await Save(write, interruption_);
+  const absl::Status status = co_await Save(std::move(write), interruption_);
   if (status.ok()) lineage_.Apply(event);
   co_return status;
 }
@@ -146,13 +147,12 @@ awaitable<absl::Status> Journal::RecordEnd() {
   }
   *job_.mutable_end_time() = Now();
   UpdateWallTime();
-  write.job = job_;
-  write.events.push_back(JobEvent(job_));
+  AddJob(job_, write);
   AddRecords(write);
   AddUse(write, /*releases=*/true);
   write.quota.push_back({.resource = store::QuotaResource::kOpenJobs, .reserved = 0});
   Interruption none;
-  co_return co_await Save(write, none);
+  co_return co_await Save(std::move(write), none);
 }
 
 awaitable<void> Journal::RecordNotice(const std::string& text) {
@@ -160,7 +160,7 @@ awaitable<void> Journal::RecordNotice(const std::string& text) {
   write.events.push_back(NoticeEvent(text));
   // A notice that cannot be recorded is not worth an end; the next write meets
   // the same store.
-  const absl::Status status = co_await Save(write, interruption_);
+  const absl::Status status = co_await Save(std::move(write), interruption_);
   status.IgnoreError();
 }
 
@@ -168,7 +168,7 @@ void Journal::RecordWaiting(const std::string& why) {
   store::Write write{.job_name = name_};
   write.events.push_back(NoticeEvent(absl::StrCat("the job waits for a worker: ", why)));
   // A notice that cannot be recorded is not worth a wait.
-  Commit(write).IgnoreError();
+  Commit(std::move(write)).IgnoreError();
 }
 
 void Journal::RecordNoticeNow(const std::string& text) {
@@ -192,7 +192,7 @@ void Journal::RecordRunning(int trial) {
   store::Write write{.job_name = name_};
   AddCandidate(candidate, write);
   // What is done next for the candidate is recorded again.
-  Commit(write).IgnoreError();
+  Commit(std::move(write)).IgnoreError();
 }
 
 absl::StatusOr<v1::Job> Journal::RecordCancelling() {
@@ -269,10 +269,13 @@ awaitable<absl::Status> Journal::Save(store::Write write, Interruption& interrup
   }
 }
 
-absl::Status Journal::Commit(const store::Write& write) {
-  const absl::Status status = tools_.store.Commit(write);
+// Takes `write` if it returns OK.
+absl::Status Journal::Commit(store::Write& write) {
+  PauseTime pauses = pauses_;
+  for (const v1::JobEvent& event : write.events) pauses.Apply(event);
+  const absl::Status status = tools_.store.CommitTaking(write);
   if (!status.ok()) return status;
-  for (const v1::JobEvent& event : write.events) pauses_.Apply(event);
+  pauses_ = std::move(pauses);
   tools_.observer.OnEvents(name_);
   return status;
 }
@@ -289,19 +292,25 @@ v1::JobEvent Journal::NoticeEvent(const std::string& text) const {
   return event;
 }
 
-// The job without its graph, which only one event carries.
 v1::JobEvent Journal::JobEvent(const v1::Job& job) const {
   v1::JobEvent event = NewEvent();
   *event.mutable_job() = job;
-  event.mutable_job()->clear_inspection();
   return event;
 }
 
-store::Write Journal::JobWrite(const v1::Job& job) const {
+// The job without its graph, which only one event carries.
+store::Write Journal::JobWrite(v1::Job& job) const {
   store::Write write{.job_name = name_};
-  write.job = job;
-  write.events.push_back(JobEvent(job));
+  AddJob(job, write);
   return write;
+}
+
+void Journal::AddJob(v1::Job& job, store::Write& write) const {
+  // Put aside, for a graph may be large.
+  v1::Inspection* inspection = job.release_inspection();
+  write.job = job;
+  job.set_allocated_inspection(inspection);
+  write.events.push_back(JobEvent(*write.job));
 }
 
 void Journal::AddCandidate(const v1::Candidate& candidate, store::Write& write) const {

@@ -21,9 +21,6 @@ struct Write;
 
 namespace mtmc::search {
 
-// Whether nothing is left to do for the candidate.
-bool IsFinished(const v1::Candidate& candidate);
-
 // FAILED_PRECONDITION with reason JOB_CANCELLING: too late for a pause.
 absl::Status AlreadyEnding(const std::string& job);
 
@@ -112,13 +109,17 @@ class Journal {
 
  private:
   boost::asio::awaitable<absl::Status> Save(store::Write write, Interruption& interruption);
-  absl::Status Commit(const store::Write& write);
+  absl::Status Commit(store::Write& write);
+
+  absl::Status Commit(store::Write&& write) { return Commit(write); }
+
   void SetState(v1::Job::State state);
 
   v1::JobEvent NewEvent() const;
   v1::JobEvent NoticeEvent(const std::string& text) const;
   v1::JobEvent JobEvent(const v1::Job& job) const;
-  store::Write JobWrite(const v1::Job& job) const;
+  store::Write JobWrite(v1::Job& job) const;
+  void AddJob(v1::Job& job, store::Write& write) const;
   void AddCandidate(const v1::Candidate& candidate, store::Write& write) const;
   void AddRecords(store::Write& write) const;
   void AddUse(store::Write& write, bool releases) const;

@@ -2,6 +2,7 @@
 #include "server/search/lineage.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "common/base/check.h"
@@ -29,7 +30,35 @@ double Ratio(const v1::Candidate& parent, const v1::Candidate& child) {
   return child_seconds > 0 ? parent.evaluation().measurement().median_seconds() / child_seconds : 1;
 }
 
+// Cleared fields keep their memory; those that are swapped out do not.
+template <class Field>
+void Drop(Field* field) {
+  Field().Swap(field);
+}
+
+void DropSamples(v1::Measurement& measurement) { Drop(measurement.mutable_samples_seconds()); }
+
+void DropDetails(v1::Candidate& candidate) {
+  if (candidate.has_decision()) Drop(candidate.mutable_decision()->mutable_choices());
+  if (!candidate.has_evaluation()) return;
+  v1::Evaluation& evaluation = *candidate.mutable_evaluation();
+  Drop(evaluation.mutable_variants());
+  Drop(evaluation.mutable_spans());
+  evaluation.clear_checks();
+  if (evaluation.has_measurement()) DropSamples(*evaluation.mutable_measurement());
+  evaluation.clear_confirmation();
+  if (evaluation.has_confirmed()) evaluation.mutable_confirmed()->clear_baseline_measurement();
+  for (v1::Comparison& comparison : *evaluation.mutable_comparisons()) {
+    comparison.clear_baseline_measurement();
+  }
+}
+
 }  // namespace
+
+bool IsFinished(const v1::Candidate& candidate) {
+  return candidate.state() != v1::Candidate::STATE_PENDING &&
+         candidate.state() != v1::Candidate::STATE_RUNNING;
+}
 
 const char* ToText(Outcome outcome) {
   switch (outcome) {
@@ -93,10 +122,11 @@ void Lineage::Apply(const v1::JobEvent& event) {
   }
 }
 
-void Lineage::Put(const v1::Candidate& candidate) {
+void Lineage::Put(v1::Candidate candidate) {
+  if (IsFinished(candidate)) DropDetails(candidate);
   const auto trial = static_cast<size_t>(candidate.trial());
   if (trial >= candidates.size()) candidates.resize(trial + 1);
-  candidates[trial] = candidate;
+  candidates[trial] = std::move(candidate);
 }
 
 int Lineage::trials() const {

@@ -17,6 +17,9 @@ enum class Outcome { kFaster, kSame, kSlower, kWrong, kFailed };
 // `faster`, `same`, `slower`, `wrong` or `failed`, as policies read it.
 const char* ToText(Outcome outcome);
 
+// Whether nothing is left to do for the candidate.
+bool IsFinished(const v1::Candidate& candidate);
+
 // Whether the candidate is evaluated, verified and timed.
 bool IsCorrect(const v1::Candidate& candidate);
 
@@ -43,6 +46,10 @@ struct Stop {
 // The candidates of one job by trial, and the stops between them: everything a
 // strategy decides on. It is what the job's event log says and nothing else, so
 // that a search that was killed goes on as if it had not been. A value.
+//
+// Of a finished candidate it keeps what is decided by and what policies and coders read,
+// a tenth of all: not the probabilities of its decision, nor the samples, variants, checks
+// and stages of its evaluation, which the store has.
 struct Lineage {
   // Index is the trial; every index up to the newest is there.
   std::vector<v1::Candidate> candidates;
@@ -52,7 +59,7 @@ struct Lineage {
   void Apply(const v1::JobEvent& event);
 
   // Inserts or replaces by trial.
-  void Put(const v1::Candidate& candidate);
+  void Put(v1::Candidate candidate);
 
   // Trials that were begun, the start candidate not counted.
   int trials() const;

@@ -56,6 +56,34 @@ TEST_CASE("No candidate is the best by a session that the second one refuted", "
   CHECK(lineage.Best() == 1);
 }
 
+TEST_CASE("A lineage keeps of a finished candidate what is decided by", "[search]") {
+  v1::Candidate candidate = Confirmed(0, 2.0, 1.9, /*do_agree=*/true);
+  candidate.mutable_decision()->add_choices()->set_action("tile");
+  candidate.mutable_decision()->set_step(3);
+  v1::Evaluation& evaluation = *candidate.mutable_evaluation();
+  evaluation.mutable_profile()->add_kernels()->set_kernel("k");
+  evaluation.mutable_measurement()->add_samples_seconds(1);
+  evaluation.add_variants()->set_median_seconds(1);
+  evaluation.add_spans();
+  evaluation.mutable_checks()->set_oracle("fp64");
+  v1::Candidate running = candidate;
+  running.set_trial(1);
+  running.set_state(v1::Candidate::STATE_RUNNING);
+  Lineage lineage;
+  lineage.Put(candidate);
+  lineage.Put(running);
+
+  const v1::Candidate& kept = lineage.candidates[0];
+  CHECK(Speedup(kept) == 2.0);
+  CHECK(kept.decision().step() == 3);
+  CHECK(kept.evaluation().profile().kernels_size() == 1);
+  CHECK(kept.ByteSizeLong() < candidate.ByteSizeLong());
+  CHECK(kept.decision().choices().empty());
+  CHECK(kept.evaluation().variants().empty());
+  // It is recorded again as it is.
+  CHECK(lineage.candidates[1].SerializeAsString() == running.SerializeAsString());
+}
+
 TEST_CASE("BestWith is the best of the lineage that the newest candidate completes", "[search]") {
   std::mt19937 random(1);
   for (int round = 0; round < 200; ++round) {

@@ -13,9 +13,8 @@ constexpr int kTriesOfLanguageModel = 2;
 
 // Whether the candidate tells of the action: steps at once that failed tell of none of them.
 bool Includes(const v1::Candidate& candidate, const v1::Action& action) {
-  const std::vector<std::string> steps = StepsOf(candidate.action());
-  return (steps.size() == 1 || IsCorrect(candidate)) &&
-         std::find(steps.begin(), steps.end(), action.text()) != steps.end();
+  return HasStep(candidate.action(), action.text()) &&
+         (StepsOf(candidate.action()).size() == 1 || IsCorrect(candidate));
 }
 
 bool IsSpent(const v1::Job& job, const Lineage& lineage, const v1::Candidate& parent,

@@ -32,6 +32,9 @@ using google::protobuf::util::TimeUtil;
 // Between two looks of a paused job, which is woken when there is something to see.
 constexpr absl::Duration kLongWait = absl::Hours(1);
 
+// Looks for a worker before a job says that it waits for one.
+constexpr int kQuietPolls = 10;
+
 absl::Duration ToAbsl(const google::protobuf::Duration& duration) {
   return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
 }
@@ -145,13 +148,17 @@ class Search::Impl {
       co_return absl::OkStatus();
     }
     std::optional<DeviceChoice> choice = run_.tools.evaluator.FindDevice(run_.job);
-    std::string told;
     // A worker that is just starting is no news.
-    for (int polls = 0; !choice && !run_.interruption.is_set(); ++polls) {
-      const std::string why = polls < 10 ? "" : run_.tools.evaluator.WhyNoDevice(run_.job);
+    for (int polls = 0; polls < kQuietPolls && !choice && !run_.interruption.is_set(); ++polls) {
+      co_await WaitFor(run_.tools.loop, run_.interruption, run_.options.device_poll);
+      choice = run_.tools.evaluator.FindDevice(run_.job);
+    }
+    std::string told;
+    while (!choice && !run_.interruption.is_set()) {
+      const std::string why = run_.tools.evaluator.WhyNoDevice(run_.job);
       if (!why.empty() && why != told) run_.journal.RecordWaiting(why);
       told = why;
-      co_await WaitFor(run_.tools.loop, run_.interruption, run_.options.device_poll);
+      co_await AwaitFleetChange();
       choice = run_.tools.evaluator.FindDevice(run_.job);
     }
     if (!choice || run_.interruption.is_set()) co_return absl::CancelledError("interrupted");
@@ -161,6 +168,15 @@ class Search::Impl {
     *run_.job.mutable_start_time() = run_.journal.Now();
     ArmWallTime();
     co_return co_await run_.journal.RecordJob();
+  }
+
+  awaitable<void> AwaitFleetChange() {
+    const auto changed =
+        co_await Await<bool>(run_.tools.loop, run_.interruption, [this](Done<bool> done) {
+          run_.tools.evaluator.AwaitFleetChange([done = std::move(done)] { done(true); });
+        });
+    // An interruption, which the caller looks for.
+    changed.status().IgnoreError();
   }
 
   awaitable<absl::Status> Inspect() {

@@ -19,6 +19,7 @@ class Executor;
 
 namespace mtmc::store {
 class ArtifactStore;
+class BlobQueue;
 class JobStore;
 }  // namespace mtmc::store
 
@@ -59,8 +60,10 @@ struct SearchTools {
   EventLoop& loop;
   store::JobStore& store;
   store::ArtifactStore& artifacts;
-  // Where artifacts are read and written, which waits for a disk or the network.
-  base::Executor& writers;
+  // Where artifacts are read, which waits for a disk or the network.
+  base::Executor& readers;
+  // Where artifacts are written, which waits for the same.
+  store::BlobQueue& blobs;
   MicroCoder& coder;
   MacroPolicy& policy;
   Evaluator& evaluator;
@@ -98,7 +101,7 @@ class Search {
     // First wait before a service that is down is asked again, and the longest.
     absl::Duration min_backoff = absl::Milliseconds(200);
     absl::Duration max_backoff = absl::Seconds(5);
-    // Between two looks for a worker that matches.
+    // Between two looks for a worker that matches, of the first ones.
     absl::Duration device_poll = absl::Milliseconds(100);
     // How much device time of a project with a quota an evaluation reserves at once: above
     // most evaluations, and little of any quota.

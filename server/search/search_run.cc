@@ -30,7 +30,7 @@ awaitable<absl::StatusOr<v1::Program>> SearchRun::ReadProgram(const v1::Candidat
   // Off the loop: the store may be a network away.
   const auto read = [this, &candidate](const Done<std::string>& done) {
     const absl::Status status =
-        tools.writers.Submit([&artifacts = tools.artifacts, digest = candidate.program(), done] {
+        tools.readers.Submit([&artifacts = tools.artifacts, digest = candidate.program(), done] {
           done(store::ReadWhole(artifacts, digest, kMaxProgramBytes));
         });
     if (!status.ok()) done(status);

@@ -8,16 +8,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/digest.h"
-#include "common/base/executor.h"
 #include "common/rpc/error.h"
 #include "google/protobuf/util/time_util.h"
-#include "kernel/graph/operators.h"
 #include "server/search/at_once.h"
 #include "server/search/await.h"
 #include "server/search/fingerprint.h"
 #include "server/search/known_step.h"
+#include "server/search/library_calls.h"
 #include "server/search/reward.h"
 #include "server/store/artifact_store.h"
+#include "server/store/blob_queue.h"
 #include "server/store/job_store.h"
 
 namespace mtmc::search {
@@ -67,9 +67,11 @@ awaitable<absl::Status> TrialRunner::Begin(v1::Candidate candidate, Notices noti
 
 awaitable<absl::Status> TrialRunner::RecordKnown(v1::Candidate candidate, int known,
                                                  Notices notices) {
-  const v1::Candidate& judged = run_.CandidateOf(known);
-  *candidate.mutable_program() = judged.program();
-  *candidate.mutable_evaluation() = judged.evaluation();
+  // The lineage has not all of its evaluation.
+  auto judged = run_.tools.store.LookupCandidate(run_.CandidateOf(known).name());
+  if (!judged.ok()) co_return judged.status();
+  *candidate.mutable_program() = judged->program();
+  *candidate.mutable_evaluation() = std::move(*judged->mutable_evaluation());
   candidate.mutable_evaluation()->set_is_cached(true);
   co_return co_await RecordEvaluation(std::move(candidate), std::move(notices));
 }
@@ -173,12 +175,9 @@ awaitable<absl::Status> TrialRunner::StoreProgram(const v1::Program& program,
 awaitable<absl::StatusOr<v1::Digest>> TrialRunner::Put(std::string text) {
   // A program that may have cost tokens is kept, whatever comes.
   Interruption none;
-  co_return co_await Await<v1::Digest>(
-      run_.tools.loop, none, [this, &text](const Done<v1::Digest>& done) {
-        const absl::Status status = run_.tools.writers.Submit(
-            [&artifacts = run_.tools.artifacts, text, done] { done(artifacts.Put(text)); });
-        if (!status.ok()) done(status);
-      });
+  co_return co_await Await<v1::Digest>(run_.tools.loop, none, [this, &text](Done<v1::Digest> done) {
+    run_.tools.blobs.Put(std::move(text), std::move(done));
+  });
 }
 
 awaitable<absl::Status> TrialRunner::Evaluate(v1::Candidate candidate) {
@@ -192,11 +191,15 @@ awaitable<absl::Status> TrialRunner::Evaluate(v1::Candidate candidate) {
   *request->mutable_program() = candidate.program();
   *request->mutable_options() = run_.job.evaluation();
   if (run_.job.search().allow_library()) {
-    for (const kernel::Operator& row : kernel::Operators()) {
-      if (row.is_callable()) request->add_allowed_calls(std::string(row.name));
+    const auto program = co_await run_.ReadProgram(candidate);
+    if (!program.ok()) co_return program.status();
+    for (std::string& call : LibraryCallsIn(program->text())) {
+      request->add_allowed_calls(std::move(call));
     }
+    work.key = EvaluationFingerprint(*request, LibraryCalls(), run_.job.device());
+  } else {
+    work.key = EvaluationFingerprint(*request, {}, run_.job.device());
   }
-  work.key = EvaluationFingerprint(*request, run_.job.device());
   request->set_fingerprint(work.key);
   // Steps at once are taken for the times of their kernels, which only a winner is asked for.
   const bool is_asked_everything = StepsOf(candidate.action()).size() > 1;

@@ -32,6 +32,14 @@ absl::StatusOr<v1::Digest> ArtifactStore::Put(std::string_view bytes) {
   return digest;
 }
 
+std::vector<absl::StatusOr<v1::Digest>> ArtifactStore::PutAll(
+    const std::vector<std::string>& blobs) {
+  std::vector<absl::StatusOr<v1::Digest>> digests;
+  digests.reserve(blobs.size());
+  for (const std::string& blob : blobs) digests.push_back(Put(blob));
+  return digests;
+}
+
 absl::StatusOr<std::string> ReadWhole(ArtifactStore& store, const v1::Digest& digest,
                                       int64_t max_bytes) {
   std::string bytes;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -53,6 +54,10 @@ class ArtifactStore {
 
   // Stores `bytes`, or does nothing when they are stored already.
   absl::StatusOr<v1::Digest> Put(std::string_view bytes);
+
+  // The same for each of `blobs`, in their order. A store may wait for its disk once for
+  // all of them.
+  virtual std::vector<absl::StatusOr<v1::Digest>> PutAll(const std::vector<std::string>& blobs);
 
   // Starts to receive a blob that will have this digest.
   virtual absl::StatusOr<std::unique_ptr<ArtifactWriter>> CreateWriter(

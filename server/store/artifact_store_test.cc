@@ -11,10 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "common/rpc/error.h"
 #include "common/testing/status_matchers.h"
 #include "server/store/artifact_makers.h"
+#include "server/store/blob_queue.h"
 
 namespace mtmc::store {
 namespace {
@@ -84,6 +86,70 @@ TEMPLATE_TEST_CASE("ArtifactStore returns the bytes that were put", "[store]", F
   CHECK(Pieces(*store, "hello", 50).empty());
   CHECK(*store->Contains(*digest));
   CHECK(*maker.Open()->Contains(*digest));
+}
+
+TEMPLATE_TEST_CASE("ArtifactStore puts many blobs at once, some of them there or twice", "[store]",
+                   FolderMaker, S3Maker) {
+  TestType maker;
+  if (!maker.IsThere()) return;
+  const auto store = maker.Open();
+  REQUIRE_THAT(store->Put("b").status(), IsOk());
+  const std::vector<std::string> blobs = {"a", "b", "", "a", std::string(100'000, 'x')};
+
+  const auto digests = store->PutAll(blobs);
+
+  REQUIRE(digests.size() == blobs.size());
+  for (size_t i = 0; i < blobs.size(); ++i) {
+    REQUIRE_THAT(digests[i].status(), IsOk());
+    CHECK(digests[i]->sha256() == DigestOf(blobs[i]).sha256());
+    CHECK(*ReadWhole(*store, *digests[i], 200'000) == blobs[i]);
+  }
+  CHECK(maker.CountUnfinished() == 0);
+}
+
+TEST_CASE("Of many blobs at once those that do not fit fail alone", "[store]") {
+  FolderMaker maker;
+  const auto store = maker.Open({.max_bytes = 100});
+
+  const auto digests = store->PutAll({std::string(60, 'a'), std::string(60, 'b'), "c",
+                                      std::string(30, 'd'), std::string(30, 'd'), "efghi"});
+
+  CHECK(digests[0].ok());
+  CHECK(ReasonOf(digests[1].status()) == "DISK_FULL");
+  CHECK(digests[2].ok());
+  CHECK(digests[3].ok());
+  // What is stored once counts once, when it is there.
+  CHECK(ReasonOf(digests[4].status()) == "DISK_FULL");
+  CHECK(digests[5].ok());
+  CHECK_FALSE(*store->Contains(DigestOf(std::string(60, 'b'))));
+  CHECK(maker.CountUnfinished() == 0);
+  CHECK(store->Put(std::string(30, 'd')).ok());
+  CHECK(store->Put("1234").ok());
+  CHECK(ReasonOf(store->Put("5").status()) == "DISK_FULL");
+}
+
+TEMPLATE_TEST_CASE("BlobQueue puts every blob that it was given before its end", "[store]",
+                   FolderMaker, S3Maker) {
+  TestType maker;
+  if (!maker.IsThere()) return;
+  const auto store = maker.Open();
+  absl::Mutex mu;
+  std::set<std::string> put;
+  {
+    BlobQueue queue(*store);
+    for (int i = 0; i < 300; ++i) {
+      queue.Put(std::to_string(i), [&mu, &put](absl::StatusOr<v1::Digest> digest) {
+        absl::MutexLock lock(&mu);
+        if (digest.ok()) put.insert(digest->sha256());
+      });
+    }
+  }
+  CHECK(put.size() == 300);
+  for (int i = 0; i < 300; ++i) {
+    CHECK(put.contains(DigestOf(std::to_string(i)).sha256()));
+    CHECK(*store->Contains(DigestOf(std::to_string(i))));
+  }
+  CHECK(maker.CountUnfinished() == 0);
 }
 
 TEMPLATE_TEST_CASE("ArtifactStore stores nothing as well as it stores something", "[store]",

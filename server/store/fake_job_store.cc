@@ -75,38 +75,7 @@ void FakeJobStore::ApplyJob(const Write& write) {
   }
 }
 
-absl::Status FakeJobStore::ApplyQuotas(const Write& write) {
-  Accounts quotas = quotas_;
-  Held held = held_;
-  for (const QuotaLimit& limit : write.limits) {
-    QuotaAccount& account = quotas[limit.project][limit.resource];
-    if (limit.is_set) account.allowed = limit.allowed;
-    if (limit.resets_use) account.used = 0;
-  }
-  const std::string project = ProjectOfJob(write.job_name);
-  for (const QuotaChange& change : write.quota) {
-    QuotaAccount account = quotas[project][change.resource];
-    for (const auto& [key, amount] : held) {
-      const bool is_counted = key.second == change.resource && ProjectOfJob(key.first) == project;
-      if (is_counted) account.reserved += amount;
-    }
-    int64_t& mine = held[{write.job_name, change.resource}];
-    const QuotaStep step = QuotaStep::Of(change, mine);
-    const int64_t more = step.held + step.counted - mine;
-    if (change.reserved && *change.reserved > 0 && more > 0 && account.allowed &&
-        account.room() < more) {
-      return QuotaExceeded(project, change.resource, account);
-    }
-    mine = step.held;
-    quotas[project][change.resource].used += step.counted;
-  }
-  quotas_ = std::move(quotas);
-  held_ = std::move(held);
-  return absl::OkStatus();
-}
-
 void FakeJobStore::DeleteJob(const std::string& name) {
-  std::erase_if(held_, [&](const auto& entry) { return entry.first.first == name; });
   const JobRecord record = std::move(jobs_.extract(name).mapped());
   std::erase_if(evaluations_, [&](const auto& entry) {
     return std::any_of(record.candidates.begin(), record.candidates.end(), [&](const auto& each) {
@@ -135,7 +104,8 @@ absl::Status FakeJobStore::Commit(const Write& write) {
   absl::MutexLock lock(&mu_);
   if (write.epoch != 0 && write.epoch != owner_.epoch) return NotOwner();
   MTMC_RETURN_IF_ERROR(CheckJob(write));
-  MTMC_RETURN_IF_ERROR(ApplyQuotas(write));
+  MTMC_ASSIGN_OR_RETURN(const QuotaLedger::Posting posting, ledger_.Weigh(write));
+  ledger_.Post(posting);
   ApplyJob(write);
   if (write.evaluation) {
     const auto [present, is_new] =
@@ -164,6 +134,13 @@ absl::StatusOr<v1::Job> FakeJobStore::LookupJob(const std::string& name) {
   const auto inspection = inspections_.find(found->second.inspection_key);
   if (inspection != inspections_.end()) *job.mutable_inspection() = inspection->second;
   return job;
+}
+
+absl::StatusOr<v1::Job::State> FakeJobStore::LookupState(const std::string& job) {
+  absl::MutexLock lock(&mu_);
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) return NotFound("JOB", job);
+  return found->second.job.state();
 }
 
 absl::StatusOr<JobPage> FakeJobStore::ListJobs(const JobQuery& query) {
@@ -298,32 +275,12 @@ absl::StatusOr<RecordPage> FakeJobStore::ListRecords(const RecordQuery& query) {
 absl::StatusOr<QuotaAccount> FakeJobStore::FindQuota(const std::string& job,
                                                      QuotaResource resource) {
   absl::MutexLock lock(&mu_);
-  const std::string project = ProjectOfJob(job);
-  const auto found = quotas_.find(project);
-  if (found == quotas_.end() || !found->second.contains(resource)) return QuotaAccount();
-  QuotaAccount account = found->second.at(resource);
-  if (!account.allowed) return account;
-  for (const auto& [key, amount] : held_) {
-    if (key.second != resource || ProjectOfJob(key.first) != project) continue;
-    account.reserved += amount;
-    if (key.first == job) account.own = amount;
-  }
-  return account;
+  return ledger_.Find(job, resource);
 }
 
 absl::StatusOr<std::vector<ProjectQuota>> FakeJobStore::ListQuotas(const std::string& project) {
   absl::MutexLock lock(&mu_);
-  Accounts all = quotas_;
-  for (const auto& [key, amount] : held_) {
-    if (amount > 0) all[ProjectOfJob(key.first)][key.second].reserved += amount;
-  }
-  std::vector<ProjectQuota> listed;
-  for (const auto& [name, accounts] : all) {
-    ProjectQuota quota{.project = name, .accounts = accounts};
-    std::erase_if(quota.accounts, [](const auto& entry) { return entry.second == QuotaAccount(); });
-    if ((project.empty() || project == name) && !quota.accounts.empty()) listed.push_back(quota);
-  }
-  return listed;
+  return ledger_.List(project);
 }
 
 absl::StatusOr<Fleet> FakeJobStore::ReadFleet() {

@@ -3,13 +3,13 @@
 
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "server/store/job_store.h"
 #include "server/store/owner_store.h"
+#include "server/store/quota_ledger.h"
 
 namespace mtmc::store {
 
@@ -19,6 +19,7 @@ class FakeJobStore : public JobStore, public OwnerStore {
  public:
   absl::Status Commit(const Write& write) override;
   absl::StatusOr<v1::Job> LookupJob(const std::string& name) override;
+  absl::StatusOr<v1::Job::State> LookupState(const std::string& job) override;
   absl::StatusOr<JobPage> ListJobs(const JobQuery& query) override;
   absl::StatusOr<v1::Candidate> LookupCandidate(const std::string& name) override;
   absl::StatusOr<CandidatePage> ListCandidates(const CandidateQuery& query) override;
@@ -53,12 +54,6 @@ class FakeJobStore : public JobStore, public OwnerStore {
     LearnedRecord learned;
   };
 
-  // What jobs hold, by job and resource.
-  using Held = std::map<std::pair<std::string, QuotaResource>, int64_t>;
-  // By project; without what is reserved.
-  using Accounts = std::map<std::string, std::map<QuotaResource, QuotaAccount>>;
-
-  absl::Status ApplyQuotas(const Write& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ApplyRecords(const Write& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckJob(const Write& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ApplyJob(const Write& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -74,8 +69,7 @@ class FakeJobStore : public JobStore, public OwnerStore {
   std::map<std::string, WorkerRecord> workers_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, PlacedRecord> records_ ABSL_GUARDED_BY(mu_);
   int64_t last_record_ ABSL_GUARDED_BY(mu_) = 0;
-  Accounts quotas_ ABSL_GUARDED_BY(mu_);
-  Held held_ ABSL_GUARDED_BY(mu_);
+  QuotaLedger ledger_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace mtmc::store

@@ -5,12 +5,20 @@ namespace mtmc::store {
 
 absl::Status FencedJobStore::Commit(const Write& write) {
   Write fenced = write;
-  fenced.epoch = epoch_;
-  return store_.Commit(fenced);
+  return CommitTaking(fenced);
+}
+
+absl::Status FencedJobStore::CommitTaking(Write& write) {
+  write.epoch = epoch_;
+  return store_.CommitTaking(write);
 }
 
 absl::StatusOr<v1::Job> FencedJobStore::LookupJob(const std::string& name) {
   return store_.LookupJob(name);
+}
+
+absl::StatusOr<v1::Job::State> FencedJobStore::LookupState(const std::string& job) {
+  return store_.LookupState(job);
 }
 
 absl::StatusOr<JobPage> FencedJobStore::ListJobs(const JobQuery& query) {

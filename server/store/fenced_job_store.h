@@ -16,7 +16,9 @@ class FencedJobStore final : public JobStore {
   FencedJobStore(JobStore& store, int64_t epoch) : store_(store), epoch_(epoch) {}
 
   absl::Status Commit(const Write& write) override;
+  absl::Status CommitTaking(Write& write) override;
   absl::StatusOr<v1::Job> LookupJob(const std::string& name) override;
+  absl::StatusOr<v1::Job::State> LookupState(const std::string& job) override;
   absl::StatusOr<JobPage> ListJobs(const JobQuery& query) override;
   absl::StatusOr<v1::Candidate> LookupCandidate(const std::string& name) override;
   absl::StatusOr<CandidatePage> ListCandidates(const CandidateQuery& query) override;
@@ -32,6 +34,16 @@ class FencedJobStore final : public JobStore {
   absl::StatusOr<QuotaAccount> FindQuota(const std::string& job, QuotaResource resource) override;
   absl::StatusOr<std::vector<ProjectQuota>> ListQuotas(const std::string& project) override;
   absl::StatusOr<Fleet> ReadFleet() override;
+
+  void BeginGroups() override { store_.BeginGroups(); }
+
+  void EndGroups() override { store_.EndGroups(); }
+
+  int64_t newest_commit() override { return store_.newest_commit(); }
+
+  void AfterCommit(int64_t number, std::function<void()> task) override {
+    store_.AfterCommit(number, std::move(task));
+  }
 
  private:
   JobStore& store_;

@@ -116,17 +116,37 @@ class FileArtifactWriter final : public ArtifactWriter {
   }
 
   absl::Status Finish() override {
+    MTMC_RETURN_IF_ERROR(Sync());
+    MTMC_RETURN_IF_ERROR(Publish());
+    return SyncName();
+  }
+
+  // Begins what Sync() waits for, where the system can.
+  void StartSync() const {
+    if (!path_.empty()) sync_file_range(fd_.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
+  }
+
+  // The three parts of Finish. The first: the bytes are right, and on disk.
+  absl::Status Sync() {
     if (size_ != digest_.size_bytes() || hash_.Finish().sha256_hex != digest_.sha256()) {
       return DigestMismatch(digest_);
     }
+    if (path_.empty() || fsync(fd_.get()) == 0) return absl::OkStatus();
+    return IoError(errno, absl::StrCat("cannot sync ", path_));
+  }
+
+  // The blob is there.
+  absl::Status Publish() {
     if (path_.empty()) return CheckStillStored();
-    if (fsync(fd_.get()) != 0) return IoError(errno, absl::StrCat("cannot sync ", path_));
     MTMC_ASSIGN_OR_RETURN(const bool is_new, store_.Install(path_, digest_));
     // The blob keeps them now, or what was there already does.
     if (!is_new) store_.stored_bytes_ -= reserved_bytes_;
     reserved_bytes_ = 0;
-    return SyncFolder(fs::path(store_.BlobPath(digest_)).parent_path());
+    return absl::OkStatus();
   }
+
+  // And its name is on disk, also where another upload gave it that only just now.
+  absl::Status SyncName() { return SyncFolder(fs::path(store_.BlobPath(digest_)).parent_path()); }
 
  private:
   absl::Status Write(std::string_view bytes) {
@@ -144,8 +164,7 @@ class FileArtifactWriter final : public ArtifactWriter {
 
   absl::Status CheckStillStored() const {
     MTMC_ASSIGN_OR_RETURN(const bool is_stored, store_.IsStored(digest_));
-    // Another upload may have stored it only just now.
-    if (is_stored) return SyncFolder(fs::path(store_.BlobPath(digest_)).parent_path());
+    if (is_stored) return absl::OkStatus();
     return absl::UnavailableError(absl::StrCat("artifact ", digest_.sha256(),
                                                " was removed while it was sent; send it again"));
   }
@@ -208,6 +227,39 @@ absl::Status FileArtifactStore::Reserve(int64_t bytes) {
 }
 
 absl::StatusOr<std::unique_ptr<ArtifactWriter>> FileArtifactStore::CreateWriter(
+    const v1::Digest& digest) {
+  return OpenWriter(digest);
+}
+
+std::vector<absl::StatusOr<v1::Digest>> FileArtifactStore::PutAll(
+    const std::vector<std::string>& blobs) {
+  std::vector<absl::StatusOr<v1::Digest>> results;
+  std::vector<std::unique_ptr<FileArtifactWriter>> writers(blobs.size());
+  for (size_t i = 0; i < blobs.size(); ++i) {
+    results.emplace_back(DigestOf(blobs[i]));
+    auto writer = OpenWriter(*results[i]);
+    const absl::Status status = writer.ok() ? (*writer)->Append(blobs[i]) : writer.status();
+    if (!status.ok()) {
+      results[i] = status;
+      continue;
+    }
+    writers[i] = *std::move(writer);
+    writers[i]->StartSync();
+  }
+  // Each step is done for all of them before the next: the first that waits for the disk
+  // waits for all.
+  for (const auto step :
+       {&FileArtifactWriter::Sync, &FileArtifactWriter::Publish, &FileArtifactWriter::SyncName}) {
+    for (size_t i = 0; i < blobs.size(); ++i) {
+      if (!results[i].ok()) continue;
+      const absl::Status status = ((*writers[i]).*step)();
+      if (!status.ok()) results[i] = status;
+    }
+  }
+  return results;
+}
+
+absl::StatusOr<std::unique_ptr<FileArtifactWriter>> FileArtifactStore::OpenWriter(
     const v1::Digest& digest) {
   MTMC_ASSIGN_OR_RETURN(const bool is_stored, Contains(digest));
   if (is_stored) return std::make_unique<FileArtifactWriter>(*this, digest, "", base::UniqueFd());

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/unique_fd.h"
@@ -14,6 +15,8 @@
 #include "server/store/artifact_store.h"
 
 namespace mtmc::store {
+
+class FileArtifactWriter;
 
 // Blobs as files `ab/abcdef...` below one folder. A blob is written to `tmp/`,
 // synchronized, given its name, and its folder synchronized: it is whole after a power
@@ -30,6 +33,8 @@ class FileArtifactStore final : public ArtifactStore {
   static absl::StatusOr<std::unique_ptr<FileArtifactStore>> Open(const std::string& path,
                                                                  const Options& options);
 
+  // Waits for two commits of the file system's journal, for all of them together.
+  std::vector<absl::StatusOr<v1::Digest>> PutAll(const std::vector<std::string>& blobs) override;
   absl::StatusOr<std::unique_ptr<ArtifactWriter>> CreateWriter(const v1::Digest& digest) override;
   absl::StatusOr<bool> Contains(const v1::Digest& digest) override;
   absl::Status Read(const v1::Digest& digest, int64_t offset, const ArtifactSink& sink) override;
@@ -49,6 +54,8 @@ class FileArtifactStore final : public ArtifactStore {
 
   // Makes a finished file the blob; whether it did, or the blob was there already.
   absl::StatusOr<bool> Install(const std::string& file, const v1::Digest& digest);
+
+  absl::StatusOr<std::unique_ptr<FileArtifactWriter>> OpenWriter(const v1::Digest& digest);
 
   // Counts `bytes` as stored, or refuses with DISK_FULL.
   absl::Status Reserve(int64_t bytes);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -190,9 +191,11 @@ struct Fleet {
 //  6. Of the records with one name the fastest stays.
 //  7. What a project has used and its jobs have reserved grows beyond a limit by no
 //     reservation: RESOURCE_EXHAUSTED with reason QUOTA_EXCEEDED, and nothing is written.
+//     Commit says so at once, also while commits are grouped: what was committed and is
+//     not written yet counts.
 //
 // Thread-safe. Calls block for about a millisecond (a commit waits for the
-// disk). UNAVAILABLE with reason STORE_UNAVAILABLE: try again.
+// disk, unless BeginGroups() was called). UNAVAILABLE with reason STORE_UNAVAILABLE: try again.
 // RESOURCE_EXHAUSTED with reason DISK_FULL: free space and try again.
 class JobStore {
  public:
@@ -200,8 +203,15 @@ class JobStore {
 
   virtual absl::Status Commit(const Write& write) = 0;
 
+  // The same, and nothing can be said of `write` afterwards if it returns OK: the store may
+  // have taken of it what it keeps. Otherwise it is as it was.
+  virtual absl::Status CommitTaking(Write& write) { return Commit(write); }
+
   // With its inspection. NOT_FOUND with reason JOB_NOT_FOUND.
   virtual absl::StatusOr<v1::Job> LookupJob(const std::string& name) = 0;
+
+  // Only its state, for those who ask often. NOT_FOUND with reason JOB_NOT_FOUND.
+  virtual absl::StatusOr<v1::Job::State> LookupState(const std::string& job) = 0;
 
   // In the order of the query, without inspections. A job that gets another value while
   // its pages are read may be missed or come twice; all others come once.
@@ -245,21 +255,28 @@ class JobStore {
   // All workers and all leases of unfinished work.
   virtual absl::StatusOr<Fleet> ReadFleet() = 0;
 
-  // Lets a store that can write several commits at once, waiting for the disk once. From
-  // then on Commit() is called by one thread, whose reads see at once what it committed;
-  // nobody else's do, and nothing survives a crash, before Flush(). So what others see of
-  // it has to wait for AfterFlush(). `schedule` is called to ask for a Flush() by that
-  // thread after so long. Null flushes and ends it; call while no other call is under way.
-  // A store that cannot leaves these three as they are: then each commit is for good.
-  virtual void GroupCommits(std::function<void(absl::Duration delay)> /*schedule*/) {}
+  // From now on one thread commits, and Commit() does not wait for the disk: the store
+  // writes what was committed in the background, as much at once as there is. The thread's
+  // own reads see what it committed, and may wait for it, but for quotas, which are at hand;
+  // nobody else's do, and nothing survives a crash, before it is written. So what others are told
+  // of it has to wait for AfterCommit(). When it cannot be written, commits are refused with the
+  // codes above until it can; what was committed is not forgotten. A store may leave this and the
+  // next three as they are: then each commit is for good when it returns. Call while no other call
+  // is under way that writes, and as the one that owns the jobs; the same for EndGroups().
+  virtual void BeginGroups() {}
 
-  // Writes what was committed. If that fails, the store asks for another Flush() and
-  // refuses commits meanwhile, with the codes above; what was committed is not forgotten.
-  virtual void Flush() {}
+  // Writes what was committed. What cannot be written is lost as by a crash.
+  virtual void EndGroups() {}
 
-  // Runs `task` once everything that was committed so far survives: at once, or within
-  // Flush(), in the order of the calls. It may not call the store.
-  virtual void AfterFlush(std::function<void()> task) { task(); }
+  // Number of the newest commit since BeginGroups(), counted from 1.
+  virtual int64_t newest_commit() { return 0; }
+
+  // Runs `task` once commit `number` and all before it survive: at once, or later on a
+  // thread of the store's, which it may not hold up. It may not call the store.
+  virtual void AfterCommit(int64_t /*number*/, std::function<void()> task) { task(); }
+
+  // The same for all that was committed so far.
+  void AfterFlush(std::function<void()> task) { AfterCommit(newest_commit(), std::move(task)); }
 };
 
 }  // namespace mtmc::store

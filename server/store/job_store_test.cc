@@ -114,6 +114,9 @@ TEMPLATE_TEST_CASE("JobStore shows a job with the inspection that was named for 
                IsOk());
 
   CHECK(store->LookupJob(kJob)->inspection().minimum_bytes() == 7);
+  CHECK(*store->LookupState(kJob) == v1::Job::STATE_PENDING);
+  CHECK_THAT(store->LookupState("projects/p/jobs/none").status(),
+             StatusIs(absl::StatusCode::kNotFound));
   CHECK_FALSE(store->ListJobs({})->jobs[0].has_inspection());
 }
 

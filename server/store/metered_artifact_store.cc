@@ -84,6 +84,14 @@ absl::StatusOr<std::unique_ptr<ArtifactWriter>> MeteredArtifactStore::CreateWrit
   return std::make_unique<MeteredWriter>(*std::move(writer), registry_);
 }
 
+std::vector<absl::StatusOr<v1::Digest>> MeteredArtifactStore::PutAll(
+    const std::vector<std::string>& blobs) {
+  const Call call(registry_, "upload");
+  auto digests = store_->PutAll(blobs);
+  for (const auto& digest : digests) call.End(digest.status()).IgnoreError();  // Counted only.
+  return digests;
+}
+
 absl::StatusOr<bool> MeteredArtifactStore::Contains(const v1::Digest& digest) {
   const Call call(registry_, "contains");
   auto is_there = store_->Contains(digest);

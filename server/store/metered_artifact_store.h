@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "common/metrics/metrics.h"
 #include "server/store/artifact_store.h"
@@ -16,6 +18,7 @@ class MeteredArtifactStore final : public ArtifactStore {
   // The registry is borrowed.
   MeteredArtifactStore(std::unique_ptr<ArtifactStore> store, metrics::Registry& registry);
 
+  std::vector<absl::StatusOr<v1::Digest>> PutAll(const std::vector<std::string>& blobs) override;
   absl::StatusOr<std::unique_ptr<ArtifactWriter>> CreateWriter(const v1::Digest& digest) override;
   absl::StatusOr<bool> Contains(const v1::Digest& digest) override;
   absl::Status Read(const v1::Digest& digest, int64_t offset, const ArtifactSink& sink) override;

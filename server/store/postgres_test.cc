@@ -5,10 +5,12 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <iostream>
+#include <memory>
 #include <random>
 #include <string>
 #include <thread>
 
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "common/rpc/error.h"
 #include "common/testing/status_matchers.h"
@@ -45,6 +47,15 @@ absl::Status CommitAtLast(JobStore& store, const Write& write) {
     status = store.Commit(write);
   }
   return status;
+}
+
+absl::Status Late() { return absl::DeadlineExceededError("the group was not written"); }
+
+// Waits until what was committed survives.
+bool IsFlushed(JobStore& store) {
+  const auto is_flushed = std::make_shared<absl::Notification>();
+  store.AfterFlush([is_flushed] { is_flushed->Notify(); });
+  return is_flushed->WaitForNotificationWithTimeout(kPatience);
 }
 
 }  // namespace
@@ -96,6 +107,48 @@ TEST_CASE("PostgresJobStore writes a repeated Write once however its server dies
   writer.join();
 
   REQUIRE_THAT(failure, IsOk());
+  const auto events = *store->ReadEvents(kJob, 0, 1'000'000);
+  REQUIRE(events.size() == static_cast<size_t>(committed));
+  for (int i = 0; i < committed; ++i) {
+    CHECK(events[static_cast<size_t>(i)].notice() == std::to_string(i));
+  }
+}
+
+TEST_CASE("However its server dies, PostgresJobStore writes each commit of a group once",
+          "[store]") {
+  constexpr int kKills = 6;
+  auto server = StartServer();
+  if (!server) return;
+  const auto store = *PostgresJobStore::Open(*server->CreateDatabase());
+  store->BeginGroups();
+  std::atomic<bool> is_over = false;
+  int committed = 0;
+  absl::Status failure;
+
+  std::thread writer([&] {
+    failure = CommitAtLast(*store, {.job_name = kJob, .new_job = MakeJob(kJob)});
+    while (!is_over && failure.ok()) {
+      failure.Update(
+          CommitAtLast(*store, {.job_name = kJob, .events = {Notice(std::to_string(committed))}}));
+      // So that there is more than one group.
+      if (failure.ok() && ++committed % 50 == 0 && !IsFlushed(*store)) failure = Late();
+    }
+  });
+  std::mt19937 random(std::random_device{}());
+  std::uniform_int_distribution<int> delay_us(0, 20'000);
+  for (int kill = 0; kill < kKills; ++kill) {
+    const absl::Time until = absl::Now() + absl::Microseconds(delay_us(random));
+    while (absl::Now() < until) std::this_thread::yield();
+    server->Kill();
+    CHECK_THAT(server->StartAgain(), IsOk());
+  }
+  is_over = true;
+  writer.join();
+  REQUIRE(IsFlushed(*store));
+  store->EndGroups();
+
+  REQUIRE_THAT(failure, IsOk());
+  CHECK(committed > 0);
   const auto events = *store->ReadEvents(kJob, 0, 1'000'000);
   REQUIRE(events.size() == static_cast<size_t>(committed));
   for (int i = 0; i < committed; ++i) {

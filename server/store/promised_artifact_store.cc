@@ -58,6 +58,17 @@ absl::StatusOr<std::unique_ptr<ArtifactWriter>> PromisedArtifactStore::CreateWri
   return std::make_unique<PromisedArtifactWriter>(*this, digest.sha256(), std::move(writer));
 }
 
+std::vector<absl::StatusOr<v1::Digest>> PromisedArtifactStore::PutAll(
+    const std::vector<std::string>& blobs) {
+  for (const std::string& blob : blobs) Promise(DigestOf(blob).sha256());
+  auto digests = store_->PutAll(blobs);
+  // Anew, for that may have taken long.
+  for (const auto& digest : digests) {
+    if (digest.ok()) Promise(digest->sha256());
+  }
+  return digests;
+}
+
 absl::StatusOr<bool> PromisedArtifactStore::Contains(const v1::Digest& digest) {
   MTMC_RETURN_IF_ERROR(CheckDigest(digest));
   Promise(digest.sha256());

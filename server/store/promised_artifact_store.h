@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -29,6 +30,7 @@ class PromisedArtifactStore final : public ArtifactStore {
   PromisedArtifactStore(std::unique_ptr<ArtifactStore> store, absl::Duration kept,
                         const base::Clock& clock);
 
+  std::vector<absl::StatusOr<v1::Digest>> PutAll(const std::vector<std::string>& blobs) override;
   absl::StatusOr<std::unique_ptr<ArtifactWriter>> CreateWriter(const v1::Digest& digest) override;
   absl::StatusOr<bool> Contains(const v1::Digest& digest) override;
   absl::Status Read(const v1::Digest& digest, int64_t offset, const ArtifactSink& sink) override;

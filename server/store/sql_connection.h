@@ -6,7 +6,11 @@
 #include <soci/soci.h>
 
 #include <exception>
+#include <memory>
+#include <string>
+#include <utility>
 
+#include "common/base/status_macros.h"
 #include "common/rpc/error.h"
 #include "server/store/sql_database.h"
 #include "server/store/sql_job_store.h"
@@ -28,6 +32,9 @@ struct SqlJobStore::Connection {
   }
 };
 
+// More are closed after use: each costs a process of a PostgreSQL server.
+inline constexpr size_t kMaxIdleReaders = 8;
+
 // Runs `body`, which returns a Status, on the connection, opened if need be, and turns
 // SOCI's exceptions into a Status.
 template <class Body>
@@ -47,6 +54,34 @@ absl::Status SqlJobStore::Run(Connection& connection, const Body& body) {
   } catch (const std::exception& error) {
     return rpc::MakeError(absl::StatusCode::kUnavailable, "STORE_UNAVAILABLE", error.what());
   }
+}
+
+template <class T, class Body>
+absl::StatusOr<T> SqlJobStore::Read(const std::string& subject, const Body& body) {
+  absl::StatusOr<T> result = absl::UnknownError("not read");
+  const auto read = [&](soci::session& session) {
+    result = body(session);
+    return absl::OkStatus();
+  };
+  if (IsGroupThread()) {
+    MTMC_RETURN_IF_ERROR(subject.empty() ? queue_->SettleAll() : queue_->Settle(subject));
+  }
+  std::unique_ptr<Connection> connection;
+  {
+    absl::MutexLock lock(&read_mu_);
+    if (!readers_.empty()) {
+      connection = std::move(readers_.back());
+      readers_.pop_back();
+    }
+  }
+  if (connection == nullptr) connection = std::make_unique<Connection>();
+  absl::Status status = Run(*connection, read);
+  // It may have died while it was idle.
+  if (!status.ok() && connection->was_lost) status = Run(*connection, read);
+  absl::MutexLock lock(&read_mu_);
+  if (readers_.size() < kMaxIdleReaders) readers_.push_back(std::move(connection));
+  if (!status.ok()) return status;
+  return result;
 }
 
 }  // namespace mtmc::store

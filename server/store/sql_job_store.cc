@@ -21,14 +21,9 @@
 namespace mtmc::store {
 namespace {
 
-// More are closed after use: each costs a process of a PostgreSQL server.
-constexpr size_t kMaxIdleReaders = 8;
 // Writes whose commit was not answered and that nobody repeats are forgotten, the
 // memory of all together stays below a megabyte.
 constexpr size_t kMaxDoubts = 1000;
-
-// Longer groups would let others wait for what is done.
-constexpr absl::Duration kMaxGroupTime = absl::Milliseconds(20);
 
 // Writes with equal digests write the same.
 std::string DigestOf(const Write& write) {
@@ -68,59 +63,12 @@ std::string DigestOf(const Write& write) {
   return hash.Finish().sha256_hex;
 }
 
-// False if a transaction with this id was committed before; the one under way is void
-// then. Waits for one that is still under way. Removes ids that are `settled`.
-bool WriteId(soci::session& session, const std::vector<std::string>& settled,
-             const std::string& id) {
-  for (const std::string& done : settled) {
-    session << "DELETE FROM commits WHERE id = :id", soci::use(done);
-  }
-  soci::statement insert =
-      (session.prepare << "INSERT INTO commits (id) VALUES (:id) ON CONFLICT DO NOTHING",
-       soci::use(id));
-  insert.execute(/*withDataExchange=*/true);
-  return insert.get_affected_rows() == 1;
-}
-
 }  // namespace
 
 SqlJobStore::SqlJobStore(std::unique_ptr<const SqlDatabase> database)
     : database_(std::move(database)), writer_(std::make_unique<Connection>()) {}
 
 SqlJobStore::~SqlJobStore() = default;
-
-template <class T, class Body>
-absl::StatusOr<T> SqlJobStore::Read(const Body& body) {
-  absl::StatusOr<T> result = absl::UnknownError("not read");
-  const auto read = [&](soci::session& session) {
-    result = body(session);
-    return absl::OkStatus();
-  };
-  if (group_thread_.load() == std::this_thread::get_id()) {
-    absl::MutexLock lock(&write_mu_);
-    if (!group_.writes.empty()) {
-      MTMC_RETURN_IF_ERROR(OpenGroup());
-      MTMC_RETURN_IF_ERROR(Run(*writer_, read));
-      return result;
-    }
-  }
-  std::unique_ptr<Connection> connection;
-  {
-    absl::MutexLock lock(&read_mu_);
-    if (!readers_.empty()) {
-      connection = std::move(readers_.back());
-      readers_.pop_back();
-    }
-  }
-  if (connection == nullptr) connection = std::make_unique<Connection>();
-  absl::Status status = Run(*connection, read);
-  // It may have died while it was idle.
-  if (!status.ok() && connection->was_lost) status = Run(*connection, read);
-  absl::MutexLock lock(&read_mu_);
-  if (readers_.size() < kMaxIdleReaders) readers_.push_back(std::move(connection));
-  if (!status.ok()) return status;
-  return result;
-}
 
 absl::Status SqlJobStore::Open() {
   absl::MutexLock lock(&write_mu_);
@@ -133,22 +81,17 @@ absl::Status SqlJobStore::Open() {
   });
 }
 
+absl::Status SqlJobStore::CommitTaking(Write& write) {
+  return queue_ == nullptr ? Commit(write) : AddToGroup(write);
+}
+
 absl::Status SqlJobStore::Commit(const Write& write) {
   const bool touches_job = write.new_job || write.job || !write.candidates.empty() ||
                            !write.events.empty() || write.is_job_deleted || !write.quota.empty();
   MTMC_CHECK(!touches_job || !write.job_name.empty());
-  bool is_due = false;
-  {
-    absl::MutexLock lock(&write_mu_);
-    if (group_.schedule) {
-      const absl::Status status = Join(write);
-      is_due = absl::Now() - group_.begin > kMaxGroupTime;
-      if (!status.ok() || !is_due) return status;
-    }
-  }
-  if (is_due) {
-    Flush();
-    return absl::OkStatus();
+  if (queue_ != nullptr) {
+    Write copy = write;
+    return AddToGroup(copy);
   }
   absl::MutexLock lock(&write_mu_);
   bool is_in_doubt = false;
@@ -172,7 +115,7 @@ absl::Status SqlJobStore::TryCommit(const Write& write, bool& is_in_doubt) {
   const absl::Status status = Run(*writer_, [&](soci::session& session) -> absl::Status {
     // Destroyed before its commit, the transaction is rolled back.
     soci::transaction transaction(session);
-    if (!id.empty() && !WriteId(session, settled, id)) {
+    if (!id.empty() && !sql::WriteCommitId(session, settled, id)) {
       was_written = true;
       return absl::OkStatus();
     }
@@ -201,81 +144,101 @@ absl::Status SqlJobStore::TryCommit(const Write& write, bool& is_in_doubt) {
 }
 
 absl::StatusOr<v1::Job> SqlJobStore::LookupJob(const std::string& name) {
-  return Read<v1::Job>([&](soci::session& session) { return sql::LookupJob(session, name); });
+  return Read<v1::Job>(JobSubject(name),
+                       [&](soci::session& session) { return sql::LookupJob(session, name); });
+}
+
+absl::StatusOr<v1::Job::State> SqlJobStore::LookupState(const std::string& job) {
+  return Read<v1::Job::State>(
+      JobSubject(job), [&](soci::session& session) { return sql::LookupState(session, job); });
 }
 
 absl::StatusOr<JobPage> SqlJobStore::ListJobs(const JobQuery& query) {
-  return Read<JobPage>([&](soci::session& session) { return sql::ListJobs(session, query); });
+  return Read<JobPage>("", [&](soci::session& session) { return sql::ListJobs(session, query); });
 }
 
 absl::StatusOr<v1::Candidate> SqlJobStore::LookupCandidate(const std::string& name) {
   return Read<v1::Candidate>(
-      [&](soci::session& session) { return sql::LookupCandidate(session, name); });
+      "", [&](soci::session& session) { return sql::LookupCandidate(session, name); });
 }
 
 absl::StatusOr<CandidatePage> SqlJobStore::ListCandidates(const CandidateQuery& query) {
   return Read<CandidatePage>(
-      [&](soci::session& session) { return sql::ListCandidates(session, query); });
+      "", [&](soci::session& session) { return sql::ListCandidates(session, query); });
 }
 
 absl::StatusOr<std::vector<v1::JobEvent>> SqlJobStore::ReadEvents(const std::string& job,
                                                                   int64_t after, int limit) {
-  return Read<std::vector<v1::JobEvent>>(
-      [&](soci::session& session) { return sql::ReadEvents(session, job, after, limit); });
+  return Read<std::vector<v1::JobEvent>>(JobSubject(job), [&](soci::session& session) {
+    return sql::ReadEvents(session, job, after, limit);
+  });
 }
 
 absl::StatusOr<std::optional<EvaluationRecord>> SqlJobStore::FindEvaluation(
     const std::string& fingerprint) {
   return Read<std::optional<EvaluationRecord>>(
+      EvaluationSubject(fingerprint),
       [&](soci::session& session) { return sql::FindEvaluation(session, fingerprint); });
 }
 
 absl::StatusOr<std::optional<v1::Inspection>> SqlJobStore::FindInspection(const std::string& key) {
-  return Read<std::optional<v1::Inspection>>(
-      [&](soci::session& session) { return sql::FindInspection(session, key); });
+  return Read<std::optional<v1::Inspection>>(InspectionSubject(key), [&](soci::session& session) {
+    return sql::FindInspection(session, key);
+  });
 }
 
 absl::StatusOr<std::vector<v1::TunedRecord>> SqlJobStore::FindRecords(
     const std::string& project, const std::vector<std::string>& anchors) {
-  return Read<std::vector<v1::TunedRecord>>(
-      [&](soci::session& session) { return sql::FindRecords(session, project, anchors); });
+  return Read<std::vector<v1::TunedRecord>>(RecordsSubject(), [&](soci::session& session) {
+    return sql::FindRecords(session, project, anchors);
+  });
 }
 
 absl::StatusOr<v1::TunedRecord> SqlJobStore::LookupRecord(const std::string& name) {
   return Read<v1::TunedRecord>(
-      [&](soci::session& session) { return sql::LookupRecord(session, name); });
+      RecordsSubject(), [&](soci::session& session) { return sql::LookupRecord(session, name); });
 }
 
 absl::StatusOr<RecordPage> SqlJobStore::ListRecords(const RecordQuery& query) {
-  return Read<RecordPage>([&](soci::session& session) { return sql::ListRecords(session, query); });
+  return Read<RecordPage>(RecordsSubject(),
+                          [&](soci::session& session) { return sql::ListRecords(session, query); });
 }
 
 absl::StatusOr<QuotaAccount> SqlJobStore::FindQuota(const std::string& job,
                                                     QuotaResource resource) {
+  if (IsGroupThread()) {
+    MTMC_RETURN_IF_ERROR(OpenLedger());
+    return ledger_->Find(job, resource);
+  }
   return Read<QuotaAccount>(
-      [&](soci::session& session) { return sql::FindQuota(session, job, resource); });
+      "", [&](soci::session& session) { return sql::FindQuota(session, job, resource); });
 }
 
 absl::StatusOr<std::vector<ProjectQuota>> SqlJobStore::ListQuotas(const std::string& project) {
+  if (IsGroupThread()) {
+    MTMC_RETURN_IF_ERROR(OpenLedger());
+    return ledger_->List(project);
+  }
   return Read<std::vector<ProjectQuota>>(
-      [&](soci::session& session) { return sql::ListQuotas(session, project); });
+      "", [&](soci::session& session) { return sql::ListQuotas(session, project); });
 }
 
 absl::StatusOr<Fleet> SqlJobStore::ReadFleet() {
-  return Read<Fleet>([](soci::session& session) { return sql::ReadFleet(session); });
+  return Read<Fleet>("", [](soci::session& session) { return sql::ReadFleet(session); });
 }
 
 absl::StatusOr<OwnerRecord> SqlJobStore::ReadOwner() {
-  return Read<OwnerRecord>([](soci::session& session) { return sql::ReadOwner(session); });
+  return Read<OwnerRecord>("", [](soci::session& session) { return sql::ReadOwner(session); });
 }
 
 absl::Status SqlJobStore::ReplaceOwner(const OwnerRecord& seen, const OwnerRecord& next) {
   // Twice, if its connection was lost: the second finds that the first was written, and
   // says ABORTED; whoever looks again sees that it is what it wanted.
-  return Read<bool>([&](soci::session& session) -> absl::StatusOr<bool> {
-           MTMC_RETURN_IF_ERROR(sql::ReplaceOwner(session, seen, next));
-           return true;
-         })
+  return Read<bool>("",
+                    [&](soci::session& session) -> absl::StatusOr<bool> {
+                      MTMC_RETURN_IF_ERROR(sql::ReplaceOwner(session, seen, next));
+                      return true;
+                    })
       .status();
 }
 

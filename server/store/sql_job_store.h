@@ -5,8 +5,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
+#include <unordered_set>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -16,6 +18,8 @@
 #include "absl/time/time.h"
 #include "server/store/job_store.h"
 #include "server/store/owner_store.h"
+#include "server/store/quota_ledger.h"
+#include "server/store/write_queue.h"
 
 namespace mtmc::store {
 
@@ -25,7 +29,11 @@ class SqlDatabase;
 // short and its order matters; reads have connections of their own, as many as there
 // are readers at once, so that none of them waits for a disk.
 //
-// Where the database is a file of one process, commits may be grouped (JobStore).
+// While commits are grouped (JobStore), they go through a WriteQueue, whose thread is the
+// one that writes. What a commit is refused for is known then: a job that is there or is
+// not by reading, a quota that has no room by a ledger in memory, which has what is queued.
+// It is right because nobody else writes: the transaction that writes a commit refuses all
+// of them once another one owns the jobs (Write::epoch), and looks at the quotas again.
 //
 // A connection that is lost is opened again by the next call. What is lost with it was
 // not written, or, if it was lost within the commit itself, is looked up before the same
@@ -36,7 +44,9 @@ class SqlJobStore : public JobStore, public OwnerStore {
   ~SqlJobStore() override;
 
   absl::Status Commit(const Write& write) override ABSL_LOCKS_EXCLUDED(write_mu_);
+  absl::Status CommitTaking(Write& write) override ABSL_LOCKS_EXCLUDED(write_mu_);
   absl::StatusOr<v1::Job> LookupJob(const std::string& name) override;
+  absl::StatusOr<v1::Job::State> LookupState(const std::string& job) override;
   absl::StatusOr<JobPage> ListJobs(const JobQuery& query) override;
   absl::StatusOr<v1::Candidate> LookupCandidate(const std::string& name) override;
   absl::StatusOr<CandidatePage> ListCandidates(const CandidateQuery& query) override;
@@ -53,10 +63,10 @@ class SqlJobStore : public JobStore, public OwnerStore {
   absl::StatusOr<std::vector<ProjectQuota>> ListQuotas(const std::string& project) override;
   absl::StatusOr<Fleet> ReadFleet() override;
 
-  void GroupCommits(std::function<void(absl::Duration delay)> schedule) override
-      ABSL_LOCKS_EXCLUDED(write_mu_);
-  void Flush() override ABSL_LOCKS_EXCLUDED(write_mu_);
-  void AfterFlush(std::function<void()> task) override ABSL_LOCKS_EXCLUDED(write_mu_);
+  void BeginGroups() override;
+  void EndGroups() override;
+  int64_t newest_commit() override;
+  void AfterCommit(int64_t number, std::function<void()> task) override;
 
   // Through connections of readers: a beat does not wait for a commit.
   absl::StatusOr<OwnerRecord> ReadOwner() override;
@@ -71,29 +81,27 @@ class SqlJobStore : public JobStore, public OwnerStore {
  private:
   struct Connection;
 
-  // What was committed and is not on disk: one transaction, open as long as the writer's
-  // connection holds it, and made again from the writes if it could not be finished.
-  struct Group {
-    std::function<void(absl::Duration)> schedule;
-    bool is_open = false;
-    absl::Time begin;
-    std::vector<Write> writes;
-    std::vector<std::function<void()>> tasks;
-  };
-
   template <class Body>
   absl::Status Run(Connection& connection, const Body& body);
+  // `subject` is what a thread whose commits are grouped waits for; all if empty.
   template <class T, class Body>
-  absl::StatusOr<T> Read(const Body& body);
+  absl::StatusOr<T> Read(const std::string& subject, const Body& body);
 
   absl::Status TryCommit(const Write& write, bool& is_in_doubt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mu_);
 
-  // The parts of a grouped commit (sql_write_group.cc).
-  absl::Status OpenGroup() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mu_);
-  absl::Status Join(const Write& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mu_);
-  absl::Status CommitGroup() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mu_);
-  void RollBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mu_);
+  // Of a grouped commit (sql_write_group.cc).
+  absl::Status AddToGroup(Write& write);
+  absl::Status CheckNewJob(const Write& write);
+  absl::Status CheckKnownJob(const std::string& name);
+  absl::StatusOr<QuotaLedger::Posting> WeighQuotas(const Write& write);
+  // Reads the ledger at its first use.
+  absl::Status OpenLedger();
+
+  bool IsGroupThread() const { return group_thread_.load() == std::this_thread::get_id(); }
+
+  absl::Status WriteGroup(const std::deque<Write>& writes) ABSL_LOCKS_EXCLUDED(write_mu_);
+  absl::Status TryGroup(const std::deque<Write>& writes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mu_);
 
   const std::unique_ptr<const SqlDatabase> database_;
 
@@ -106,13 +114,21 @@ class SqlJobStore : public JobStore, public OwnerStore {
   // Ids that the next commit removes.
   std::vector<std::string> settled_ ABSL_GUARDED_BY(write_mu_);
 
-  Group group_ ABSL_GUARDED_BY(write_mu_);
-  // Who commits while commits are grouped, and so reads through the writer's connection.
-  std::atomic<std::thread::id> group_thread_;
-
   absl::Mutex read_mu_;
   // Those that nobody reads through.
   std::vector<std::unique_ptr<Connection>> readers_ ABSL_GUARDED_BY(read_mu_);
+
+  // Who commits while commits are grouped, and so reads what is not written yet; none
+  // otherwise.
+  std::atomic<std::thread::id> group_thread_;
+  // That thread's own: jobs that are there for sure.
+  std::unordered_set<std::string> known_jobs_;
+  // Likewise: the accounts of quotas with what is not written yet. Null until they are needed.
+  std::unique_ptr<QuotaLedger> ledger_;
+  // The queue's: id of the group that is being written, where one can be lost.
+  std::string group_id_ ABSL_GUARDED_BY(write_mu_);
+  // Null unless commits are grouped. Last, because its thread uses all of the above.
+  std::unique_ptr<WriteQueue> queue_;
 };
 
 }  // namespace mtmc::store

@@ -21,9 +21,11 @@ namespace {
 using soci::into;
 using soci::use;
 
-std::string EncodeJob(v1::Job job) {
-  job.clear_inspection();
-  return Encode(job);
+std::string EncodeJob(const v1::Job& job) {
+  if (!job.has_inspection()) return Encode(job);
+  v1::Job without = job;
+  without.clear_inspection();
+  return Encode(without);
 }
 
 // What a job is ordered by, as it is bound; NULL where the job has no such value.
@@ -88,6 +90,16 @@ void UpdateJob(soci::session& sql, const Write& write) {
       use(write.job_name);
 }
 
+bool IsFree(soci::session& sql, const std::string& name, const std::string& request_id) {
+  const std::string project = ProjectOfJob(name);
+  int taken = 0;
+  sql << "SELECT COUNT(*) FROM jobs WHERE name = :name", use(name), into(taken);
+  if (taken > 0 || request_id.empty()) return taken == 0;
+  sql << "SELECT COUNT(*) FROM jobs WHERE project = :project AND request_id = :id", use(project),
+      use(request_id), into(taken);
+  return taken == 0;
+}
+
 void DeleteJob(soci::session& sql, const std::string& name) {
   sql << "DELETE FROM evaluations WHERE candidate IN"
          " (SELECT name FROM candidates WHERE job = :job)",
@@ -128,6 +140,13 @@ absl::StatusOr<v1::Job> LookupJob(soci::session& sql, const std::string& name) {
     MTMC_ASSIGN_OR_RETURN(*job.mutable_inspection(), Decode<v1::Inspection>(*inspection));
   }
   return job;
+}
+
+absl::StatusOr<v1::Job::State> LookupState(soci::session& sql, const std::string& job) {
+  int state = 0;
+  sql << "SELECT state FROM jobs WHERE name = :name", use(job), into(state);
+  if (!sql.got_data()) return NotFound("JOB", job);
+  return static_cast<v1::Job::State>(state);
 }
 
 absl::StatusOr<JobPage> ListJobs(soci::session& sql, const JobQuery& query) {

@@ -20,6 +20,10 @@ inline constexpr int kOrderKeysVersion = 5;
 void InsertJob(soci::session& sql, const Write& write);
 void UpdateJob(soci::session& sql, const Write& write);
 
+// Whether there is neither a job of this name nor, unless it is empty, one in the same
+// project with this request id.
+bool IsFree(soci::session& sql, const std::string& name, const std::string& request_id);
+
 // With everything that belongs to it.
 void DeleteJob(soci::session& sql, const std::string& name);
 

@@ -143,4 +143,16 @@ absl::StatusOr<std::vector<ProjectQuota>> ListQuotas(soci::session& sql,
   return listed;
 }
 
+absl::StatusOr<QuotaLedger> ReadLedger(soci::session& sql) {
+  MTMC_ASSIGN_OR_RETURN(const std::vector<ProjectQuota> quotas, ListQuotas(sql, ""));
+  std::vector<QuotaLedger::Reservation> reservations;
+  soci::rowset<soci::row> rows = (sql.prepare << "SELECT job, resource, amount FROM reservations");
+  for (const soci::row& row : rows) {
+    reservations.push_back({.job = row.get<std::string>(0),
+                            .resource = static_cast<QuotaResource>(row.get<long long>(1)),
+                            .amount = row.get<long long>(2)});
+  }
+  return QuotaLedger(quotas, reservations);
+}
+
 }  // namespace mtmc::store::sql

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/store/job_store.h"
+#include "server/store/quota_ledger.h"
 
 namespace soci {
 class session;
@@ -26,5 +27,8 @@ absl::StatusOr<QuotaAccount> FindQuota(soci::session& session, const std::string
                                        QuotaResource resource);
 absl::StatusOr<std::vector<ProjectQuota>> ListQuotas(soci::session& session,
                                                      const std::string& project);
+
+// All accounts with what every job holds.
+absl::StatusOr<QuotaLedger> ReadLedger(soci::session& session);
 
 }  // namespace mtmc::store::sql

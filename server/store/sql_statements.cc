@@ -3,6 +3,7 @@
 
 #include <soci/soci.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,9 @@ namespace {
 using soci::into;
 using soci::use;
 
+// Rows that are fetched at once, of queries that may have very many.
+constexpr int kMostAtOnce = 500;
+
 void WriteCandidate(soci::session& sql, const std::string& job, const v1::Candidate& candidate) {
   const int trial = candidate.trial();
   const std::string body = Encode(candidate);
@@ -29,11 +33,11 @@ void WriteCandidate(soci::session& sql, const std::string& job, const v1::Candid
       use(candidate.name()), use(job), use(trial), use(body);
 }
 
-// `last` is the sequence of the newest event.
+// `last` is the sequence of the newest event. Only the column has an event's own.
 void AppendEvents(soci::session& sql, const Write& write, long long last) {
   if (write.events.empty()) return;
-  for (v1::JobEvent event : write.events) {
-    event.set_sequence(++last);
+  for (const v1::JobEvent& event : write.events) {
+    ++last;
     const std::string body = Encode(event);
     sql << "INSERT INTO events (job, sequence, body) VALUES (:job, :sequence, :body)",
         use(write.job_name), use(last), use(body);
@@ -133,6 +137,17 @@ int64_t ReadEpoch(soci::session& session, const std::string& lock) {
   return epoch;
 }
 
+bool WriteCommitId(soci::session& session, const std::vector<std::string>& settled,
+                   const std::string& id) {
+  for (const std::string& done : settled) {
+    session << "DELETE FROM commits WHERE id = :id", use(done);
+  }
+  soci::statement insert =
+      (session.prepare << "INSERT INTO commits (id) VALUES (:id) ON CONFLICT DO NOTHING", use(id));
+  insert.execute(/*withDataExchange=*/true);
+  return insert.get_affected_rows() == 1;
+}
+
 absl::StatusOr<OwnerRecord> ReadOwner(soci::session& session) {
   OwnerRecord owner;
   long long epoch = 0;
@@ -218,13 +233,22 @@ absl::StatusOr<CandidatePage> ListCandidates(soci::session& sql, const Candidate
 absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(soci::session& sql, const std::string& job,
                                                      int64_t after, int limit) {
   const auto after_sequence = static_cast<long long>(after);
-  soci::rowset<std::string> rows =
-      (sql.prepare << "SELECT body FROM events WHERE job = :job AND sequence > :after"
+  const auto batch = static_cast<size_t>(std::clamp(limit, 1, kMostAtOnce));
+  std::vector<long long> sequences(batch);
+  std::vector<std::string> bodies(batch);
+  soci::statement rows =
+      (sql.prepare << "SELECT sequence, body FROM events WHERE job = :job AND sequence > :after"
                       " ORDER BY sequence LIMIT :limit",
-       use(job), use(after_sequence), use(limit));
+       use(job), use(after_sequence), use(limit), into(sequences), into(bodies));
   std::vector<v1::JobEvent> events;
-  for (const std::string& body : Bodies(rows, static_cast<size_t>(limit))) {
-    MTMC_ASSIGN_OR_RETURN(events.emplace_back(), Decode<v1::JobEvent>(body));
+  rows.execute();
+  while (rows.fetch()) {
+    for (size_t i = 0; i < bodies.size(); ++i) {
+      MTMC_ASSIGN_OR_RETURN(events.emplace_back(), Decode<v1::JobEvent>(bodies[i]));
+      events.back().set_sequence(sequences[i]);
+    }
+    sequences.resize(batch);
+    bodies.resize(batch);
   }
   return events;
 }

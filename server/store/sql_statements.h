@@ -26,6 +26,11 @@ absl::Status Migrate(soci::session& session);
 // database wants at the end of such a query.
 int64_t ReadEpoch(soci::session& session, const std::string& lock);
 
+// False if a transaction with this id was committed before; the one under way is void
+// then. Waits for one that is still under way. Removes ids that are `settled`.
+bool WriteCommitId(soci::session& session, const std::vector<std::string>& settled,
+                   const std::string& id);
+
 absl::StatusOr<OwnerRecord> ReadOwner(soci::session& session);
 
 // ABORTED with reason OWNER_CHANGED unless `seen` is recorded.
@@ -36,6 +41,7 @@ absl::Status Apply(soci::session& session, const Write& write);
 
 // The reads of JobStore, which has their contracts.
 absl::StatusOr<v1::Job> LookupJob(soci::session& session, const std::string& name);
+absl::StatusOr<v1::Job::State> LookupState(soci::session& session, const std::string& job);
 absl::StatusOr<JobPage> ListJobs(soci::session& session, const JobQuery& query);
 absl::StatusOr<v1::Candidate> LookupCandidate(soci::session& session, const std::string& name);
 absl::StatusOr<CandidatePage> ListCandidates(soci::session& session, const CandidateQuery& query);

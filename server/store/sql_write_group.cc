@@ -3,119 +3,163 @@
 // Commits of SqlJobStore that share a transaction, and with it one wait for the disk.
 #include <soci/soci.h>
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "common/base/id.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/error.h"
 #include "server/store/sql_connection.h"
+#include "server/store/sql_jobs.h"
+#include "server/store/sql_quota.h"
 #include "server/store/sql_statements.h"
 
 namespace mtmc::store {
 namespace {
 
-// Between two attempts to write a group, as on a disk that is full.
-constexpr absl::Duration kRetryFlush = absl::Milliseconds(200);
+// Names are forgotten, and read again, above some 100 MB of them.
+constexpr size_t kMaxKnownJobs = 1'000'000;
+
+bool TouchesOldJob(const Write& write) {
+  return !write.new_job &&
+         (write.job || !write.candidates.empty() || !write.events.empty() ||
+          !write.inspection_key.empty() || write.is_job_deleted || !write.quota.empty());
+}
+
+bool TouchesQuotas(const Write& write) {
+  return !write.quota.empty() || !write.limits.empty() || write.is_job_deleted;
+}
+
+bool Reserves(const Write& write) {
+  return std::any_of(write.quota.begin(), write.quota.end(),
+                     [](const QuotaChange& change) { return change.reserved.value_or(0) > 0; });
+}
 
 }  // namespace
 
-void SqlJobStore::GroupCommits(std::function<void(absl::Duration delay)> schedule) {
-  // One commit at a time may be lost with its connection and found again; not a group.
-  if (database_->CanLoseCommits()) return;
-  if (!schedule) Flush();
-  absl::MutexLock lock(&write_mu_);
-  // What could not be written is lost as by a crash: nobody has heard of it.
-  if (group_.is_open) RollBack();
-  group_ = {};
-  group_.schedule = std::move(schedule);
+void SqlJobStore::BeginGroups() {
+  known_jobs_.clear();
+  ledger_ = nullptr;
+  queue_ = std::make_unique<WriteQueue>(
+      [this](const std::deque<Write>& writes) { return WriteGroup(writes); });
+}
+
+void SqlJobStore::EndGroups() {
   group_thread_ = std::thread::id();
+  ledger_ = nullptr;
+  queue_.reset();
+  absl::MutexLock lock(&write_mu_);
+  group_id_.clear();
 }
 
-// Whatever the database has left of the transaction.
-void SqlJobStore::RollBack() {
-  group_.is_open = false;
-  Run(*writer_, [](soci::session& session) {
-    session.rollback();
-    return absl::OkStatus();
-  }).IgnoreError();
+int64_t SqlJobStore::newest_commit() { return queue_ == nullptr ? 0 : queue_->newest(); }
+
+void SqlJobStore::AfterCommit(int64_t number, std::function<void()> task) {
+  queue_ == nullptr ? task() : queue_->After(number, std::move(task));
 }
 
-// The transaction, with all that is in the group. Nothing is open if it fails.
-absl::Status SqlJobStore::OpenGroup() {
-  if (group_.is_open) return absl::OkStatus();
-  const absl::Status status = Run(*writer_, [&](soci::session& session) -> absl::Status {
-    session.begin();
-    for (const Write& write : group_.writes) MTMC_RETURN_IF_ERROR(sql::Apply(session, write));
-    return absl::OkStatus();
-  });
-  group_.is_open = status.ok();
-  if (!status.ok()) RollBack();
-  return status;
-}
-
-absl::Status SqlJobStore::Join(const Write& write) {
+absl::Status SqlJobStore::AddToGroup(Write& write) {
   group_thread_ = std::this_thread::get_id();
-  MTMC_RETURN_IF_ERROR(OpenGroup());
-  const absl::Status status = Run(*writer_, [&](soci::session& session) -> absl::Status {
-    session << "SAVEPOINT one";
-    MTMC_RETURN_IF_ERROR(sql::Apply(session, write));
-    session << "RELEASE one";
-    return absl::OkStatus();
-  });
-  if (!status.ok()) {
-    // A database that is full may have ended the whole transaction by itself; then this
-    // fails, and the others of the group are applied again.
-    const bool is_open = Run(*writer_, [](soci::session& session) {
-                           session << "ROLLBACK TO one";
-                           session << "RELEASE one";
-                           return absl::OkStatus();
-                         }).ok();
-    if (!is_open) RollBack();
-    return status;
-  }
-  group_.writes.push_back(write);
-  if (group_.writes.size() == 1) {
-    group_.begin = absl::Now();
-    group_.schedule(absl::ZeroDuration());
+  if (write.new_job) MTMC_RETURN_IF_ERROR(CheckNewJob(write));
+  if (TouchesOldJob(write)) MTMC_RETURN_IF_ERROR(CheckKnownJob(write.job_name));
+  MTMC_ASSIGN_OR_RETURN(const QuotaLedger::Posting posting, WeighQuotas(write));
+  const std::string job = write.job_name;
+  const bool is_job_deleted = write.is_job_deleted;
+  MTMC_RETURN_IF_ERROR(queue_->Add(write));
+  if (ledger_ != nullptr) ledger_->Post(posting);
+  if (known_jobs_.size() > kMaxKnownJobs) known_jobs_.clear();
+  if (is_job_deleted) {
+    known_jobs_.erase(job);
+  } else if (!job.empty()) {
+    known_jobs_.insert(job);
   }
   return absl::OkStatus();
 }
 
-absl::Status SqlJobStore::CommitGroup() {
-  MTMC_RETURN_IF_ERROR(OpenGroup());
-  const absl::Status status = Run(*writer_, [](soci::session& session) {
-    session.commit();
-    return absl::OkStatus();
+absl::StatusOr<QuotaLedger::Posting> SqlJobStore::WeighQuotas(const Write& write) {
+  if (!TouchesQuotas(write)) return QuotaLedger::Posting();
+  MTMC_RETURN_IF_ERROR(OpenLedger());
+  return ledger_->Weigh(write);
+}
+
+absl::Status SqlJobStore::OpenLedger() {
+  if (ledger_ != nullptr) return absl::OkStatus();
+  MTMC_ASSIGN_OR_RETURN(QuotaLedger ledger, Read<QuotaLedger>("", [](soci::session& session) {
+                          return sql::ReadLedger(session);
+                        }));
+  ledger_ = std::make_unique<QuotaLedger>(std::move(ledger));
+  return absl::OkStatus();
+}
+
+absl::Status SqlJobStore::CheckNewJob(const Write& write) {
+  MTMC_RETURN_IF_ERROR(queue_->Settle(JobSubject(write.job_name)));
+  const auto is_free = Read<bool>(RequestSubject(write.request_id), [&](soci::session& session) {
+    return absl::StatusOr<bool>(sql::IsFree(session, write.job_name, write.request_id));
   });
-  group_.is_open = false;
-  if (!status.ok()) RollBack();
+  if (!is_free.ok() || *is_free) return is_free.status();
+  return rpc::MakeError(absl::StatusCode::kAlreadyExists, "ALREADY_EXISTS",
+                        "the job's name or its request id is taken");
+}
+
+absl::Status SqlJobStore::CheckKnownJob(const std::string& name) {
+  if (known_jobs_.contains(name)) return absl::OkStatus();
+  const auto is_there = Read<bool>(JobSubject(name), [&](soci::session& session) {
+    return absl::StatusOr<bool>(!sql::IsFree(session, name, /*request_id=*/""));
+  });
+  if (!is_there.ok() || *is_there) return is_there.status();
+  return rpc::MakeError(absl::StatusCode::kNotFound, "JOB_NOT_FOUND", name + " does not exist",
+                        {{"name", name}});
+}
+
+// On the queue's thread.
+absl::Status SqlJobStore::WriteGroup(const std::deque<Write>& writes) {
+  absl::MutexLock lock(&write_mu_);
+  // The group keeps its id until it is known to be written.
+  if (group_id_.empty() && database_->CanLoseCommits()) group_id_ = base::MakeUuid4();
+  absl::Status status = TryGroup(writes);
+  // Its connection may have died while it was idle.
+  if (!status.ok() && writer_->was_lost) status = TryGroup(writes);
+  if (!status.ok() || group_id_.empty()) return status;
+  settled_ = {std::exchange(group_id_, "")};
   return status;
 }
 
-void SqlJobStore::Flush() {
-  std::vector<std::function<void()>> tasks;
-  {
-    absl::MutexLock lock(&write_mu_);
-    if (group_.writes.empty() && !group_.is_open) return;
-    const absl::Status status = CommitGroup();
-    if (!status.ok()) {
-      base::Log(base::LogLevel::kWarning, "commits wait for the disk",
-                {{"commits", group_.writes.size()}, {"error", status}});
-      group_.schedule(kRetryFlush);
-      return;
+absl::Status SqlJobStore::TryGroup(const std::deque<Write>& writes) {
+  const std::string id = group_id_;
+  const std::vector<std::string> settled = settled_;
+  return Run(*writer_, [&](soci::session& session) -> absl::Status {
+    // Destroyed before its commit, the transaction is rolled back.
+    soci::transaction transaction(session);
+    if (!id.empty() && !sql::WriteCommitId(session, settled, id)) return absl::OkStatus();
+    std::set<std::string> changed;
+    int64_t epoch = 0;
+    for (const Write& write : writes) {
+      if (write.epoch != epoch) {
+        epoch = write.epoch;
+        if (epoch != sql::ReadEpoch(session, database_->RowLock())) return NotOwner();
+      }
+      // It was looked at when it was committed. Should it be refused all the same, for
+      // somebody else has changed the database, nothing of it is written.
+      const bool may_be_refused = Reserves(write);
+      if (may_be_refused) session << "SAVEPOINT reserving";
+      const absl::Status status = sql::Apply(session, write);
+      if (may_be_refused) {
+        session << (status.ok() ? "RELEASE SAVEPOINT reserving"
+                                : "ROLLBACK TO SAVEPOINT reserving");
+      }
+      if (!status.ok()) {
+        base::Log(base::LogLevel::kError, "a commit is dropped",
+                  {{"job", write.job_name}, {"error", status}});
+        continue;
+      }
+      if (!write.events.empty() || write.is_job_deleted) changed.insert(write.job_name);
     }
-    group_.writes.clear();
-    tasks.swap(group_.tasks);
-  }
-  for (const std::function<void()>& task : tasks) task();
-}
-
-void SqlJobStore::AfterFlush(std::function<void()> task) {
-  {
-    absl::MutexLock lock(&write_mu_);
-    if (!group_.writes.empty()) return group_.tasks.push_back(std::move(task));
-  }
-  task();
+    for (const std::string& job : changed) database_->Announce(session, job);
+    transaction.commit();
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace mtmc::store

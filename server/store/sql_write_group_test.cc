@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Commits that share a transaction, in SQLite.
+// Commits that share a transaction.
 #include <sys/resource.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <filesystem>
@@ -10,9 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "common/base/temp_dir.h"
 #include "common/testing/status_matchers.h"
 #include "server/store/sqlite_job_store.h"
+#include "server/store/store_makers.h"
 #include "server/store/test_records.h"
 
 namespace mtmc::store {
@@ -28,13 +31,11 @@ struct Groups {
   std::string path = folder.path() / "mtmc.db";
   std::unique_ptr<SqliteJobStore> store;
   std::unique_ptr<SqliteJobStore> witness;
-  // Delays after which a flush was asked for.
-  std::vector<absl::Duration> asked;
 
   explicit Groups(const SqliteJobStore::Options& options = {}) {
     store = *SqliteJobStore::Open(path, options);
     witness = *SqliteJobStore::Open(path, {});
-    store->GroupCommits([this](absl::Duration delay) { asked.push_back(delay); });
+    store->BeginGroups();
   }
 
   absl::Status Note(const std::string& text) {
@@ -42,6 +43,13 @@ struct Groups {
   }
 
   absl::Status NewJob() { return store->Commit({.job_name = kJob, .new_job = MakeJob(kJob)}); }
+
+  // Until all that was committed survives.
+  void Flush() {
+    absl::Notification is_flushed;
+    store->AfterFlush([&is_flushed] { is_flushed.Notify(); });
+    is_flushed.WaitForNotification();
+  }
 
   // Texts of the events that survive a crash.
   std::vector<std::string> Survivors() {
@@ -73,34 +81,35 @@ class FileLimit {
 
 using Texts = std::vector<std::string>;
 
-TEST_CASE("Nobody hears of a group before it is on disk, but for who commits", "[store]") {
+TEST_CASE("A thread whose commits are grouped reads what it committed", "[store]") {
   Groups groups;
   REQUIRE_THAT(groups.NewJob(), IsOk());
-  REQUIRE_THAT(groups.Note("a"), IsOk());
-  bool has_run = false;
-  groups.store->AfterFlush([&has_run] { has_run = true; });
-  CHECK_THAT(groups.witness->LookupJob(kJob).status(), StatusIs(absl::StatusCode::kNotFound));
-  CHECK(groups.store->ReadEvents(kJob, 0, 10)->size() == 1);
-  CHECK_FALSE(has_run);
-  CHECK(groups.asked == std::vector<absl::Duration>{absl::ZeroDuration()});
-
-  groups.store->Flush();
-  CHECK(groups.Survivors() == Texts{"a"});
-  CHECK(has_run);
+  CHECK(groups.store->LookupJob(kJob)->name() == kJob);
+  for (const char* text : {"a", "b", "c"}) {
+    REQUIRE_THAT(groups.Note(text), IsOk());
+    CHECK(groups.store->ReadEvents(kJob, 0, 10)->back().notice() == text);
+  }
+  EvaluationRecord record{.fingerprint = "f", .candidate = "c"};
+  record.evaluation.set_worker("w");
+  REQUIRE_THAT(groups.store->Commit({.evaluation = record}), IsOk());
+  CHECK((*groups.store->FindEvaluation("f"))->evaluation.worker() == "w");
+  // Who reads has waited for it.
+  CHECK(groups.Survivors() == Texts{"a", "b", "c"});
 }
 
-TEST_CASE("What waits for a flush runs in its order, and at once with nothing to flush",
-          "[store]") {
+TEST_CASE("What is told after a flush survives", "[store]") {
   Groups groups;
-  std::string order;
-  groups.store->AfterFlush([&order] { order += "0"; });
-  CHECK(order == "0");
+  int64_t told = 0;
+  groups.store->AfterFlush([&told] { ++told; });
+  CHECK(told == 1);
   REQUIRE_THAT(groups.NewJob(), IsOk());
-  groups.store->AfterFlush([&order] { order += "1"; });
-  groups.store->AfterFlush([&order] { order += "2"; });
-  CHECK(order == "0");
-  groups.store->Flush();
-  CHECK(order == "012");
+  for (int i = 0; i < 200; ++i) {
+    REQUIRE_THAT(groups.Note(std::to_string(i)), IsOk());
+    if (i % 20 == 0) {
+      groups.Flush();
+      CHECK(groups.Survivors().size() == static_cast<size_t>(i) + 1);
+    }
+  }
 }
 
 TEST_CASE("A Write that is refused leaves the others of its group", "[store]") {
@@ -111,11 +120,77 @@ TEST_CASE("A Write that is refused leaves the others of its group", "[store]") {
   CHECK_THAT(groups.store->Commit({.job_name = "projects/p/jobs/none", .events = {Notice("x")}}),
              StatusIs(absl::StatusCode::kNotFound));
   REQUIRE_THAT(groups.Note("b"), IsOk());
-  groups.store->Flush();
+  groups.Flush();
   CHECK(groups.Survivors() == Texts{"a", "b"});
 }
 
-TEST_CASE("A group that meets a full database keeps what it had", "[store]") {
+TEMPLATE_TEST_CASE("Groups keep the contract of JobStore in every database", "[store]", SqliteMaker,
+                   PostgresMaker) {
+  TestType maker;
+  if (!maker.IsThere()) return;
+  const auto store = maker.Open();
+  store->BeginGroups();
+  const auto note = [&store](const std::string& text) {
+    return store->Commit({.job_name = kJob, .events = {Notice(text)}});
+  };
+  REQUIRE_THAT(store->Commit({.job_name = kJob, .new_job = MakeJob(kJob), .request_id = "r"}),
+               IsOk());
+  CHECK_THAT(store->Commit({.job_name = kJob, .new_job = MakeJob(kJob)}),
+             StatusIs(absl::StatusCode::kAlreadyExists));
+  CHECK_THAT(note("a"), IsOk());
+  CHECK_THAT(store->Commit({.job_name = "projects/p/jobs/none", .events = {Notice("x")}}),
+             StatusIs(absl::StatusCode::kNotFound));
+  const LeaseRecord lease{.id = "l", .work = "w", .job = kJob, .worker = "workers/w"};
+  CHECK_THAT(store->Commit({.leases = {lease}}), IsOk());
+  CHECK_THAT(note("b"), IsOk());
+  CHECK(store->ReadEvents(kJob, 0, 10)->size() == 2);
+  CHECK(store->ReadFleet()->leases.size() == 1);
+  CHECK_THAT(store->Commit({.finished_work = "w"}), IsOk());
+  store->EndGroups();
+
+  // By who does not wait for it.
+  const auto events = *store->ReadEvents(kJob, 0, 10);
+  REQUIRE(events.size() == 2);
+  CHECK(events[0].sequence() == 1);
+  CHECK(events[1].sequence() == 2);
+  CHECK(events[1].notice() == "b");
+  CHECK(store->ReadFleet()->leases.empty());
+}
+
+TEST_CASE("A request id that is taken in the same group is refused", "[store]") {
+  Groups groups;
+  const auto create = [&](const std::string& name) {
+    return groups.store->Commit(
+        {.job_name = name, .new_job = MakeJob(name), .request_id = "request"});
+  };
+  REQUIRE_THAT(create(kJob), IsOk());
+  CHECK_THAT(create("projects/p/jobs/b"), StatusIs(absl::StatusCode::kAlreadyExists));
+  CHECK_THAT(create("projects/q/jobs/b"), IsOk());
+}
+
+TEST_CASE("A job that is deleted in a group is gone for who commits, and its name is free",
+          "[store]") {
+  Groups groups;
+  REQUIRE_THAT(groups.NewJob(), IsOk());
+  REQUIRE_THAT(groups.store->Commit({.job_name = kJob, .is_job_deleted = true}), IsOk());
+  CHECK_THAT(groups.Note("late"), StatusIs(absl::StatusCode::kNotFound));
+  REQUIRE_THAT(groups.NewJob(), IsOk());
+  REQUIRE_THAT(groups.Note("a"), IsOk());
+  groups.Flush();
+  CHECK(groups.Survivors() == Texts{"a"});
+}
+
+TEST_CASE("Jobs of an earlier process are known to a group", "[store]") {
+  Groups groups;
+  REQUIRE_THAT(groups.NewJob(), IsOk());
+  groups.store->EndGroups();
+  groups.store->BeginGroups();
+  CHECK_THAT(groups.NewJob(), StatusIs(absl::StatusCode::kAlreadyExists));
+  REQUIRE_THAT(groups.Note("a"), IsOk());
+}
+
+TEST_CASE("A group that meets a full database refuses more, and loses nothing that survived",
+          "[store]") {
   Groups groups({.max_bytes = 400 * 1024});
   REQUIRE_THAT(groups.NewJob(), IsOk());
   Texts written;
@@ -123,39 +198,37 @@ TEST_CASE("A group that meets a full database keeps what it had", "[store]") {
   while (status.ok()) {
     const std::string text = std::to_string(written.size()) + std::string(10'000, 'x');
     status = groups.Note(text);
+    if (!status.ok()) break;
+    // As a search does, which acts on what it committed.
+    status = groups.store->ReadEvents(kJob, 0, 1).status();
     if (status.ok()) written.push_back(text);
   }
   CHECK_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted));
   CHECK(written.size() > 10);
-  // Also for who commits.
-  CHECK(groups.store->ReadEvents(kJob, 0, 1000)->size() == written.size());
-  groups.store->Flush();
+  CHECK_THAT(groups.Note("more"), StatusIs(absl::StatusCode::kResourceExhausted));
   CHECK(groups.Survivors() == written);
 }
 
 TEST_CASE("A group that cannot be written waits, and so does what is told of it", "[store]") {
   Groups groups;
   REQUIRE_THAT(groups.NewJob(), IsOk());
-  groups.store->Flush();
-  groups.asked.clear();
-  REQUIRE_THAT(groups.Note("a"), IsOk());
-  bool has_run = false;
-  groups.store->AfterFlush([&has_run] { has_run = true; });
+  groups.Flush();
+  std::atomic<bool> has_run = false;
   {
     const FileLimit limit(std::filesystem::file_size(groups.path + "-wal"));
-    groups.store->Flush();
+    REQUIRE_THAT(groups.Note("a"), IsOk());
+    groups.store->AfterFlush([&has_run] { has_run = true; });
+    // What it read would be older than what it committed.
+    CHECK_FALSE(groups.store->ReadEvents(kJob, 0, 10).ok());
+    CHECK_FALSE(groups.Note("refused").ok());
     CHECK(groups.Survivors().empty());
     CHECK_FALSE(has_run);
-    // The second time because it failed.
-    REQUIRE(groups.asked.size() == 2);
-    CHECK(groups.asked[1] > absl::ZeroDuration());
-    // Who commits goes on from it.
-    CHECK(groups.store->ReadEvents(kJob, 0, 10)->size() == 1);
   }
-  REQUIRE_THAT(groups.Note("b"), IsOk());
-  groups.store->Flush();
-  CHECK(groups.Survivors() == Texts{"a", "b"});
+  groups.Flush();
   CHECK(has_run);
+  REQUIRE_THAT(groups.Note("b"), IsOk());
+  groups.Flush();
+  CHECK(groups.Survivors() == Texts{"a", "b"});
 }
 
 TEST_CASE("Ending the groups writes the last one", "[store]") {
@@ -163,7 +236,7 @@ TEST_CASE("Ending the groups writes the last one", "[store]") {
   REQUIRE_THAT(groups.NewJob(), IsOk());
   bool has_run = false;
   groups.store->AfterFlush([&has_run] { has_run = true; });
-  groups.store->GroupCommits(nullptr);
+  groups.store->EndGroups();
   CHECK(has_run);
   REQUIRE_THAT(groups.Note("a"), IsOk());
   CHECK(groups.Survivors() == Texts{"a"});
