@@ -172,8 +172,7 @@ absl::StatusOr<Schedule> MakeStartSchedule(const ScheduleContext& context, Start
   if (mapping == StartMapping::kNaive) return schedule;
   const bool is_ieee = mapping == StartMapping::kIeee && context.target.dialect == Dialect::kCuda;
   if (mapping != StartMapping::kOwn && context.allow_library) {
-    CallVendor(context,
-               is_ieee ? LibraryCall::Precision::kIeee : LibraryCall::Precision::kDefault,
+    CallVendor(context, is_ieee ? LibraryCall::Precision::kIeee : LibraryCall::Precision::kDefault,
                schedule);
   }
   if (mapping != StartMapping::kPlain) schedule = JoinNeighbours(context, schedule);
@@ -187,9 +186,8 @@ std::vector<LegalAction> EnumerateRestarts(const ScheduleContext& context,
                                            const Schedule& schedule) {
   std::vector<LegalAction> restarts;
   std::vector<Schedule> seen = {schedule};
-  for (const StartMapping mapping :
-       {StartMapping::kEager, StartMapping::kIeee, StartMapping::kOwn, StartMapping::kPlain,
-        StartMapping::kNaive}) {
+  for (const StartMapping mapping : {StartMapping::kEager, StartMapping::kIeee, StartMapping::kOwn,
+                                     StartMapping::kPlain, StartMapping::kNaive}) {
     const absl::StatusOr<Schedule> start = MakeStartSchedule(context, mapping);
     if (!start.ok() || std::find(seen.begin(), seen.end(), *start) != seen.end()) continue;
     seen.push_back(*start);

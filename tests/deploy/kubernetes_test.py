@@ -157,7 +157,7 @@ def test_nobody_gets_in_without_a_token(site):
 
 
 def test_a_job_outlives_every_pod(site):
-    job = site.open_job(11, 8)
+    job = site.open_job(11, 6)
     for component in ("gateway", "policyd", "worker", "coordinator"):
         before = site.trials(job)
         site.cluster.kubectl("delete", "pod", "-n", NAMESPACE, *site.pods()[component], "--grace-period=0", "--force")
@@ -179,7 +179,7 @@ def test_a_drained_node_costs_a_job_nothing_but_time(site):
 
 def test_an_upgrade_and_the_way_back_leave_jobs_open_and_secrets_as_they_are(site):
     secrets = [site.cluster.json("get", "secret", "-n", NAMESPACE, name)["data"] for name in ("mtmc-tls", "mtmc-tokens")]
-    job = site.open_job(13, 8)
+    job = site.open_job(13, 6)
     site.page("helm rollback", {"--reuse-values": "--reuse-values --set log.level=debug"})
     assert [site.cluster.json("get", "secret", "-n", NAMESPACE, name)["data"] for name in ("mtmc-tls", "mtmc-tokens")] == secrets
     site.await_end(job)

@@ -135,7 +135,9 @@ def test_an_upgrade_and_the_way_back_leave_a_job_open(machine):
     job = machine.open_job(22)
     machine.run("echo fffffff > mtmc-0.1.0/share/mtmc/commit")
     before = machine.pid("mtmc-coordinator")
-    assert "0.1.0-fffffff" in machine.run("mtmc-0.1.0/install")
+    # The worker finishes its lease, and the coordinator is there for it meanwhile.
+    assert "0.1.0-fffffff" in machine.run("mtmc-0.1.0/install", seconds=400)
+    assert machine.run("journalctl --no-pager -u mtmc-worker@0 | grep 'stop-sigterm' || true") == ""
     assert machine.pid("mtmc-coordinator") != before
     machine.page("--rollback")
     assert "fffffff" not in machine.run("readlink /opt/mtmc/current")

@@ -94,8 +94,9 @@ void RowStates::DeclareTotals() {
       const std::string total = Total(*state)(field);
       const bool is_array = total.ends_with("]");
       const std::string name = state->name + fields[field].suffix + "_total";
-      writer_.Line(is_array ? Concat(fields[field].type, " ", name, "[", threads_.lanes, "];")
-                            : Concat(fields[field].type, " ", name, " = ", fields[field].empty, ";"));
+      writer_.Line(is_array
+                       ? Concat(fields[field].type, " ", name, "[", threads_.lanes, "];")
+                       : Concat(fields[field].type, " ", name, " = ", fields[field].empty, ";"));
       if (!is_array) continue;
       OpenLanes();
       writer_.Line(Concat(total, " = ", fields[field].empty, ";"));
@@ -125,7 +126,8 @@ void RowStates::EndRun() {
       // Merging counts on; the lanes' count does so once, behind them.
       const std::string count = state->name + "_n_here";
       writer_.Line(Concat(fields[2].type, " ", count, " = ", total(2), ";"));
-      Merge(*state, [&](size_t field) { return field == 2 ? count : total(field); }, run);
+      Merge(
+          *state, [&](size_t field) { return field == 2 ? count : total(field); }, run);
     } else {
       Merge(*state, total, run);
     }
