@@ -295,10 +295,8 @@ void Coordinator::SweepJobs() {
 void Coordinator::SweepArtifacts() {
   const absl::Time now = parts_.clock.Now();
   if (options_.artifact_retention == absl::ZeroDuration() || now < next_artifact_sweep_) return;
-  next_artifact_sweep_ = now + options_.artifact_sweep_interval;
-  // One that takes longer than the interval keeps the next one out.
-  sweeper_
-      .Submit([this, now] {
+  // Refused while one is under way.
+  const absl::Status begun = sweeper_.Submit([this, now] {
         const ArtifactSweep sweep{.jobs = parts_.store,
                                   .artifacts = parts_.artifacts,
                                   .retention = options_.artifact_retention,
@@ -320,8 +318,8 @@ void Coordinator::SweepArtifacts() {
              {"bytes", swept->num_bytes},
              {"removed", swept->num_removed},
              {"removed_bytes", swept->num_removed_bytes}});
-      })
-      .IgnoreError();  // Refused while one is under way: the next one comes.
+      });
+  if (begun.ok()) next_artifact_sweep_ = now + options_.artifact_sweep_interval;
 }
 
 void Coordinator::Synchronize(const v1::SynchronizeRequest& request, const std::string& identity,

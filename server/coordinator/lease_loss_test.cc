@@ -107,7 +107,7 @@ class KilledFarm {
     const bool is_killed = !worker.lease.empty() && IsKiller(worker.key) && worker.steps_left <= 5;
     if (is_chance || is_killed) {
       ++num_kills_;
-      farm_.leases->Disconnect("workers/" + name, Instance(name, worker));
+      farm_.leases->Disconnect("workers/" + name, Instance(name, worker), "");
       worker = {.instance = worker.instance + 1, .away = 10};
       return;
     }

@@ -335,7 +335,7 @@ TEST_CASE("LeaseManager does not grant through a call whose client is gone", "[c
   Farm farm;
   const auto call = farm.Idle("w");
 
-  farm.leases->Disconnect("workers/w", "w-1");
+  farm.leases->Disconnect("workers/w", "w-1", "");
   farm.Submit("f");
 
   CHECK(call->is_held());

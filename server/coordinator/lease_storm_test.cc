@@ -112,7 +112,7 @@ class RandomFarm {
     const auto call = farm_.Send(request);
     // A held call is given up; what is granted through it later is lost.
     if (call->is_held()) {
-      farm_.leases->Disconnect("workers/" + worker, request.instance_id());
+      farm_.leases->Disconnect("workers/" + worker, request.instance_id(), "");
     }
     if (call->is_held() || random_() % 5 == 0 || !call->response->ok()) return;
     CHECK(IsAllowed(call->value().lease(), worker));

@@ -67,11 +67,15 @@ boost::asio::awaitable<absl::StatusOr<T>> Await(EventLoop& loop, Interruption& i
   auto pending = std::make_shared<Pending>(loop.context());
   // The timer never expires: cancelling it is the wake-up.
   interruption.SetWaker([pending] { pending->timer.cancel(); });
-  start([pending, post = loop.poster()](absl::StatusOr<T> result) {
-    post([pending, result = std::move(result)] {
-      if (pending->result) return;
-      pending->result = result;
-      pending->timer.cancel();
+  // The timer belongs to the loop, and whoever calls Done may do so, and forget it, on a thread
+  // that outlives that.
+  start([there = std::weak_ptr<Pending>(pending),
+         post = loop.poster()](absl::StatusOr<T> result) {
+    post([there, result = std::move(result)] {
+      const std::shared_ptr<Pending> waiting = there.lock();
+      if (!waiting || waiting->result) return;
+      waiting->result = result;
+      waiting->timer.cancel();
     });
   });
   while (!pending->result && !interruption.is_set()) {
