@@ -297,28 +297,27 @@ void Coordinator::SweepArtifacts() {
   if (options_.artifact_retention == absl::ZeroDuration() || now < next_artifact_sweep_) return;
   // Refused while one is under way.
   const absl::Status begun = sweeper_.Submit([this, now] {
-        const ArtifactSweep sweep{.jobs = parts_.store,
-                                  .artifacts = parts_.artifacts,
-                                  .retention = options_.artifact_retention,
-                                  .is_trial = options_.is_sweep_trial,
-                                  .is_stopped = is_stopped_};
-        const auto swept = sweep.Run(now);
-        if (!swept.ok()) {
-          if (is_stopped_) return;
-          Log(LogLevel::kWarning, "artifacts cannot be swept", {{"error", swept.status()}});
-          return;
-        }
-        parts_.metrics.ShowArtifacts(swept->num_blobs, swept->num_bytes);
-        if (!options_.is_sweep_trial) {
-          parts_.metrics.CountRemovedArtifacts(swept->num_removed, swept->num_removed_bytes);
-        }
-        Log(LogLevel::kInfo,
-            options_.is_sweep_trial ? "artifacts would be swept" : "artifacts swept",
-            {{"blobs", swept->num_blobs},
-             {"bytes", swept->num_bytes},
-             {"removed", swept->num_removed},
-             {"removed_bytes", swept->num_removed_bytes}});
-      });
+    const ArtifactSweep sweep{.jobs = parts_.store,
+                              .artifacts = parts_.artifacts,
+                              .retention = options_.artifact_retention,
+                              .is_trial = options_.is_sweep_trial,
+                              .is_stopped = is_stopped_};
+    const auto swept = sweep.Run(now);
+    if (!swept.ok()) {
+      if (is_stopped_) return;
+      Log(LogLevel::kWarning, "artifacts cannot be swept", {{"error", swept.status()}});
+      return;
+    }
+    parts_.metrics.ShowArtifacts(swept->num_blobs, swept->num_bytes);
+    if (!options_.is_sweep_trial) {
+      parts_.metrics.CountRemovedArtifacts(swept->num_removed, swept->num_removed_bytes);
+    }
+    Log(LogLevel::kInfo, options_.is_sweep_trial ? "artifacts would be swept" : "artifacts swept",
+        {{"blobs", swept->num_blobs},
+         {"bytes", swept->num_bytes},
+         {"removed", swept->num_removed},
+         {"removed_bytes", swept->num_removed_bytes}});
+  });
   if (begun.ok()) next_artifact_sweep_ = now + options_.artifact_sweep_interval;
 }
 

@@ -69,8 +69,7 @@ boost::asio::awaitable<absl::StatusOr<T>> Await(EventLoop& loop, Interruption& i
   interruption.SetWaker([pending] { pending->timer.cancel(); });
   // The timer belongs to the loop, and whoever calls Done may do so, and forget it, on a thread
   // that outlives that.
-  start([there = std::weak_ptr<Pending>(pending),
-         post = loop.poster()](absl::StatusOr<T> result) {
+  start([there = std::weak_ptr<Pending>(pending), post = loop.poster()](absl::StatusOr<T> result) {
     post([there, result = std::move(result)] {
       const std::shared_ptr<Pending> waiting = there.lock();
       if (!waiting || waiting->result) return;
