@@ -176,7 +176,8 @@ TEST_CASE("A JWT that a key of the set signed says who calls and what they may",
 TEST_CASE("Grants of a JWT are those of its form, and nothing else", "[access]") {
   const auto grants = [](const Json& value) {
     std::string text;
-    for (const Grant& grant : Verify(With("mtmc_grants", value))->identity.grants) {
+    const auto verified = Verify(With("mtmc_grants", value));
+    for (const Grant& grant : verified->identity.grants) {
       absl::StrAppend(&text, std::string(RoleName(grant.role)), ":", grant.project, " ");
     }
     return text;

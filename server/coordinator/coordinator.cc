@@ -300,32 +300,30 @@ void Coordinator::SweepArtifacts() {
 }
 
 void Coordinator::SubmitArtifactSweep(absl::Time now) {
-  // One that takes longer than the interval keeps the next one out.
-  sweeper_
-      .Submit([this, now] {
-        const ArtifactSweep sweep{.jobs = parts_.store,
-                                  .artifacts = parts_.artifacts,
-                                  .retention = options_.artifact_retention,
-                                  .is_trial = options_.is_sweep_trial,
-                                  .is_stopped = is_stopped_};
-        const auto swept = sweep.Run(now);
-        if (!swept.ok()) {
-          if (is_stopped_) return;
-          Log(LogLevel::kWarning, "artifacts cannot be swept", {{"error", swept.status()}});
-          return;
-        }
-        parts_.metrics.ShowArtifacts(swept->num_blobs, swept->num_bytes);
-        if (!options_.is_sweep_trial) {
-          parts_.metrics.CountRemovedArtifacts(swept->num_removed, swept->num_removed_bytes);
-        }
-        Log(LogLevel::kInfo,
-            options_.is_sweep_trial ? "artifacts would be swept" : "artifacts swept",
-            {{"blobs", swept->num_blobs},
-             {"bytes", swept->num_bytes},
-             {"removed", swept->num_removed},
-             {"removed_bytes", swept->num_removed_bytes}});
-      })
-      .IgnoreError();  // Refused while one is under way: the next one comes.
+  const absl::Status begun = sweeper_.Submit([this, now] {
+    const ArtifactSweep sweep{.jobs = parts_.store,
+                              .artifacts = parts_.artifacts,
+                              .retention = options_.artifact_retention,
+                              .is_trial = options_.is_sweep_trial,
+                              .is_stopped = is_stopped_};
+    const auto swept = sweep.Run(now);
+    if (!swept.ok()) {
+      if (is_stopped_) return;
+      Log(LogLevel::kWarning, "artifacts cannot be swept", {{"error", swept.status()}});
+      return;
+    }
+    parts_.metrics.ShowArtifacts(swept->num_blobs, swept->num_bytes);
+    if (!options_.is_sweep_trial) {
+      parts_.metrics.CountRemovedArtifacts(swept->num_removed, swept->num_removed_bytes);
+    }
+    Log(LogLevel::kInfo, options_.is_sweep_trial ? "artifacts would be swept" : "artifacts swept",
+        {{"blobs", swept->num_blobs},
+         {"bytes", swept->num_bytes},
+         {"removed", swept->num_removed},
+         {"removed_bytes", swept->num_removed_bytes}});
+  });
+  // Refused while one is under way: asked again at the next tick.
+  if (!begun.ok()) loop_.Post([this, now] { next_artifact_sweep_ = now; });
 }
 
 void Coordinator::Synchronize(const v1::SynchronizeRequest& request, const std::string& identity,

@@ -137,7 +137,8 @@ def test_a_worker_has_its_name_to_itself(host):
     endpoint = ready["grpc"]
 
     def work(token):
-        return host.start("--coordinator", endpoint, "--name", "gpu-0", "--token-file", host.folder / f"{token}.token",
+        return host.start("--coordinator", endpoint, "--http", "127.0.0.1:0", "--name", "gpu-0",
+                          "--token-file", host.folder / f"{token}.token",
                           program="mtmc-worker", log=f"{token}.log")  # fmt: skip
 
     def refused():

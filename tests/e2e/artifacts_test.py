@@ -135,7 +135,7 @@ def _sweep(tmp_path, flags, variables, blobs):
         lines = processes.eventually(
             lambda: [n for n in service.log_lines() if n["message"] == "artifacts would be swept"], 30, "a trial"
         )
-        assert lines[0]["removed"] == 1
+        assert int(lines[0]["removed"]) == 1
         named = [n["sha256"] for n in service.log_lines() if n["message"] == "artifact would be removed"]
         assert named == [orphan]
         assert orphan in {path.name for path in blobs()}
