@@ -9,7 +9,6 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
-#include "google/protobuf/util/time_util.h"
 #include "server/coordinator/coordinator_metrics.h"
 
 namespace mtmc::coordinator {
@@ -20,10 +19,6 @@ using base::LogLevel;
 
 // Between two counts of workers and queue for the metrics.
 constexpr absl::Duration kShownEvery = absl::Seconds(1);
-
-google::protobuf::Timestamp ToProto(absl::Time time) {
-  return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(time));
-}
 
 absl::Status NotYours(const std::string& name, const store::LeaseRecord& record) {
   return rpc::MakeError(
