@@ -14,7 +14,7 @@
 #     SRCS graph_test.cc graph_proto_test.cc
 #     DEPS mtmc::graph mtmc::testing
 #     LABELS unit                       # default; or integration, gpu, slow
-#     TIMEOUT 30                        # seconds per test case; default 30; ten
+#     TIMEOUT 240                       # seconds per test case; default 120; ten
 #                                       # times as many with a sanitizer
 #     DATA testdata)                    # defines MTMC_TEST_DATA, an absolute path
 #
@@ -155,7 +155,7 @@ function(mtmc_test)
     set(TEST_LABELS unit)
   endif()
   if(NOT TEST_TIMEOUT)
-    set(TEST_TIMEOUT 30)
+    set(TEST_TIMEOUT 120)
   endif()
   if(MTMC_SANITIZE)
     # What the instrumented code needs more.

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include <cerrno>
 #include <csignal>
@@ -143,7 +144,12 @@ absl::Status S3Server::StartAgain() {
                                              base::ReadFile(folder() / "log").value_or("no log")));
 }
 
-void S3Server::Pause() { server_->Signal(SIGSTOP); }
+void S3Server::Pause() {
+  server_->Signal(SIGSTOP);
+  // Its other threads go on, and answer, until each has seen the signal.
+  siginfo_t stopped{};
+  waitid(P_PID, static_cast<id_t>(server_->pid()), &stopped, WSTOPPED | WNOWAIT);
+}
 
 void S3Server::Resume() { server_->Signal(SIGCONT); }
 

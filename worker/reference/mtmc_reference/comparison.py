@@ -82,7 +82,7 @@ class Comparison:
             "errors": reports,
             "satisfied": satisfied,
             "kernelbenchAllclose": self._is_kernelbench_allclose(expectation, actual, distances),
-            "message": "" if is_correct else _worst(reports),
+            "message": "" if is_correct else _worst(reports, actual, expectation.reference),
         }
         if is_repeat:
             self._compare_repeat(expectation, (bounds, group_bounds), actual, answer)
@@ -221,14 +221,32 @@ def _of_what(part):
     return "" if part.endswith(ZERO) else " of its root mean square"
 
 
-def _worst(reports):
-    entry = max(reports, key=_excess)
+def _worst(reports, actual, reference):
+    index = max(range(len(reports)), key=lambda index: _excess(reports[index]))
+    entry = reports[index]
+    at = entry["worstIndex"]
+    found = (
+        f"output {entry['output']} is {_value(actual[index], at)} at element {at}, "
+        f"the reference's {_value(reference[index], at)}"
+    )
     if "ratioNeeded" in entry:
         return (
-            f"output {entry['output']} has an error of {entry['ratioNeeded']:.3g}"
+            f"{found}; its error is {entry['ratioNeeded']:.3g}"
             f"{_of_what(entry['part'])} in {entry['part']}, allowed is {entry['ratioAllowed']:.3g}"
         )
+    if not actual[index].is_floating_point():
+        return found
     return (
-        f"output {entry['output']} needs a tolerance of {entry['toleranceNeeded']:.3g} at element "
-        f"{entry['worstIndex']}, allowed is {entry['toleranceAllowed']:.3g}"
+        f"{found}; that needs a tolerance of {entry['toleranceNeeded']:.3g}, "
+        f"allowed is {entry['toleranceAllowed']:.3g}"
     )
+
+
+def _value(tensor, index):
+    """The element at a row-major index, for people; nothing is copied."""
+    coordinates = []
+    for size in reversed(tensor.shape):
+        index, coordinate = divmod(index, size)
+        coordinates.insert(0, coordinate)
+    value = tensor[tuple(coordinates)].item()
+    return f"{value:.7g}" if isinstance(value, float) else str(value)
