@@ -19,8 +19,8 @@ WATCHERS = 2
 STREAM_SECONDS = 30
 # Projects by name, with their limits. The poor one comes to its end.
 PROJECTS = {
-    "rich": {"open_jobs": 6, "device_us": 3_600_000_000, "tokens": 10_000_000},
-    "poor": {"open_jobs": 2, "device_us": 8_000_000, "tokens": 3_000},
+    "rich": {"device_us": 3_600_000_000, "tokens": 10_000_000},
+    "poor": {"device_us": 8_000_000, "tokens": 3_000},
 }
 TRIALS = (3, 4, 6, 8)
 ENDED = {C.Job.State.Value(f"STATE_{s}") for s in ("SUCCEEDED", "FAILED", "CANCELLED")}
@@ -117,6 +117,9 @@ class User:
             job = self._create(count)
             if job is not None:
                 self._follow(job)
+            if self._project == "poor":
+                # One whose quota is used up would do nothing but ask.
+                self._storming.is_ending.wait(2)
 
     def _job(self, count):
         fields = problems.quick(C, trials=self._random.choice(TRIALS))
@@ -160,7 +163,7 @@ class User:
         draw = self._random.random()
         if draw < 0.1:
             time.sleep(self._random.uniform(0, 2))
-            self._storming.history.jobs[job.name].is_cancelled = True
+            self._storming.history.jobs[job.name].cancelled = time.monotonic()
             self._order("CancelJob", job)
         elif draw < 0.25:
             time.sleep(self._random.uniform(0, 2))

@@ -46,9 +46,10 @@ def candidate_end(candidate):
     )  # fmt: skip
 
 
-def set_quotas(client):
+def set_quotas(client, open_jobs):
+    """`open_jobs` by project."""
     for project, limits in users.PROJECTS.items():
-        quota = C.Quota(max_open_jobs=limits["open_jobs"], max_tokens=limits["tokens"])
+        quota = C.Quota(max_open_jobs=open_jobs[project], max_tokens=limits["tokens"])
         quota.max_device_time.FromMicroseconds(limits["device_us"])
         client.call("QuotaService", "UpdateQuota", name=f"projects/{project}/quota", quota=quota,
                     update_mask={"paths": ["max_open_jobs", "max_tokens", "max_device_time"]})  # fmt: skip

@@ -15,8 +15,8 @@ class JobSeen:
     project: str
     max_trials: int
     max_tokens: int = 0
-    # Somebody asked for its end; what becomes of its open work is not judged then.
-    is_cancelled: bool = False
+    # When somebody first asked for its end.
+    cancelled: float = None
 
 
 @dataclasses.dataclass

@@ -6,6 +6,10 @@ import collections
 import dataclasses
 
 ENDED = ("SUCCEEDED", "FAILED", "CANCELLED")
+# Ends that call off what workers do.
+CALLING_OFF = ("CANCELLED", "QUOTA", "WALL_TIME", "FAILED")
+# From the answer to a worker until the search has heard it, when the coordinator is slow.
+HEARD_SECONDS = 3
 
 
 @dataclasses.dataclass
@@ -84,6 +88,7 @@ def notes(history, final):
         "acknowledged_and_dropped": sum(
             result.acknowledged is not None and result.tag not in tags for result in history.results
         ),
+        "called_off": sum(c.state == "CANCELLED" for listed in final.candidates.values() for c in listed),
         "leased_after_finish": sum(grant.called > first_ack.get(grant.candidate, float("inf"))
                                    for grant in history.grants),
         "given_up": sum(c.is_crash for listed in final.candidates.values() for c in listed),
@@ -100,7 +105,7 @@ def _jobs(history, final):
             yield f"lost job: {name} was created and is not there"
         elif job.state not in ENDED:
             yield f"job does not end: {name} is {job.state}"
-        elif job.state == "CANCELLED" and not seen.is_cancelled:
+        elif job.state == "CANCELLED" and seen.cancelled is None:
             yield f"improper end: nobody cancelled {name}"
         elif job.state == "FAILED" and not job.failure:
             yield f"improper end: {name} failed without a reason"
@@ -153,8 +158,7 @@ def _results(history, final):
         if candidate is None:
             yield f"lost evaluation: {result.candidate}, {result.tag} acknowledged, has no candidate"
         elif candidate.state == "CANCELLED":
-            # Its job had ended: by a client, its budget or a quota.
-            continue
+            yield from _called_off(history, final, result)
         elif candidate.state != "EVALUATED":
             yield f"lost evaluation: {result.candidate} is {candidate.state}, {result.tag} was acknowledged"
         elif candidate.tag != result.tag:
@@ -164,6 +168,16 @@ def _results(history, final):
             elif other.sent > result.acknowledged:
                 yield (f"lost evaluation: {result.candidate}: {result.tag} was acknowledged "
                        f"{other.sent - result.acknowledged:.2f} s before {other.tag}, which is kept, was sent")  # fmt: skip
+
+
+def _called_off(history, final, result):
+    """The end of a job may have met a result halfway; not one that was there long before."""
+    seen, job = history.jobs.get(result.job), final.jobs.get(result.job)
+    if job is not None and job.end_reason not in CALLING_OFF:
+        yield f"lost evaluation: {result.candidate} was called off by {job.end_reason}, {result.tag} was acknowledged"
+    elif seen is not None and seen.cancelled is not None and seen.cancelled > result.acknowledged + HEARD_SECONDS:
+        yield (f"lost evaluation: {result.tag} of {result.candidate} was acknowledged "
+               f"{seen.cancelled - result.acknowledged:.1f} s before the job was cancelled")  # fmt: skip
 
 
 def _costly(candidates):

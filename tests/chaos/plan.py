@@ -83,6 +83,9 @@ def draw_plan(seed, count, num_workers, gap=1.2):
         kind = draw.choices(list(WEIGHTS), WEIGHTS.values())[0]
         target, mode, value = _shape(draw, kind, num_workers)
         seconds = draw.choice(TIMES)
+        if kind == "clock jump":
+            # libfaketime looks once a second.
+            seconds = max(seconds, 3.0)
         # A filled disk and a stopped server are both of one part.
         part = "disk" if kind == "disk full" else target
         if until.get(part, 0) > now:

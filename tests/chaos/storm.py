@@ -27,7 +27,7 @@ class Options:
     folder: pathlib.Path
     workers: int = 30
     # How many users each project has, more than it may have open jobs.
-    rich: int = 6
+    rich: int = 14
     poor: int = 3
     has_worker: bool = True
     gap: float = 1.2
@@ -91,10 +91,12 @@ class Run:
         return people
 
     def _await_owner(self, world):
+        open_jobs = {"rich": self.options.rich - 1, "poor": self.options.poor - 1}
+
         def look():
             with contextlib.closing(worlds.Client(world.endpoint(world.names[0]))) as client:
                 try:
-                    evidence.set_quotas(client)
+                    evidence.set_quotas(client, open_jobs)
                 except contract.CallError:
                     return False
             return True
