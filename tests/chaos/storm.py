@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import pathlib
+import threading
 import time
 
 import clients as users
@@ -42,13 +43,16 @@ class Run:
         self.options = options
         self.history = histories.History()
         self.plan = plans.draw_plan(options.seed, options.faults, options.workers, options.gap)
+        # Faults end in threads of their own.
+        self._lock = threading.Lock()
         self.report = {"seed": options.seed, "planned": options.faults, "faults": [],
                        "never_drawn": plans.never_drawn(self.plan)}  # fmt: skip
 
     def _tell(self, fault, outcome):
-        self.report["faults"].append({**dataclasses.asdict(fault), "outcome": outcome,
-                                      "ended": round(time.monotonic() - self._begin, 2)})  # fmt: skip
-        self._keep()
+        with self._lock:
+            self.report["faults"].append({**dataclasses.asdict(fault), "outcome": outcome,
+                                          "ended": round(time.monotonic() - self._begin, 2)})  # fmt: skip
+            self._keep()
 
     def _keep(self):
         path = self.options.folder / "report.json"
@@ -121,8 +125,8 @@ class Run:
     def _conclude(self, world, final):
         violations = judges.judge(self.history, final)
         for name, exits in world.exits().items():
-            # 1 is a daemon that says why; the keeper starts it again. PostgreSQL ends so on a full disk.
-            bad = [code for code in exits if code != 1]
+            # A positive code is a daemon that says why, at its start; the keeper starts it again.
+            bad = [code for code in exits if not isinstance(code, int) or code <= 0]
             if bad and name != "postgres":
                 violations.append(f"ended by itself: {name} with {bad}")
         outcomes = collections.Counter(f"{f['kind']}: {f['outcome']}" for f in self.report["faults"])
