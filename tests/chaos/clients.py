@@ -27,7 +27,18 @@ ENDED = {C.Job.State.Value(f"STATE_{s}") for s in ("SUCCEEDED", "FAILED", "CANCE
 
 
 def digest_of(event):
-    return hashlib.sha256(event.SerializeToString(deterministic=True)).hexdigest()[:16]
+    """The event in a few words for people, and the digest of all of it."""
+    digest = hashlib.sha256(event.SerializeToString(deterministic=True)).hexdigest()[:16]
+    change = event.WhichOneof("change")
+    words = change
+    if change == "job":
+        words = f"{C.Job.State.Name(event.job.state)[6:]} trials={event.job.budget_use.trials}"
+    elif change == "candidate":
+        candidate = event.candidate
+        words = f"c{candidate.trial} {C.Candidate.State.Name(candidate.state)[6:]} {candidate.program.sha256[:6]}"
+    elif change == "notice":
+        words = f"notice {event.notice[:60]}"
+    return f"{words} #{digest}"
 
 
 class Storming:

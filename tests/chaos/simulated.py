@@ -93,7 +93,7 @@ class Worker:
         self._clients = worlds.Clients(world, f"{seed}/worker/{number}/calls")
         self._is_over = threading.Event()
         self._stall = 0
-        self._is_killed = False
+        self._executions = 0
         self._reset()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -144,7 +144,9 @@ class Worker:
         if not self._lease.HasField("evaluation"):
             text_format.Parse(_INSPECTION, self._result.inspection)
             return
-        tag = f"chaos {self._number} {self._lease.id}"
+        # Of this execution: the same lease may be told once more by a new coordinator.
+        self._executions += 1
+        tag = f"chaos {self._number}.{self._executions} {self._lease.id}"
         self._result.evaluation.CopyFrom(evaluate(self._lease, tag, self._work_us))
         self._kept = histories.Result(self._lease.job, self._lease.candidate, tag, self._work_us, time.monotonic())
         self._history.add("results", self._kept)
