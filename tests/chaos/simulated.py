@@ -23,7 +23,7 @@ C = stacks.CONTRACT
 MEASURE, KERNELBENCH, CONFINED, EAGER = 4, 2, 3, 1
 VERSION = subprocess.check_output([stacks.BIN / "mtmc-worker", "--version"], text=True).split()[-1]
 
-_DEVICE = f"""
+DEVICE = f"""
 product: "{PRODUCT}" dialects: DIALECT_OPENCL compute_units: 8 memory_bytes: 17179869184 cache_bytes: 33554432
 shared_memory_per_block_bytes: 65536 max_threads_per_block: 4096 warp_size: 1 vector_bytes: 32
 memory_bandwidth_bytes_per_second: 2e10 fp32_flops_per_second: 2e11 driver_version: "1" toolchain_version: "1"
@@ -38,7 +38,7 @@ def _node(name, op, names, values):
     return f'nodes {{ name: "{name}" op: "{op}" line: 1 {arguments} {listed} results: "{name}" result_types {_TYPE} }}'
 
 
-_INSPECTION = f"""
+INSPECTION = f"""
 graph {{
   inputs {{ name: "x" kind: KIND_USER_INPUT type {_TYPE} }}
   {_node("tanh", "aten::tanh.default", ["self"], ["x"])}
@@ -124,7 +124,7 @@ class Worker:
         request.worker.version = VERSION
         request.worker.host = "chaos"
         request.worker.isolation_level = CONFINED
-        text_format.Parse(_DEVICE, request.worker.device)
+        text_format.Parse(DEVICE, request.worker.device)
         request.worker.device.uuid = f"sim-{self._number}"
         if not self._lease.id:
             request.idle.SetInParent()
@@ -142,7 +142,7 @@ class Worker:
             return
         self._result = C.LeaseResult()
         if not self._lease.HasField("evaluation"):
-            text_format.Parse(_INSPECTION, self._result.inspection)
+            text_format.Parse(INSPECTION, self._result.inspection)
             return
         # Of this execution: the same lease may be told once more by a new coordinator.
         self._executions += 1
