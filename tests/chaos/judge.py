@@ -6,6 +6,8 @@ import collections
 import dataclasses
 
 ENDED = ("SUCCEEDED", "FAILED", "CANCELLED")
+# What may make a job fail here: every problem can be served, and all faults pass.
+FAILURES = ("QUOTA_EXCEEDED",)
 # Ends that call off what workers do.
 CALLING_OFF = ("CANCELLED", "QUOTA", "WALL_TIME", "FAILED")
 # From the answer to a worker until the search has heard it, when the coordinator is slow.
@@ -109,6 +111,8 @@ def _jobs(history, final):
             yield f"improper end: nobody cancelled {name}"
         elif job.state == "FAILED" and not job.failure:
             yield f"improper end: {name} failed without a reason"
+        elif job.end_reason == "FAILED" or (job.failure and job.failure not in FAILURES):
+            yield f"improper end: {name} was ended by a fault that passed, {job.failure}"
         elif job.state == "SUCCEEDED":
             best = [c for c in final.candidates.get(name, ()) if c.name == job.best]
             if not best or not best[0].is_correct:

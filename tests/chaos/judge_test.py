@@ -66,6 +66,10 @@ def failed_without_reason(history, final):
     final.jobs[JOB].state = "FAILED"
 
 
+def failed_by_a_fault(history, final):
+    final.jobs[JOB].state, final.jobs[JOB].failure = "FAILED", "ACTIONS_NOT_LISTED"
+
+
 def won_by_nothing(history, final):
     final.candidates[JOB][1].is_correct = False
 
@@ -179,7 +183,7 @@ def difference(history, final):
 
 DAMAGES = {
     lost_job: "lost job", open_job: "job does not end", cancelled_by_nobody: "improper end",
-    failed_without_reason: "improper end", won_by_nothing: "improper end", lost_event: "events missed",
+    failed_without_reason: "improper end", failed_by_a_fault: "improper end", won_by_nothing: "improper end", lost_event: "events missed",
     lost_last_event: "events missed", doubled_event: "events twice", disordered_events: "events disordered",
     changed_event: "events changed", gap_in_the_log: "event log with gaps", lost_evaluation: "lost evaluation",
     lost_candidate: "lost evaluation", doubled_evaluation: "doubled evaluation", done_again: "lost evaluation",
