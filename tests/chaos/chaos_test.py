@@ -24,12 +24,16 @@ def _has(*places):
     return any(list(pathlib.Path("/").glob(place)) for place in places)
 
 
+# Found by clock_test.py, which fails for certain; a storm would fail by chance. Goes with it.
+KNOWN = ("clock jump",)
+
+
 @pytest.mark.skipif(not _has("usr/lib/postgresql/*/bin"), reason="PostgreSQL is not installed; run scripts/setup")
 def test_nothing_is_lost_or_counted_twice_whatever_fails(tmp_path):
     processes.adopt_orphans()
     print(f"\nMTMC_CHAOS_SEED={SEED} MTMC_CHAOS_FAULTS={FAULTS}")
     options = storm.Options(seed=SEED, faults=FAULTS, folder=tmp_path, workers=12, rich=4, poor=2, gap=0.8,
-                            drain_seconds=60)  # fmt: skip
+                            drain_seconds=60, without=KNOWN)  # fmt: skip
 
     report = storm.Run(options).run()
 
