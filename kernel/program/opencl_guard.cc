@@ -10,18 +10,18 @@ namespace mtmc::kernel {
 namespace {
 
 // An honest source has no use for these, not even as names.
-constexpr std::array<std::string_view, 12> kPoisoned = {"asm",
-                                                        "__asm",
-                                                        "__asm__",
-                                                        "printf",
-                                                        "__builtin_printf",
-                                                        "__constructor__",
-                                                        "__destructor__",
-                                                        "__ifunc__",
-                                                        "__section__",
-                                                        "__init_priority__",
-                                                        "__builtin_return_address",
-                                                        "__builtin_frame_address"};
+constexpr std::array kPoisoned = std::to_array<std::string_view>(
+    {"asm", "__asm", "__asm__", "printf", "__builtin_printf", "__constructor__", "__destructor__",
+     "__ifunc__", "__section__", "__init_priority__", "__builtin_return_address",
+     "__builtin_frame_address",
+     // Clocks, and what tells one thread or processor from another.
+     "__builtin_readcyclecounter", "__builtin_readsteadycounter", "__builtin_ia32_rdtsc",
+     "__builtin_ia32_rdtscp", "__builtin_ia32_rdpmc", "__builtin_ia32_rdpid",
+     "__builtin_ia32_rdpru", "__builtin_ia32_rdfsbase32", "__builtin_ia32_rdfsbase64",
+     "__builtin_ia32_rdgsbase32", "__builtin_ia32_rdgsbase64", "__builtin_thread_pointer",
+     "__builtin_arm_rsr", "__builtin_arm_rsr64", "clock_read_device", "clock_read_work_group",
+     "clock_read_sub_group", "clock_read_hilo_device", "clock_read_hilo_work_group",
+     "clock_read_hilo_sub_group"});
 
 // Attributes whose names are words of any source.
 constexpr std::array<std::string_view, 5> kRenamed = {"constructor", "destructor", "ifunc",

@@ -11,8 +11,8 @@
 namespace mtmc::kernel {
 
 // What no OpenCL source may do, because on CPU devices it would act as the worker
-// and not as a kernel: inline assembly, output, a look at the stack, and attributes
-// by which code runs while a library is loaded. Says where, in plain words; macros
+// and not as a kernel: inline assembly, output, a look at the stack or at a clock, and
+// attributes by which code runs while a library is loaded. Says where, in plain words; macros
 // that paste a word together are left to GuardOpenCl().
 std::vector<Diagnostic> CheckOpenClWords(const LexedSource& source);
 

@@ -22,11 +22,12 @@ TEST_CASE("CheckOpenClWords lets a variable have any name", "[program]") {
 }
 
 TEST_CASE("CheckOpenClWords refuses what acts outside a kernel", "[program]") {
-  const std::string source =
-      GENERATE("__attribute__((constructor)) void f() {}",
-               "__attribute((aligned(4), section(\"a\"))) int x;",
-               "__attribute__((__constructor__)) void f() {}", "void f() { asm(\"\"); }",
-               "void f() { printf(\"\"); }", "__kernel void constructor() {}");
+  const std::string source = GENERATE(
+      "__attribute__((constructor)) void f() {}",
+      "__attribute((aligned(4), section(\"a\"))) int x;",
+      "__attribute__((__constructor__)) void f() {}", "void f() { asm(\"\"); }",
+      "void f() { printf(\"\"); }", "__kernel void constructor() {}",
+      "ulong f() { return __builtin_ia32_rdtsc(); }", "ulong f() { return clock_read_device(); }");
 
   INFO(source);
   CHECK(Check(source) != "");

@@ -9,8 +9,9 @@ that changes no input any more is dropped by name.
 
 import torch
 
-from . import float_ways, redraw, special_values
+from . import extrema, float_ways, redraw, special_values
 from .graph_domain import Uses
+from .guards import near_guards
 
 NONE = "DISTRIBUTION_UNSPECIFIED"
 REDRAWN = "DISTRIBUTION_REDRAWN"
@@ -19,6 +20,10 @@ SPECIAL_ROWS = "DISTRIBUTION_SPECIAL_ROWS"
 CENTERED = "DISTRIBUTION_CENTERED"
 ROUNDED = "DISTRIBUTION_ROUNDED"
 TIMES_3 = "DISTRIBUTION_TIMES_3"
+TIMES_001 = "DISTRIBUTION_TIMES_001"
+NEGATED = "DISTRIBUTION_NEGATED"
+OFFSET = "DISTRIBUTION_OFFSET"
+RANGE_ENDS = "DISTRIBUTION_RANGE_ENDS"
 HEAVY_TAILED = "DISTRIBUTION_HEAVY_TAILED"
 PARAMETERS_ZERO = "DISTRIBUTION_PARAMETERS_ZERO"
 PARAMETERS_ONE = "DISTRIBUTION_PARAMETERS_ONE"
@@ -26,9 +31,9 @@ NONFINITE = "DISTRIBUTION_NONFINITE"
 # In the order of the enumeration: its numbers are part of the seeds.
 DISTRIBUTIONS = (
     TIMES_3,
-    "DISTRIBUTION_TIMES_001",
-    "DISTRIBUTION_NEGATED",
-    "DISTRIBUTION_OFFSET",
+    TIMES_001,
+    NEGATED,
+    OFFSET,
     HEAVY_TAILED,
     "DISTRIBUTION_RAMPS",
     REDRAWN,
@@ -36,7 +41,7 @@ DISTRIBUTIONS = (
     SPECIAL_ROWS,
     CENTERED,
     ROUNDED,
-    "DISTRIBUTION_RANGE_ENDS",
+    RANGE_ENDS,
     PARAMETERS_ZERO,
     PARAMETERS_ONE,
     NONFINITE,
@@ -48,9 +53,9 @@ LEVEL = (SPECIAL_ROWS, *OF_PARAMETERS)
 # Those that have delicate ways, after which outputs are small or what cancels is large, or
 # rounding may decide.
 DELICATE = (
-    "DISTRIBUTION_TIMES_001",
-    "DISTRIBUTION_NEGATED",
-    "DISTRIBUTION_OFFSET",
+    TIMES_001,
+    NEGATED,
+    OFFSET,
     HEAVY_TAILED,
     CENTERED,
 )
@@ -67,18 +72,30 @@ class Changer:
 
     `draws` are inputs from some draws of `get_inputs`, the first the public one; `uses` what
     the graph says of each position, `fixed` the positions that nobody may change, `bounds`
-    numbers at which an operator changes its mind, `landmarks` by position where that is.
-    `may_be_small` tells that no honest program computes in a type as narrow as FP16.
+    numbers at which an operator changes its mind, `landmarks` by position where that is,
+    `guards` numbers that keep divisors from zero, `searched` positions among whose elements an
+    operator looks for an extremum. `may_be_small` tells that no honest program computes in a type as narrow as FP16.
     """
 
     def __init__(
-        self, draws, uses=None, fixed=(), bounds=(), landmarks=None, *, may_be_small=True
+        self,
+        draws,
+        uses=None,
+        fixed=(),
+        bounds=(),
+        landmarks=None,
+        *,
+        guards=(),
+        searched=(),
+        may_be_small=True,
     ):
         public = draws[0]
         self._may_be_small = may_be_small
         uses = uses or {}
         self._bounds = bounds
         self._landmarks = landmarks or {}
+        self._guards = guards
+        self._searched = searched
         self._uses = {index: uses.get(index, Uses()) for index in range(len(public))}
         self._labels = []
         # Ways to change an input by distribution and position.
@@ -144,18 +161,28 @@ class Changer:
         may_be_small = self._may_be_small and value.dtype != torch.float16
         for name, ways in _CHANGES.items():
             delicate = [way for way in ways if way in float_ways.DELICATE]
-            ways = ways if may_be_small else ways[len(delicate) :]
-            self._delicate[name, index] = len(delicate) if may_be_small else 0
+            bold = self._bold_ways(name, index)
+            ways = (*bold, *ways) if may_be_small else ways[len(delicate) :]
+            self._delicate[name, index] = len(bold) + len(delicate) if may_be_small else 0
             ways = with_landmarks(name, ways, self._landmarks.get(index, ()))
             self._ways[name][index] = [_ordinary(way, self._bounds) for way in ways]
         if is_constant(value) and not self.varies[index]:
             domain = redraw.domain_of(seen, self._uses[index])
             self._note(EXTREMES, index, redraw.extreme_ways(value, domain))
 
+    def _bold_ways(self, name, index):
+        """What this graph asks for, before what any graph does."""
+        if name == TIMES_001 and self._guards:
+            return (near_guards(self._guards),)
+        if name in _SIDES and index in self._searched:
+            return extrema.far(_SIDES[name])
+        return ()
+
     def _note_other(self, index, value, domain):
         self._note(REDRAWN, index, redraw.redrawn_ways(value, domain))
         self._note(EXTREMES, index, redraw.extreme_ways(value, domain))
         self._note(CENTERED, index, redraw.signed_ways(value, domain))
+        self._note(RANGE_ENDS, index, redraw.equal_ways(value, domain))
         if value.dtype == torch.bool:
             self._note(SPECIAL_ROWS, index, [redraw.make_first_row_true])
         if value.is_floating_point():
@@ -242,11 +269,13 @@ def _sort_labels(inputs, labels):
         inputs[index].copy_(inputs[index].sort().values)
 
 
+# On which side of zero elements lie.
+_SIDES = {NEGATED: -1, OFFSET: 1}
 _CHANGES = {
     TIMES_3: (float_ways.wide, float_ways.times(3.0)),
-    "DISTRIBUTION_TIMES_001": (float_ways.minute, float_ways.small, float_ways.times(0.01)),
-    "DISTRIBUTION_NEGATED": (float_ways.negate_far, float_ways.times(-1.0)),
-    "DISTRIBUTION_OFFSET": (float_ways.shift_far, float_ways.shift, float_ways.shift_to_one),
+    TIMES_001: (float_ways.minute, float_ways.small, float_ways.times(0.01)),
+    NEGATED: (float_ways.negate_far, float_ways.times(-1.0)),
+    OFFSET: (float_ways.shift_far, float_ways.shift, float_ways.shift_to_one),
     HEAVY_TAILED: (float_ways.spike_over_decades, float_ways.spike, float_ways.spike_mildly),
     "DISTRIBUTION_RAMPS": (float_ways.ramp,),
     SPECIAL_ROWS: (
@@ -257,7 +286,7 @@ _CHANGES = {
     ),
     CENTERED: (float_ways.center_or_shift, special_values.center),
     ROUNDED: (special_values.round_off, special_values.round_inside),
-    "DISTRIBUTION_RANGE_ENDS": (
+    RANGE_ENDS: (
         special_values.go_to_ends_and_bounds,
         special_values.go_to_ends,
         special_values.go_near_ends,

@@ -33,6 +33,8 @@ _CLASS_LOSSES = frozenset({"cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll
 _CLASS_LOSSES |= {"nll_loss_forward", "nll_loss2d_forward"}
 # Its target lists classes up to the first that is negative.
 _LIST_LOSS, _END_OF_LIST = "multilabel_margin_loss", -1
+# What makes any whole number one between two: a position in a ring, a distance of so much.
+_TAMED_BETWEEN = {"remainder": ("other",), "clamp": ("min", "max"), "__and__": ("other",)}
 # What is written twice to one place keeps either value.
 _OVERWRITES = frozenset({"scatter", "index_copy", "index_put", "_unsafe_index_put"})
 # Other operators that are defined for some whole numbers only: (name, argument).
@@ -131,6 +133,11 @@ class GraphDomain:
             self._note(found, node, argument, place)
         found.is_restricted = found.legal is not None or self._is_restricted(name)
         return found
+
+    @property
+    def nodes(self):
+        """The operators of the graph."""
+        return self._nodes
 
     def takers(self, name):
         """(node, name of the argument, place in its list) of each use of a value."""
@@ -233,6 +240,8 @@ class GraphDomain:
                 is_index |= argument == "target" and op in _CLASS_LOSSES
                 if is_index or (op, argument) in restricted:
                     return True
+                if _is_taming(node, argument):
+                    continue
                 fresh = [value for value in node["results"] if value not in seen]
                 seen.update(fresh)
                 pending += fresh
@@ -242,6 +251,13 @@ class GraphDomain:
 def operator(node):
     """Name of the operator of a node, without its overload."""
     return node["op"].split("::")[-1].split(".")[0]
+
+
+def _is_taming(node, argument):
+    """Whether a result lies between two numbers of the code, whatever the argument is."""
+    arguments = dict(zip(node["argumentNames"], node["arguments"]))
+    ends = [arguments.get(name, {}) for name in _TAMED_BETWEEN.get(operator(node), ())]
+    return argument == "self" and bool(ends) and all(number(end) is not None for end in ends)
 
 
 def _values(argument, place=0):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Indices that an operator picked by score: an argmax, a top-k, a sort.
+"""Indices that an operator picked by score: an argmax, a top-k, a sort, a max pooling.
 
 Which of two close scores is the larger is decided by rounding, so an index says little by
 itself. What counts is the score of what was picked. `Scores` watches a run, and remembers
@@ -7,12 +7,15 @@ what each operator picked from, and what became of its indices afterwards.
 """
 
 import dataclasses
+import math
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 # Operators that pick.
 _PICKS = "argmax argmin max min topk sort kthvalue median nanmedian".split()
+# Operators that pick of windows, by how many axes those have.
+_POOLS = {"max_pool2d_with_indices": 2, "max_pool3d_with_indices": 3}
 _SETS = ("topk", "sort")
 # Operators that hand indices on: as they are, in another form, or a part of them.
 _CASTS = ("_to_copy", "clone", "contiguous", "alias", "detach")
@@ -71,6 +74,26 @@ class Pick:
         return placed.view(before, self.count, after).sort(dim=1).values.reshape(-1)
 
 
+@dataclasses.dataclass
+class WindowPick(Pick):
+    """What a max pooling picked of each window. `windows` has (extent, places of the result,
+    size, stride, padding, dilation) of each axis; an index counts in all of a plane."""
+
+    windows: tuple = ()
+
+    def places(self, positions, indices):
+        planes = positions
+        rest = indices
+        for extent, count, size, stride, padding, dilation in reversed(self.windows):
+            offset = rest % extent + padding - planes % count * stride
+            if ((offset % dilation != 0) | (offset < 0) | (offset >= size * dilation)).any():
+                return None
+            planes, rest = planes // count, rest // extent
+        if rest.any():
+            return None
+        return planes * math.prod(window[0] for window in self.windows) + indices
+
+
 class Scores(TorchDispatchMode):
     """Remembers picks while active, in the order in which they are made."""
 
@@ -94,6 +117,8 @@ class Scores(TorchDispatchMode):
         name = func._schema.name.split("::")[1]
         if name in _PICKS:
             self._remember(func, name, args, kwargs, out)
+        elif name in _POOLS:
+            self._remember_windows(func, _POOLS[name], args, kwargs, out[1])
         elif id(args[0]) in self._tracked and isinstance(out, torch.Tensor):
             _, pick, positions = self._tracked[id(args[0])]
             if name in _FORMS:
@@ -119,8 +144,7 @@ class Scores(TorchDispatchMode):
             return
         if name not in ("argmax", "argmin") and isinstance(out, torch.Tensor):
             return
-        named = dict(zip((argument.name for argument in func._schema.arguments), args))
-        named.update(kwargs)
+        named = _named(func, args, kwargs)
         scores, axis = named["self"], named.get("dim", -1 if name[:3] != "arg" else None)
         before, length, after = 1, scores.numel(), 1
         if axis is not None and scores.dim():
@@ -132,6 +156,35 @@ class Scores(TorchDispatchMode):
         pick = Pick(
             scores, (before, length, after), count, is_ordered, name in _SETS, indices
         )
+        self._track(indices, pick)
+
+    def _remember_windows(self, func, axes, args, kwargs, indices):
+        named = _named(func, args, kwargs)
+        scores = named["self"]
+        size = _of_each_axis(named["kernel_size"], axes)
+        windows = zip(
+            scores.shape[-axes:],
+            indices.shape[-axes:],
+            size,
+            _of_each_axis(named.get("stride") or size, axes),
+            _of_each_axis(named.get("padding", 0), axes),
+            _of_each_axis(named.get("dilation", 1), axes),
+        )
+        form = (1, scores.numel(), 1)
+        pick = WindowPick(scores, form, 1, True, False, indices, windows=tuple(windows))
+        self._track(indices, pick)
+
+    def _track(self, indices, pick):
         self.picks.append(pick)
         positions = torch.arange(indices.numel(), device=indices.device).view(indices.shape)
         self._tracked[id(indices)] = (indices, pick, positions)
+
+
+def _named(func, args, kwargs):
+    names = (argument.name for argument in func._schema.arguments)
+    return {**dict(zip(names, args)), **kwargs}
+
+
+def _of_each_axis(value, axes):
+    values = [value] if isinstance(value, int) else list(value)
+    return values * axes if len(values) == 1 else values

@@ -136,6 +136,40 @@ def signed_ways(tensor, domain):
     return [_mirror] if is_signed and is_free else []
 
 
+def equal_ways(tensor, domain):
+    """Ways to make all elements one value: a count is then that of all, a mask wholly open or
+    closed."""
+    uses = domain.uses
+    if tensor.dtype == torch.bool:
+        whole = [_all(True), _all(False)]
+        return [_equal_columns, *whole] if tensor.dim() > 1 else whole
+    is_free = not (uses.is_ordered or uses.is_written or domain.is_constant)
+    if tensor.numel() < 2 or not is_free or tensor.is_floating_point():
+        return []
+    low, high = uses.legal or (int(domain.low), int(domain.high))
+    # Sums of numbers of a byte are the largest there.
+    return [_all(high)] if tensor.element_size() == 1 else [_one_between(int(low), int(high))]
+
+
+def _equal_columns(mask, generator):
+    """Each place of the last axis has one value in all rows, one of them true in any case."""
+    extent = mask.shape[-1]
+    is_true = torch.rand(extent, generator=generator, device=mask.device) < 0.5
+    is_true[torch.randint(extent, (1,), generator=generator, device=mask.device)] = True
+    mask.copy_(is_true.expand(mask.shape))
+
+
+def _all(value):
+    return lambda tensor, generator: tensor.fill_(value)
+
+
+def _one_between(low, high):
+    def change(tensor, generator):
+        tensor.fill_(torch.randint(low, high + 1, (), generator=generator, device=generator.device))
+
+    return change
+
+
 def changed(way, tensor, generator):
     """Changes a tensor in place in a way; a small one, of which chance may leave all as it
     is, is tried again."""
@@ -288,6 +322,8 @@ def _equal_rows(domain, ratio):
                 rows[places[0]], rows[places[1]] = False, True
 
     return change
+
+
 
 
 def make_first_row_true(tensor, _):

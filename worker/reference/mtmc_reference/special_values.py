@@ -41,16 +41,22 @@ def far_rows(tensor, generator, *_):
     _change_planes(tensor, generator, has_zeros=True, zeros_first=True)
     far = [_far_up, _far_down, _wide, _tiny, _below_guards, _spike_first]
     _change_rows(tensor, generator, [*_SPECIAL, *far])
+    _clear_first(tensor)
+
+
+def special_rows(tensor, generator, *_):
+    """Some rows are zero, equal, tied at their ends, denormal, in order, or have a
+    spike. What comes first is zero, in all inputs alike."""
+    _change_planes(tensor, generator, has_zeros=True)
+    _change_rows(tensor, generator, _SPECIAL)
+    _clear_first(tensor)
+
+
+def _clear_first(tensor):
     if tensor.dim() > 1 and tensor.numel() > tensor.shape[-1]:
         tensor.view(-1, tensor.shape[-1])[0] = 0
     elif tensor.numel() > 1:
         tensor.view(-1)[0] = 0
-
-
-def special_rows(tensor, generator, *_):
-    """Some rows are zero, equal, tied at their ends, denormal, in order, or have a spike."""
-    _change_planes(tensor, generator, has_zeros=True)
-    _change_rows(tensor, generator, _SPECIAL)
 
 
 def tied_rows(tensor, generator, *_):
@@ -241,10 +247,14 @@ def _equal(rows, _):
 
 
 def _tie(rows, generator):
-    """Several equal maxima and minima."""
+    """Several equal maxima and minima, and some that are 1e-2 to 1e-6 below the maximum: of
+    rounded ones they are equal, too."""
     low, high = rows.aminmax(dim=1, keepdim=True)
     kind = torch.rand(rows.shape, generator=generator, device=rows.device)
-    return torch.where(kind < 0.2, high, torch.where(kind > 0.8, low, rows))
+    power = torch.rand(rows.shape, generator=generator, device=rows.device).mul_(4).add_(2)
+    nearly = high - high.abs() * torch.pow(10.0, -power).to(rows.dtype)
+    tied = torch.where(kind < 0.2, high, torch.where(kind > 0.8, low, rows))
+    return torch.where((kind >= 0.2) & (kind < 0.3), nearly, tied)
 
 
 def _island(rows, generator):

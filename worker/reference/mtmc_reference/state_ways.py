@@ -22,6 +22,8 @@ _POSITIVE_DECADES = (-7.0, 6.0)
 # Rows from which on a tensor has pruned ones, one of how many is zero, and factors of minute
 # ones.
 _LEAST_ROWS, _ROWS_PER_ZERO, _MINUTE_POWERS = 4, 16, (1e-7, 1e-5, 1e-3)
+# Rows and columns of which one has a pattern of zeros; powers of ten of a single number.
+_ROWS_PER_COMB, _SMALL_POWERS = 8, (-2.0, -0.3)
 # Elements of a tensor of which a quarter are far out, and one of how many of a larger one.
 _FEW, _FAR_APART = 256, 64
 
@@ -62,15 +64,18 @@ def of(tensor, uses, place):
         return Ways(near)
     if not tensor.is_floating_point():
         # A single one is a counter.
-        return Ways(near, second=[_anywhere] if tensor.numel() > 1 else [])
+        return Ways(near, second=[_anywhere] if tensor.numel() > 1 else [_count_far])
     if _is_whole(tensor) and not distribution.is_constant(tensor):
         # A mask stays a mask.
         return Ways(near)
     second = [_reaching(near[0], reach) for reach in _REACHES]
     if not isinstance(tensor, torch.nn.Parameter):
         return Ways(near, [], [_over_decades(near[0]), *second] if (tensor > 0).all() else second)
+    if tensor.numel() == 1:
+        return Ways(near, [_small(near[0])], second)
     is_long = tensor.dim() > 0 and tensor.shape[0] >= _LEAST_ROWS
-    return Ways(near, [_pruned(near[0], place)] if is_long else [], second)
+    pruned = [_pruned(near[0], place), _minute_rows(near[0], place)] if is_long else []
+    return Ways(near, pruned, second)
 
 
 def _near_ways(tensor, uses):
@@ -181,6 +186,13 @@ def _count_on(tensor, generator):
     tensor.add_(torch.randint(1, 100, (), generator=generator, device=generator.device))
 
 
+def _count_far(tensor, generator):
+    """A counter that has run for very long: beyond 32 bits where its type is."""
+    most = torch.iinfo(tensor.dtype).max
+    span = min(most // 2, 1 << 33)
+    tensor.fill_(span + torch.randint(1, 100, (), generator=generator, device=generator.device))
+
+
 def _small_numbers(tensor, generator):
     """Each element another number of a byte."""
     ends = torch.iinfo(tensor.dtype)
@@ -221,30 +233,87 @@ def _reaching(way, reach):
     return change
 
 
+def _small(way):
+    """The way, after which a single number is 2 to 100 times smaller: a temperature, a gate."""
+
+    def change(tensor, generator):
+        way(tensor, generator)
+        power = _uniform((1,), generator, *_SMALL_POWERS)
+        tensor.mul_(torch.pow(10.0, power).item())
+
+    return change
+
+
 def _pruned(way, place):
     """The way, after which one stretch of rows is zero and the rows behind it minute, as
-    structured pruning leaves them in all tensors of a layer; so are stretches at the start or
-    at any place of some other rows, and of the first row in any case."""
+    structured pruning leaves them in all tensors of a layer. Of its own each tensor has
+    other rows that are zero, and rows and columns that are in part: where one tensor of a layer
+    has zeros, others have none."""
 
     @torch.no_grad()
     def change(tensor, generator):
         way(tensor, generator)
         count = tensor.shape[0]
         zeros = max(count // _ROWS_PER_ZERO, 1)
-        powers = _MINUTE_POWERS[: max(min(count // 8, len(_MINUTE_POWERS)), 1)]
-        # The first row is none of them.
-        start = 1 + int(place * (count - zeros - len(powers)))
+        start = _minute(tensor, place, zeros)
         tensor[start : start + zeros] = 0
-        for row, power in enumerate(powers, start=start + zeros):
-            tensor[row] *= power
         columns = tensor[0].numel()
-        if columns > 1 and tensor.is_contiguous():
-            most = max(min(count // 4, _CHUNK // columns), 1)
-            rows = torch.randint(count, (most,), generator=generator, device=generator.device)
-            rows[0] = 0
-            _clear_stretches(tensor.view(count, columns), torch.unique(rows), generator)
+        rows = torch.randperm(count, generator=generator, device=generator.device)
+        if columns == 1:
+            # Both ends, where one looks whether there is anything.
+            tensor[rows[: max(count // _ROWS_PER_ZERO, 1)]] = 0
+            tensor[0] = tensor[-1] = 0
+            return
+        # The first row is none of them.
+        tensor[rows[rows != 0][:zeros]] = 0
+        if not tensor.is_contiguous():
+            return
+        matrix = tensor.view(count, columns)
+        most = max(min(count // 4, _CHUNK // columns), 1)
+        rows = torch.randint(count, (most,), generator=generator, device=generator.device)
+        rows[0] = 0
+        _clear_stretches(matrix, torch.unique(rows), generator)
+        _clear_combs(tensor, generator)
 
     return change
+
+
+def _minute_rows(way, place):
+    """The way, after which up to three rows are minute, and none is zero."""
+
+    @torch.no_grad()
+    def change(tensor, generator):
+        way(tensor, generator)
+        _minute(tensor, place, 0)
+
+    return change
+
+
+def _minute(tensor, place, zeros):
+    """Scales some rows; returns where the rows before them begin that are to be zero."""
+    count = tensor.shape[0]
+    powers = _MINUTE_POWERS[: max(min(count // 8, len(_MINUTE_POWERS)), 1)]
+    # The first row is none of them.
+    start = 1 + int(place * (count - zeros - len(powers)))
+    for row, power in enumerate(powers, start=start + zeros):
+        tensor[row] *= power
+    return start
+
+
+def _clear_combs(tensor, generator):
+    """Zeros are every other element of some rows, the first half of some columns, and in other
+    rows all of one place of the last axis, such as the middle of a filter."""
+    count, columns = tensor.shape[0], tensor[0].numel()
+    matrix = tensor.view(count, columns)
+    rows = torch.randperm(count, generator=generator, device=generator.device)
+    share = max(count // _ROWS_PER_COMB, 1)
+    matrix[rows[:share], 1::2] = 0
+    matrix[rows[share : 2 * share], ::2] = 0
+    middle = tensor.shape[-1] // 2
+    tensor[rows[2 * share : 3 * share], ..., middle] = 0
+    places = torch.randperm(columns, generator=generator, device=generator.device)
+    few = places[: max(columns // _ROWS_PER_COMB, 1)]
+    matrix[: count // 2, few] = 0
 
 
 def _clear_stretches(matrix, rows, generator):

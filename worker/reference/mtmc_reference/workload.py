@@ -11,8 +11,10 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from . import distribution, tensor_type
+from .extrema import is_searched
 from .failure import Dropped, ProblemFailure
 from .graph_domain import GraphDomain
+from .guards import guards
 from .landmarks import landmarks
 from .levels import Levels
 from .problem import seed_everything
@@ -195,8 +197,16 @@ class Workloads:
             uses = {index: self._domain.uses(name) for index, name in self._names.items()}
             bounds = self._domain.bounds()
             marks = {i: landmarks(self._domain, name) for i, name in self._names.items()}
+            names = self._names.items()
             self._changer = distribution.Changer(
-                draws, uses, self._fixed, bounds, marks, may_be_small=self._may_be_small
+                draws,
+                uses,
+                self._fixed,
+                bounds,
+                marks,
+                guards=guards(self._domain),
+                searched={index for index, name in names if is_searched(self._domain, name)},
+                may_be_small=self._may_be_small,
             )
             self._levels = Levels(self._changer)
         return self._levels

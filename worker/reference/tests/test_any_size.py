@@ -49,7 +49,60 @@ def _scores(t, fill):
     return scores.masked_fill(~torch.ones(8, 8, dtype=torch.bool).tril(), fill).softmax(-1)
 
 
+def _begun_at(value, axis):
+    """A maximum whose search begins at a number."""
+    return lambda t: t["x"].amax(axis).clamp(min=value)
+
+
+def _norm(t, guard):
+    x = t["x"]
+    y = (x - x.mean(1, keepdim=True)) / guard(x.var(1, keepdim=True, correction=0)).sqrt()
+    return y * t["n_weight"] + t["n_bias"]
+
+
+def _added(variance):
+    return variance + 1e-5
+
+
+def _at_least(variance):
+    return variance.clamp(min=1e-5)
+
+
+def _skipping_gains(t):
+    """Channels whose gain is 0, with their bias."""
+    return torch.where(t["n_weight"] == 0, 0.0, _norm(t, _added))
+
+
+def _scaled(t, change):
+    x = t["x"] / change(t["t"])
+    return (x - x.amax(-1, keepdim=True)).softmax(-1)
+
+
+def _power(t, at_zero):
+    x, y = (t["x"].abs() for _ in range(2))
+    return torch.where((x == 0) & (y == 0), at_zero, x**y)
+
+
+_NORM = "self.n = nn.LayerNorm(64)"
+_TEMPERATURE = "self.t = nn.Parameter(torch.tensor(0.7))"
 _CASES = {
+    "a maximum of rows from -1e30": ("pass", "return x.amax(1)", _begun_at(-1e30, 1)),
+    "a maximum of columns from -100": ("pass", "return x.amax(0)", _begun_at(-100.0, 0)),
+    "a maximum of all from -65504": ("pass", "return x.max()", _begun_at(-65504.0, (0, 1))),
+    "a minimum from 1e9": ("pass", "return x.amin(1)", lambda t: t["x"].amin(1).clamp(max=1e9)),
+    "a guard as a bound": (_NORM, "return self.n(x)", lambda t: _norm(t, _at_least)),
+    "a smaller guard": (_NORM, "return self.n(x)", lambda t: _norm(t, lambda v: v + 1e-6)),
+    "no bias without gain": (_NORM, "return self.n(x)", _skipping_gains),
+    "a small temperature": (
+        _TEMPERATURE,
+        "return F.softmax(x / self.t, dim=-1)",
+        lambda t: _scaled(t, lambda temperature: temperature.clamp(min=1e-30)),
+    ),
+    "zero to the power of zero": (
+        "pass",
+        "return x.abs() ** x.abs()",
+        lambda t: _power(t, float("nan")),
+    ),
     "weights below 1e-6": (_LINEAR, "return self.fc(x)", _linear(_without_minute)),
     "weights on a grid": (_LINEAR, "return self.fc(x)", _linear(_to_a_grid)),
     "rows by their first weight": (_LINEAR, "return self.fc(x)", _linear(_skipping_rows)),
@@ -68,6 +121,22 @@ _CASES = {
     "a fill of -1e4": ("pass", _ATTENTION, lambda t: _scores(t, -1e4)),
 }
 _HONEST = {
+    "maximum of rows": ("pass", "return x.amax(1)", lambda t: t["x"].amax(1)),
+    "maximum of columns": ("pass", "return x.amax(0)", lambda t: t["x"].amax(0)),
+    "maximum from the largest": (
+        "pass",
+        "return x.amax(1)",
+        _begun_at(torch.finfo(torch.float32).min, 1),
+    ),
+    "softmax": ("pass", "return x.softmax(1)", lambda t: t["x"].softmax(1)),
+    "temperature": (
+        _TEMPERATURE,
+        "return F.softmax(x / self.t, dim=-1)",
+        lambda t: _scaled(t, lambda temperature: temperature),
+    ),
+    "norm": (_NORM, "return self.n(x)", lambda t: _norm(t, _added)),
+    "argmax": ("pass", "return x.argmax(1)", lambda t: 63 - t["x"].flip(1).argmax(1)),
+    "power": ("pass", "return x.abs() ** x.abs()", lambda t: _power(t, 1.0)),
     "linear": (_LINEAR, "return self.fc(x)", _linear(lambda w: w)),
     "floor": ("pass", "return torch.floor(x)", lambda t: t["x"].floor()),
     "scores": ("pass", _ATTENTION, lambda t: _scores(t, float("-inf"))),

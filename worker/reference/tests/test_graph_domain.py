@@ -57,6 +57,13 @@ def test_an_index_is_legal_below_a_size(domain, body, legal, special):
     assert sorted(uses.special) == sorted(special)
 
 
+@pytest.mark.parametrize("body", ["x[:, (i + 1) % 8]", "self.e(i.clamp(0, 4))", "x[i & 3]"])
+def test_what_becomes_an_index_within_numbers_of_the_code_is_not_restricted(domain, body):
+    uses = domain(body).uses("i")
+
+    assert uses.legal is None and not uses.is_restricted
+
+
 @pytest.mark.parametrize("body", ["x + i[:, None]", "x * (i > 3)[:, None]", "F.mse_loss(x[0, :8], i)"])
 def test_arithmetic_restricts_nothing(domain, body):
     uses = domain(body).uses("i")
@@ -64,7 +71,7 @@ def test_arithmetic_restricts_nothing(domain, body):
     assert uses.legal is None and not uses.is_restricted
 
 
-@pytest.mark.parametrize("body", ["x[i * 1]", "x[:, (i + 1) % 8]", "self.e(i.clamp(max=4))"])
+@pytest.mark.parametrize("body", ["x[i * 1]", "x[:, (i + 1) // 8]", "self.e(i.clamp(max=4))"])
 def test_what_becomes_an_index_later_is_restricted(domain, body):
     uses = domain(body).uses("i")
 

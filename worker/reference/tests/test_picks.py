@@ -103,6 +103,25 @@ def test_no_element_is_picked_twice():
     assert satisfied(lambda x: x.sort(1).indices, [x], lambda x: x.argsort(1).flip(1)) == ALL
 
 
+def test_a_pooling_may_pick_any_of_equal_scores_in_its_window():
+    x = torch.randint(3, (2, 3, 9, 11)).float()
+
+    def pooled(x):
+        return torch.nn.functional.max_pool2d(x, 3, 2, 1, return_indices=True)[1]
+
+    def last(x):
+        return 9 * 11 - 1 - pooled(x.flip(2, 3)).flip(2, 3)
+
+    def elsewhere(x):
+        # As large, and of the plane, but of another window.
+        return x.flatten(2).argmax(2)[..., None, None].expand(2, 3, 5, 6).clone()
+
+    assert not torch.equal(last(x), pooled(x))
+    assert satisfied(pooled, [x], last) == ALL
+    assert satisfied(pooled, [x], elsewhere) == []
+    assert satisfied(pooled, [x], lambda x: torch.zeros_like(pooled(x))) == []
+
+
 def test_other_whole_numbers_are_those_of_a_run_of_the_class():
     torch.manual_seed(5)
     inputs = [torch.randn(100, 64), torch.randn(64, 50)]
