@@ -20,6 +20,9 @@ using base::LogLevel;
 // Between two counts of workers and queue for the metrics.
 constexpr absl::Duration kShownEvery = absl::Seconds(1);
 
+// Between two looks at what nobody has asked for: each reads the store.
+constexpr absl::Duration kUnclaimedEvery = absl::Seconds(1);
+
 absl::Status NotYours(const std::string& name, const store::LeaseRecord& record) {
   return rpc::MakeError(
       absl::StatusCode::kPermissionDenied, "LEASE_NOT_YOURS",
@@ -154,7 +157,10 @@ void LeaseManager::Synchronize(v1::SynchronizeRequest request, const std::string
 
 absl::Status LeaseManager::TakeResult(FleetMember& state,
                                       v1::SynchronizeRequest::Completed completed) {
-  if (store::LeaseRecord* const found = leases_.Find(completed.lease_id())) {
+  store::LeaseRecord* const found = leases_.Find(completed.lease_id());
+  // Nobody wants it, unless the jobs have another owner by now, which granted it.
+  if (found == nullptr) MTMC_RETURN_IF_ERROR(ConfirmOwnership(state));
+  if (found != nullptr) {
     store::LeaseRecord& record = *found;
     if (!IsLeaseOf(record, state)) return NotYours(state.worker.name(), record);
     Task* task = queue_.Find(record.work);
@@ -193,7 +199,7 @@ absl::Status LeaseManager::TakeResult(FleetMember& state,
 
 absl::Status LeaseManager::TakeProgress(FleetMember& state, const std::string& lease) {
   store::LeaseRecord* const found = leases_.Find(lease);
-  if (found == nullptr) return absl::OkStatus();
+  if (found == nullptr) return ConfirmOwnership(state);
   store::LeaseRecord& record = *found;
   if (!IsLeaseOf(record, state)) return NotYours(state.worker.name(), record);
   if (!record.is_lost) {
@@ -216,10 +222,39 @@ absl::Status LeaseManager::TakeProgress(FleetMember& state, const std::string& l
   return absl::OkStatus();
 }
 
+// Its answer waits until a write has shown that this coordinator still owns the jobs.
+absl::Status LeaseManager::ConfirmOwnership(FleetMember& state) { return Commit({}, &state); }
+
 // Drops leases that nobody wants any more.
 void LeaseManager::ForgetFinished(FleetMember& state) {
   if (!leases_.Contains(state.lease)) state.lease.clear();
   std::erase_if(state.ahead, [this](const std::string& lease) { return !leases_.Contains(lease); });
+}
+
+// Leases of the last coordinator that no search has asked for. One may not have come back yet,
+// for want of a store; a job that has ended asks for nothing.
+void LeaseManager::DropUnclaimed() {
+  const absl::Time now = clock_.Now();
+  if (unclaimed_.empty() || now < unclaimed_time_ + kUnclaimedEvery) return;
+  if (now <= start_time_ + options_.interval + options_.grace) return;
+  unclaimed_time_ = now;
+  std::erase_if(unclaimed_, [this](const std::string& key) {
+    const auto records = leases_.OfWork(key);
+    const bool is_wanted =
+        std::any_of(records.begin(), records.end(),
+                    [this](const store::LeaseRecord* record) { return !HasEnded(record->job); });
+    const bool is_dropped = !is_wanted && Commit({.finished_work = key}, nullptr).ok();
+    if (is_dropped) leases_.ForgetWork(key);
+    return is_dropped;
+  });
+}
+
+// Whether nothing is asked for the job any more; false where the store cannot tell.
+bool LeaseManager::HasEnded(const std::string& job) const {
+  const absl::StatusOr<v1::Job::State> state = store_.LookupState(job);
+  if (!state.ok()) return absl::IsNotFound(state.status());
+  return *state == v1::Job::STATE_SUCCEEDED || *state == v1::Job::STATE_FAILED ||
+         *state == v1::Job::STATE_CANCELLED;
 }
 
 void LeaseManager::Tick() {
@@ -243,14 +278,7 @@ void LeaseManager::Tick() {
     if (!state->lease.empty()) metrics_.CountExpiredLease();
     Lose(*state, "expired");
   }
-  // Leases of the last coordinator that no search has asked for.
-  if (now > start_time_ + options_.interval + options_.grace) {
-    std::erase_if(unclaimed_, [this](const std::string& key) {
-      const bool is_dropped = Commit({.finished_work = key}, nullptr).ok();
-      if (is_dropped) leases_.ForgetWork(key);
-      return is_dropped;
-    });
-  }
+  DropUnclaimed();
   // Given up only here, where no caller holds a reference to a task. One that cannot be
   // recorded is given up with the next tick.
   for (const std::string& key : queue_.Hopeless()) GiveUp(key).IgnoreError();

@@ -163,7 +163,10 @@ class LeaseManager final : public search::Evaluator {
   absl::Status TakeResult(FleetMember& state, v1::SynchronizeRequest::Completed completed);
   absl::Status TakeProgress(FleetMember& state, const std::string& lease);
   void Answer(FleetMember& state, const v1::SynchronizeRequest& request, Reply reply);
+  absl::Status ConfirmOwnership(FleetMember& state);
   void ForgetFinished(FleetMember& state);
+  void DropUnclaimed();
+  bool HasEnded(const std::string& job) const;
 
   // The life of a lease (lease_life.cc). Keys by value: what holds the original is erased here.
   void Dispatch();
@@ -222,6 +225,7 @@ class LeaseManager final : public search::Evaluator {
   std::set<std::string> newly_held_;
   // Work that the last coordinator granted and that no search has asked for.
   std::set<std::string> unclaimed_;
+  absl::Time unclaimed_time_ = absl::InfinitePast();
   LossOdds odds_;
   absl::Time metrics_time_ = absl::InfinitePast();
   absl::Time stuck_time_ = absl::InfinitePast();

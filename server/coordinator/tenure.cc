@@ -40,9 +40,10 @@ void Tenure::End() {
   beat_.request_stop();
   reign_.request_stop();
   {
-    absl::MutexLock lock(&mu_);
-    changed_.SignalAll();
+    // Whoever looked before the request waits by now, and hears it.
+    const std::scoped_lock lock(mu_);
   }
+  changed_.notify_all();
   beat_.join();
   reign_.join();
   // Nothing of this process writes any more.
@@ -63,18 +64,14 @@ void Tenure::Beat(const std::stop_token& stop) {
       Log(LogLevel::kWarning, "the store cannot say who owns the jobs", {{"error", view.status()}});
     }
     is_down = !view.ok();
-    absl::MutexLock lock(&mu_);
+    std::unique_lock lock(mu_);
     if (view.ok()) {
       wish_ = {.epoch = view->is_mine ? view->owner.epoch : 0,
                .address = view->is_mine ? "" : view->owner.address};
-      changed_.SignalAll();
+      changed_.notify_all();
     }
-    if (!stop.stop_requested()) {
-      const absl::Duration wake = Steady() + options_.beat;
-      while (!stop.stop_requested() && Steady() < wake) {
-        changed_.WaitWithTimeout(&mu_, wake - Steady());
-      }
-    }
+    changed_.wait_for(lock, absl::ToChronoNanoseconds(options_.beat),
+                      [&stop] { return stop.stop_requested(); });
   }
 }
 
@@ -83,15 +80,15 @@ void Tenure::Reign(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     Wish wish;
     {
-      absl::MutexLock lock(&mu_);
-      while (!stop.stop_requested() && wish_ == present_) changed_.Wait(&mu_);
+      std::unique_lock lock(mu_);
+      changed_.wait(lock, [&] { return stop.stop_requested() || wish_ != present_; });
       wish = wish_;
     }
     if (stop.stop_requested()) break;
     Fulfil(wish);
     if (wish == present_) continue;
-    absl::MutexLock lock(&mu_);
-    changed_.WaitWithTimeout(&mu_, kRetry);
+    std::unique_lock lock(mu_);
+    changed_.wait_for(lock, absl::ToChronoNanoseconds(kRetry));
   }
   Abdicate();
 }

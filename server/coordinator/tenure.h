@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/coordinator/succession.h"
 
@@ -46,7 +46,7 @@ class Tenure {
   Tenure& operator=(const Tenure&) = delete;
 
   // Stops what is owned, and lets another one take over at once.
-  void End() ABSL_LOCKS_EXCLUDED(mu_);
+  void End();
 
  private:
   // What the last look said.
@@ -69,9 +69,12 @@ class Tenure {
   // On the thread that beats, and after it.
   Succession succession_;
 
-  absl::Mutex mu_;
-  absl::CondVar changed_;
-  Wish wish_ ABSL_GUARDED_BY(mu_);
+  // Of the standard library, whose waits a clock that is set back does not make longer: an
+  // owner that rests for an hour is missed by all.
+  std::mutex mu_;
+  std::condition_variable changed_;
+  // Under `mu_`.
+  Wish wish_;
   // On the thread that reigns: what is fulfilled.
   Wish present_;
 

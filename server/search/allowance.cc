@@ -60,6 +60,7 @@ awaitable<absl::Status> Allowance::Reserve(QuotaResource resource, int64_t wante
                                            std::optional<int64_t>& held) {
   absl::Duration backoff = options_.min_backoff;
   bool was_told = false;
+  has_waited_ = false;
   while (true) {
     const auto account = tools_.store.FindQuota(journal_.name(), resource);
     absl::Status status = account.status();
@@ -88,6 +89,7 @@ awaitable<absl::Status> Allowance::Reserve(QuotaResource resource, int64_t wante
       co_return status;
     }
     if (interruption_.is_set()) co_return absl::CancelledError("interrupted");
+    has_waited_ = true;
     co_await WaitFor(tools_.loop, interruption_, backoff);
     if (interruption_.is_set()) co_return absl::CancelledError("interrupted");
     backoff = std::min(2 * backoff, options_.max_backoff);

@@ -40,6 +40,9 @@ class Allowance {
   boost::asio::awaitable<absl::Status> ReserveDeviceTime();
   boost::asio::awaitable<absl::Status> ReserveTokens();
 
+  // Whether the last reservation was not made at once: what was known before may be old.
+  bool has_waited() const { return has_waited_; }
+
   // How many tokens the next call may take; nothing is no limit.
   std::optional<int64_t> tokens() const { return tokens_; }
 
@@ -73,6 +76,7 @@ class Allowance {
   // What is held; nothing where there is no limit.
   std::optional<int64_t> microseconds_;
   std::optional<int64_t> tokens_;
+  bool has_waited_ = false;
   std::optional<absl::Time> begin_;
   std::string key_;
   absl::Duration called_off_;

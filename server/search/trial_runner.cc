@@ -33,6 +33,12 @@ google::protobuf::Duration BusyTime(const v1::Evaluation& evaluation) {
   return evaluation.spans().rbegin()->end_time() - evaluation.spans(0).start_time();
 }
 
+// Whether a candidate need not be evaluated.
+bool IsHit(const v1::Candidate& candidate, const v1::EvaluationRequest& request,
+           const std::optional<store::EvaluationRecord>& known) {
+  return known && (known->candidate == candidate.name() || IsReusable(request, known->evaluation));
+}
+
 }  // namespace
 
 awaitable<absl::Status> TrialRunner::Begin(v1::Candidate candidate, Notices notices) {
@@ -204,19 +210,24 @@ awaitable<absl::Status> TrialRunner::Evaluate(v1::Candidate candidate) {
   // Steps at once are taken for the times of their kernels, which only a winner is asked for.
   const bool is_asked_everything = StepsOf(candidate.action()).size() > 1;
   request->set_speedup_to_beat(is_asked_everything ? 0 : run_.job.best_speedup());
-  const auto known = run_.tools.store.FindEvaluation(work.key);
+  auto known = run_.tools.store.FindEvaluation(work.key);
   if (!known.ok()) co_return known.status();
+  if (!IsHit(candidate, *request, *known)) {
+    const absl::Status reserved = co_await run_.allowance.ReserveDeviceTime();
+    if (!reserved.ok() && run_.interruption.is_set()) co_return reserved;
+    if (rpc::ErrorReason(reserved) == "QUOTA_EXCEEDED") co_return EndByQuota(reserved);
+    if (!reserved.ok()) co_return reserved;
+    // A worker of the last coordinator may have reported meanwhile.
+    if (run_.allowance.has_waited()) known = run_.tools.store.FindEvaluation(work.key);
+    if (!known.ok()) co_return known.status();
+  }
   const bool is_own = *known && (*known)->candidate == candidate.name();
-  const bool is_hit = *known && (is_own || IsReusable(*request, (*known)->evaluation));
+  const bool is_hit = IsHit(candidate, *request, *known);
   if (!is_own) run_.tools.observer.OnCacheLookup(is_hit);
   if (is_hit) {
     *candidate.mutable_evaluation() = (*known)->evaluation;
     candidate.mutable_evaluation()->set_is_cached(!is_own);
   } else {
-    const absl::Status reserved = co_await run_.allowance.ReserveDeviceTime();
-    if (!reserved.ok() && run_.interruption.is_set()) co_return reserved;
-    if (rpc::ErrorReason(reserved) == "QUOTA_EXCEEDED") co_return EndByQuota(reserved);
-    if (!reserved.ok()) co_return reserved;
     work.granted = [this, trial = candidate.trial(), key = work.key] {
       run_.journal.RecordRunning(trial);
       run_.allowance.BeginDeviceTime(key);

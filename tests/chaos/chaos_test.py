@@ -24,8 +24,9 @@ def _has(*places):
     return any(list(pathlib.Path("/").glob(place)) for place in places)
 
 
-# Found by clock_test.py, which fails for certain; a storm would fail by chance. Goes with it.
-KNOWN = ("clock jump",)
+# While libfaketime moves a clock forward, calls of the gateway end by their deadline, and jobs
+# with them: not looked into. clock_test.py has what is known of clocks that are set back.
+LEFT_OUT = ("clock jump",)
 
 
 @pytest.mark.skipif(not _has("usr/lib/postgresql/*/bin"), reason="PostgreSQL is not installed; run scripts/setup")
@@ -33,7 +34,7 @@ def test_nothing_is_lost_or_counted_twice_whatever_fails(tmp_path):
     processes.adopt_orphans()
     print(f"\nMTMC_CHAOS_SEED={SEED} MTMC_CHAOS_FAULTS={FAULTS}")
     options = storm.Options(seed=SEED, faults=FAULTS, folder=tmp_path, workers=12, rich=4, poor=2, gap=0.8,
-                            drain_seconds=60, without=KNOWN)  # fmt: skip
+                            drain_seconds=60, without=LEFT_OUT)  # fmt: skip
 
     report = storm.Run(options).run()
 

@@ -70,7 +70,6 @@ def world(tmp_path):
         yield running
 
 
-@pytest.mark.xfail(reason="a late owner acknowledges results of leases that it does not know", strict=True)
 def test_a_late_owner_does_not_acknowledge_a_result_of_a_lease_it_does_not_know(world):
     late = owner_of(world)
     other = next(name for name in NAMES if name != late)
