@@ -87,7 +87,7 @@ class WriteQueue {
   std::unordered_map<std::string, int64_t> subjects_ ABSL_GUARDED_BY(mu_);
   bool is_ending_ ABSL_GUARDED_BY(mu_) = false;
 
-  // The thread's own: what it writes at present,.
+  // The thread's own: what it writes at present.
   std::deque<Write> batch_;
 
   std::jthread thread_;
