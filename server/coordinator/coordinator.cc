@@ -27,6 +27,9 @@ namespace {
 using base::Log;
 using base::LogLevel;
 
+// Before it is looked why an answer takes long.
+constexpr absl::Duration kAskAgain = absl::Seconds(1);
+
 // Turns of the loop take milliseconds; a loop that has stopped answers nothing.
 constexpr absl::Duration kAskTimeout = absl::Seconds(20);
 
@@ -62,6 +65,11 @@ v1::JobEvent CreationEvent(const v1::Job& job) {
 template <class T>
 absl::StatusOr<T> Coordinator::Ask(std::function<absl::StatusOr<T>()> task) {
   struct Answer {
+    void Tell() {
+      if (!is_told.exchange(true)) is_done.Notify();
+    }
+
+    std::atomic<bool> is_told = false;
     absl::Notification is_done;
     absl::StatusOr<T> value = Stopping();
   };
@@ -70,10 +78,19 @@ absl::StatusOr<T> Coordinator::Ask(std::function<absl::StatusOr<T>()> task) {
   auto answer = std::make_shared<Answer>();
   loop_.Post([this, answer, task = std::move(task)] {
     answer->value = task();
-    parts_.store.AfterFlush([answer] { answer->is_done.Notify(); });
+    parts_.store.AfterFlush([answer] { answer->Tell(); });
   });
-  if (!answer->is_done.WaitForNotificationWithTimeout(kAskTimeout)) return Stopping();
-  return std::move(answer->value);
+  for (absl::Duration left = kAskTimeout; left > absl::ZeroDuration(); left -= kAskAgain) {
+    if (answer->is_done.WaitForNotificationWithTimeout(kAskAgain)) return std::move(answer->value);
+    // What cannot be written is tried for as long as it takes; who asked hears why it waits.
+    loop_.Post([this, answer] {
+      absl::Status status = parts_.store.Commit({});
+      if (status.ok() || answer->is_told.exchange(true)) return;
+      answer->value = std::move(status);
+      answer->is_done.Notify();
+    });
+  }
+  return Stopping();
 }
 
 absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(const Options& options,
