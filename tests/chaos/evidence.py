@@ -3,6 +3,7 @@
 
 import hashlib
 import itertools
+import time
 
 import clients as users
 import contract
@@ -13,13 +14,26 @@ import world as worlds
 C = stacks.CONTRACT
 STATE = C.Candidate.State
 CORRECT = C.Evaluation.Verdict.Value("VERDICT_CORRECT")
+SECONDS = 30
 CRASH = C.Failure.Kind.Value("KIND_CRASH")
+
+
+def ask(client, service, method, **fields):
+    """An answer, of a coordinator whose store may not have come back from the last fault."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        try:
+            return client.call(service, method, **fields)
+        except contract.CallError as error:
+            if error.code.name != "UNAVAILABLE" or time.monotonic() > deadline:
+                raise
+        time.sleep(0.2)
 
 
 def pages(client, service, method, field, **fields):
     token = ""
     while True:
-        answer = client.call(service, method, page_size=500, page_token=token, **fields)
+        answer = ask(client, service, method, page_size=500, page_token=token, **fields)
         yield from getattr(answer, field)
         token = answer.next_page_token
         if not token:
@@ -51,12 +65,12 @@ def set_quotas(client, open_jobs):
     for project, limits in users.PROJECTS.items():
         quota = C.Quota(max_open_jobs=open_jobs[project], max_tokens=limits["tokens"])
         quota.max_device_time.FromMicroseconds(limits["device_us"])
-        client.call("QuotaService", "UpdateQuota", name=f"projects/{project}/quota", quota=quota,
+        ask(client, "QuotaService", "UpdateQuota", name=f"projects/{project}/quota", quota=quota,
                     update_mask={"paths": ["max_open_jobs", "max_tokens", "max_device_time"]})  # fmt: skip
 
 
 def quota_end(client, project):
-    quota = client.call("QuotaService", "GetQuota", name=f"projects/{project}/quota").quota
+    quota = ask(client, "QuotaService", "GetQuota", name=f"projects/{project}/quota").quota
     return judges.QuotaEnd(
         used={"open_jobs": quota.use.open_jobs, "tokens": quota.use.tokens,
               "device_us": quota.use.device_time.ToMicroseconds()},
