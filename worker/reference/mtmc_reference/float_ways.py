@@ -140,7 +140,7 @@ def _some_places(tensor, generator, spacing, most):
 
 def _set_spikes(tensor, places, spikes):
     largest = torch.finfo(tensor.dtype).max / 16
-    tensor.view(-1)[places] = spikes.clamp_(-largest, largest).to(tensor.dtype)
+    tensor.view(-1)[places] = spikes.to(tensor.dtype).clamp_(-largest, largest)
 
 
 def ramp(tensor, *_):

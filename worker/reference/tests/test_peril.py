@@ -83,7 +83,8 @@ def test_a_run_that_dies_costs_its_distribution_alone(tmp_path, write_problem):
         process.stop()
 
     dropped = answer["loaded"]["inspection"]["droppedDistributions"]
-    assert deaths == 2, "once more, because something else may have ended the first"
+    # Once more, because something else may have ended the first; a milder one may die, too.
+    assert deaths in (2, 3)
     assert "DISTRIBUTION_TIMES_3" not in dropped
     assert "DISTRIBUTION_RANGE_ENDS" not in dropped
     assert "DISTRIBUTION_HEAVY_TAILED" not in dropped, "a milder one is there"
