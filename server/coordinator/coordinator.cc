@@ -65,8 +65,11 @@ v1::JobEvent CreationEvent(const v1::Job& job) {
 template <class T>
 absl::StatusOr<T> Coordinator::Ask(std::function<absl::StatusOr<T>()> task) {
   struct Answer {
-    void Tell() {
-      if (!is_told.exchange(true)) is_done.Notify();
+    // The first counts. Called on any thread.
+    void Tell(absl::StatusOr<T> told) {
+      if (is_told.exchange(true)) return;
+      value = std::move(told);
+      is_done.Notify();
     }
 
     std::atomic<bool> is_told = false;
@@ -77,17 +80,14 @@ absl::StatusOr<T> Coordinator::Ask(std::function<absl::StatusOr<T>()> task) {
   if (is_stopped_) return Stopping();
   auto answer = std::make_shared<Answer>();
   loop_.Post([this, answer, task = std::move(task)] {
-    answer->value = task();
-    parts_.store.AfterFlush([answer] { answer->Tell(); });
+    parts_.store.AfterFlush([answer, value = task()]() mutable { answer->Tell(std::move(value)); });
   });
   for (absl::Duration left = kAskTimeout; left > absl::ZeroDuration(); left -= kAskAgain) {
     if (answer->is_done.WaitForNotificationWithTimeout(kAskAgain)) return std::move(answer->value);
     // What cannot be written is tried for as long as it takes; who asked hears why it waits.
     loop_.Post([this, answer] {
-      absl::Status status = parts_.store.Commit({});
-      if (status.ok() || answer->is_told.exchange(true)) return;
-      answer->value = std::move(status);
-      answer->is_done.Notify();
+      const absl::Status status = parts_.store.Commit({});
+      if (!status.ok()) answer->Tell(status);
     });
   }
   return Stopping();

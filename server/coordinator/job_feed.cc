@@ -8,17 +8,13 @@
 #include "common/base/executor.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
+#include "server/search/search.h"
 #include "server/store/job_store.h"
 
 namespace mtmc::coordinator {
 namespace {
 
 constexpr int kEventsPerRead = 64;
-
-bool HasEnded(v1::Job::State state) {
-  return state == v1::Job::STATE_SUCCEEDED || state == v1::Job::STATE_FAILED ||
-         state == v1::Job::STATE_CANCELLED;
-}
 
 }  // namespace
 
@@ -101,15 +97,15 @@ absl::Status JobFeed::SendNew(Watcher& watcher) {
     for (const v1::JobEvent& event : events) {
       MTMC_RETURN_IF_ERROR(watcher.sink.write(event));
       watcher.cursor = event.sequence();
-      if (event.has_job() && HasEnded(event.job().state())) watcher.is_at_end = true;
+      if (event.has_job() && search::HasEnded(event.job())) watcher.is_at_end = true;
     }
   } while (events.size() == kEventsPerRead);
   // The job's end is an event, too.
   if (watcher.is_at_end || watcher.cursor > before) return absl::OkStatus();
   // A cursor at or behind the last event of a job that has ended.
   MTMC_ASSIGN_OR_RETURN(const v1::Job::State state, store_.LookupState(watcher.job));
-  watcher.is_at_end =
-      HasEnded(state) && store_.ReadEvents(watcher.job, watcher.cursor, 1).value_or(events).empty();
+  watcher.is_at_end = search::HasEnded(state) &&
+                      store_.ReadEvents(watcher.job, watcher.cursor, 1).value_or(events).empty();
   return absl::OkStatus();
 }
 

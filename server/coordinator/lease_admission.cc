@@ -8,7 +8,6 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
-#include "google/protobuf/util/time_util.h"
 #include "server/coordinator/lease_manager.h"
 
 namespace mtmc::coordinator {
@@ -19,10 +18,6 @@ using base::LogLevel;
 
 // A worker that only idles is written so often, for the time it was last heard.
 constexpr absl::Duration kRememberInterval = absl::Minutes(1);
-
-google::protobuf::Timestamp ToProto(absl::Time time) {
-  return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(time));
-}
 
 absl::Status Replaced(const std::string& name) {
   return rpc::MakeError(

@@ -11,10 +11,6 @@
 namespace mtmc::coordinator {
 namespace {
 
-google::protobuf::Timestamp ToProto(absl::Time time) {
-  return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(time));
-}
-
 void Identify(const store::LeaseRecord& record, v1::Lease& lease) {
   lease.set_id(record.id);
   lease.set_job(record.job);
@@ -23,6 +19,10 @@ void Identify(const store::LeaseRecord& record, v1::Lease& lease) {
 }
 
 }  // namespace
+
+google::protobuf::Timestamp LeaseManager::ToProto(absl::Time time) {
+  return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(time));
+}
 
 void LeaseManager::Tell(const FleetMember& state, const Reply& reply,
                         v1::SynchronizeResponse response) {

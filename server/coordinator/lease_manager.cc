@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
 #include "server/coordinator/coordinator_metrics.h"
+#include "server/search/search.h"
 
 namespace mtmc::coordinator {
 namespace {
@@ -253,8 +254,7 @@ void LeaseManager::DropUnclaimed() {
 bool LeaseManager::HasEnded(const std::string& job) const {
   const absl::StatusOr<v1::Job::State> state = store_.LookupState(job);
   if (!state.ok()) return absl::IsNotFound(state.status());
-  return *state == v1::Job::STATE_SUCCEEDED || *state == v1::Job::STATE_FAILED ||
-         *state == v1::Job::STATE_CANCELLED;
+  return search::HasEnded(*state);
 }
 
 void LeaseManager::Tick() {

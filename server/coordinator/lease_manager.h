@@ -163,6 +163,7 @@ class LeaseManager final : public search::Evaluator {
   absl::Status TakeResult(FleetMember& state, v1::SynchronizeRequest::Completed completed);
   absl::Status TakeProgress(FleetMember& state, const std::string& lease);
   void Answer(FleetMember& state, const v1::SynchronizeRequest& request, Reply reply);
+  static google::protobuf::Timestamp ToProto(absl::Time time);
   absl::Status ConfirmOwnership(FleetMember& state);
   void ForgetFinished(FleetMember& state);
   void DropUnclaimed();

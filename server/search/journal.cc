@@ -37,9 +37,9 @@ bool IsPassing(const absl::Status& status) {
                                          rpc::ErrorReason(status) != "QUOTA_EXCEEDED");
 }
 
-bool HasEnded(const v1::Job& job) {
-  return job.state() == v1::Job::STATE_SUCCEEDED || job.state() == v1::Job::STATE_FAILED ||
-         job.state() == v1::Job::STATE_CANCELLED;
+bool HasEnded(v1::Job::State state) {
+  return state == v1::Job::STATE_SUCCEEDED || state == v1::Job::STATE_FAILED ||
+         state == v1::Job::STATE_CANCELLED;
 }
 
 Journal::Journal(std::string job, const Search::Options& options, const SearchTools& tools,

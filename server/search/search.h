@@ -31,7 +31,9 @@ class MacroPolicy;
 class MicroCoder;
 
 // Whether the job is in a state that it never leaves.
-bool HasEnded(const v1::Job& job);
+bool HasEnded(v1::Job::State state);
+
+inline bool HasEnded(const v1::Job& job) { return HasEnded(job.state()); }
 
 // Whether the peer that said this is down or full, and may be well in a moment.
 bool IsPassing(const absl::Status& status);

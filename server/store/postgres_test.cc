@@ -58,6 +58,19 @@ bool IsFlushed(JobStore& store) {
   return is_flushed->WaitForNotificationWithTimeout(kPatience);
 }
 
+// Kills the server so many times, and starts it again, while others write.
+void KillOften(PostgresServer& server, int times) {
+  std::mt19937 random(std::random_device{}());
+  std::uniform_int_distribution<int> delay_us(0, 20'000);
+  for (int kill = 0; kill < times; ++kill) {
+    // Some more is written first.
+    const absl::Time until = absl::Now() + absl::Microseconds(delay_us(random));
+    while (absl::Now() < until) std::this_thread::yield();
+    server.Kill();
+    CHECK_THAT(server.StartAgain(), IsOk());
+  }
+}
+
 }  // namespace
 
 TEST_CASE("PostgresJobStore goes on after its server was killed and started again", "[store]") {
@@ -94,15 +107,7 @@ TEST_CASE("PostgresJobStore writes a repeated Write once however its server dies
       if (failure.ok()) ++committed;
     }
   });
-  std::mt19937 random(std::random_device{}());
-  std::uniform_int_distribution<int> delay_us(0, 20'000);
-  for (int kill = 0; kill < kKills; ++kill) {
-    // Some more is written first.
-    const absl::Time until = absl::Now() + absl::Microseconds(delay_us(random));
-    while (absl::Now() < until) std::this_thread::yield();
-    server->Kill();
-    CHECK_THAT(server->StartAgain(), IsOk());
-  }
+  KillOften(*server, kKills);
   is_over = true;
   writer.join();
 
@@ -134,14 +139,7 @@ TEST_CASE("However its server dies, PostgresJobStore writes each commit of a gro
       if (failure.ok() && ++committed % 50 == 0 && !IsFlushed(*store)) failure = Late();
     }
   });
-  std::mt19937 random(std::random_device{}());
-  std::uniform_int_distribution<int> delay_us(0, 20'000);
-  for (int kill = 0; kill < kKills; ++kill) {
-    const absl::Time until = absl::Now() + absl::Microseconds(delay_us(random));
-    while (absl::Now() < until) std::this_thread::yield();
-    server->Kill();
-    CHECK_THAT(server->StartAgain(), IsOk());
-  }
+  KillOften(*server, kKills);
   is_over = true;
   writer.join();
   REQUIRE(IsFlushed(*store));

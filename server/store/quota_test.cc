@@ -10,31 +10,14 @@
 #include "absl/strings/str_cat.h"
 #include "common/rpc/error.h"
 #include "common/testing/status_matchers.h"
+#include "server/store/quota_records.h"
 #include "server/store/store_makers.h"
-#include "server/store/test_records.h"
 
 namespace mtmc::store {
 namespace {
 
 using testing::IsOk;
 using testing::StatusIs;
-
-constexpr char kProject[] = "projects/p";
-constexpr auto kTime = QuotaResource::kDeviceTime;
-
-Write Open(const std::string& job) {
-  return {.job_name = job,
-          .new_job = MakeJob(job),
-          .quota = {{.resource = QuotaResource::kOpenJobs, .reserved = 1}}};
-}
-
-Write Limit(QuotaResource resource, std::optional<int64_t> allowed) {
-  return {.limits = {{.project = kProject, .resource = resource, .allowed = allowed}}};
-}
-
-Write Change(const std::string& job, std::optional<int64_t> reserved, int64_t used = 0) {
-  return {.job_name = job, .quota = {{.resource = kTime, .reserved = reserved, .used = used}}};
-}
 
 QuotaAccount Account(JobStore& store, QuotaResource resource) {
   for (const ProjectQuota& quota : *store.ListQuotas(kProject)) {

@@ -149,12 +149,8 @@ void WriteQueue::WriteBatch() {
     const auto end = tasks_.upper_bound(written_);
     for (auto task = tasks_.begin(); task != end; ++task) due.push_back(std::move(task->second));
     tasks_.erase(tasks_.begin(), end);
-    for (const Write& write : batch_) {
-      for (const std::string& subject : SubjectsOf(write)) {
-        const auto found = subjects_.find(subject);
-        if (found != subjects_.end() && found->second <= written_) subjects_.erase(found);
-      }
-    }
+    std::erase_if(subjects_,
+                  [written = written_](const auto& entry) { return entry.second <= written; });
   }
   batch_.clear();
   for (const std::function<void()>& task : due) task();

@@ -74,7 +74,8 @@ class Changer:
     the graph says of each position, `fixed` the positions that nobody may change, `bounds`
     numbers at which an operator changes its mind, `landmarks` by position where that is,
     `guards` numbers that keep divisors from zero, `searched` positions among whose elements an
-    operator looks for an extremum. `may_be_small` tells that no honest program computes in a type as narrow as FP16.
+    operator looks for an extremum. `may_be_small` tells that no honest program computes in a
+    type as narrow as FP16.
     """
 
     def __init__(

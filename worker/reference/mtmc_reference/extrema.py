@@ -20,6 +20,7 @@ _EXTREMA = frozenset(
     cross_entropy_loss
     """.split()
 )
+_SEARCHED = ("self", "src", "input", "other")
 # On the way there each element stays by itself.
 _ELEMENTWISE = CARRIERS | frozenset("add sub mul div neg where masked_fill relu".split())
 _MOST_STEPS = 6
@@ -32,18 +33,10 @@ _ROOM = 16
 
 def is_searched(domain, name):
     """Whether an operator looks for an extremum among the elements of the input `name`."""
-    pending, seen = [(name, 0)], {name}
-    while pending:
-        value, steps = pending.pop()
-        for node, argument, _ in domain.takers(value):
-            op = operator(node)
-            if op in _EXTREMA and argument in ("self", "src", "input", "other"):
-                return True
-            if op in _ELEMENTWISE and steps < _MOST_STEPS:
-                fresh = [result for result in node["results"] if result not in seen]
-                seen.update(fresh)
-                pending += [(result, steps + 1) for result in fresh]
-    return False
+    return any(
+        operator(node) in _EXTREMA and argument in _SEARCHED
+        for node, argument, _ in domain.consumers(name, _ELEMENTWISE, _MOST_STEPS)
+    )
 
 
 def far(sign):
@@ -55,10 +48,10 @@ def _far(size):
     def change(tensor, *_):
         """From 0.5 to 1.5 times the size, in the order that the elements had."""
         largest = torch.finfo(tensor.dtype).max / _ROOM
-        low, high = (end.to(torch.promote_types(tensor.dtype, torch.float32)) for end in tensor.aminmax())
-        width = torch.maximum(high.abs(), low.abs()).clamp_(min=torch.finfo(torch.float32).tiny)
+        low, high = tensor.aminmax()
+        width = torch.maximum(high, -low).clamp_(min=torch.finfo(torch.float32).tiny)
         center = max(min(size, largest), -largest)
         # The two factors apart: their product may be too large.
-        tensor.div_(width.to(tensor.dtype)).mul_(0.5 * abs(center)).add_(center)
+        tensor.div_(width).mul_(0.5 * abs(center)).add_(center)
 
     return change

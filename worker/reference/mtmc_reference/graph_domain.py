@@ -129,7 +129,7 @@ class GraphDomain:
     def uses(self, name):
         """What is certain of the graph input `name`."""
         found = Uses()
-        for node, argument, place in self._consumers(name):
+        for node, argument, place in self.consumers(name):
             self._note(found, node, argument, place)
         found.is_restricted = found.legal is not None or self._is_restricted(name)
         return found
@@ -159,16 +159,19 @@ class GraphDomain:
                     found += [value, -value] if op in _SYMMETRIC else [value]
         return list(dict.fromkeys(found))[:_MOST_BOUNDS]
 
-    def _consumers(self, name):
-        pending, seen = [name], {name}
+    def consumers(self, name, through=CARRIERS, most_steps=math.inf):
+        """(node, name of the argument, place in its list) of each use of a value, or of what at
+        most so many operators of `through` have made of it."""
+        pending, seen = [(name, 0)], {name}
         while pending:
-            for node, argument, place in self._takers[pending.pop()]:
-                if operator(node) not in CARRIERS:
+            value, steps = pending.pop()
+            for node, argument, place in self._takers[value]:
+                if operator(node) not in through or steps == most_steps:
                     yield node, argument, place
                     continue
-                fresh = [value for value in node["results"] if value not in seen]
+                fresh = [result for result in node["results"] if result not in seen]
                 seen.update(fresh)
-                pending += fresh
+                pending += [(result, steps + 1) for result in fresh]
 
     def _note(self, found, node, argument, place):
         op = operator(node)

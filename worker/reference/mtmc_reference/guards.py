@@ -44,8 +44,8 @@ def near_guards(found):
 
     def change(tensor, generator, *_):
         extent = tensor.shape[-1] if tensor.dim() else 1
-        scales = [torch.finfo(torch.float32).tiny, torch.finfo(tensor.dtype).tiny]
-        sizes = [size for size in _sizes(found, extent) if size > max(scales) * 2**24]
+        tiny = max(torch.finfo(dtype).tiny for dtype in (torch.float32, tensor.dtype))
+        sizes = [size for size in _sizes(found, extent) if size > tiny * 2**24]
         if not sizes:
             return
         wide = torch.promote_types(tensor.dtype, torch.float32)
@@ -56,7 +56,7 @@ def near_guards(found):
         count = tensor.shape[0] if tensor.dim() else 1
         order = torch.randperm(count, generator=generator, device=tensor.device) % len(sizes)
         factor = factor[order].view(_along(tensor, 0))
-        for axis in range(min(tensor.dim(), 2)) if tensor.dim() != 2 else (0,):
+        for axis in range(tensor.dim())[: 2 if tensor.dim() > 2 else 1]:
             shape = _along(tensor, axis)
             power = torch.rand(shape, generator=generator, device=tensor.device)
             factor = factor * torch.pow(10.0, power.mul_(2 * _SPREAD).sub_(_SPREAD))

@@ -25,7 +25,7 @@ def _without_minute(w):
 
 
 def _to_a_grid(w):
-    return (w * 2.0**22).round() * 2.0**-22
+    return (w * 2.0**20).round() * 2.0**-20
 
 
 def _skipping_rows(w):
@@ -79,8 +79,8 @@ def _scaled(t, change):
 
 
 def _power(t, at_zero):
-    x, y = (t["x"].abs() for _ in range(2))
-    return torch.where((x == 0) & (y == 0), at_zero, x**y)
+    x = t["x"].abs()
+    return torch.where(x == 0, at_zero, x**x)
 
 
 _NORM = "self.n = nn.LayerNorm(64)"
