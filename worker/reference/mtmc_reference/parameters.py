@@ -8,7 +8,7 @@ So each workload has one of few states,
     first,   other numbers of the same type, shape, scale, sign and structure; workloads
     second   take them in turn; of the first some rows and stretches are zero or minute, as
              pruning leaves them, of the second some elements far out, as training moves them
-    zero     all 0
+    zero     all 0; where the reference bears that for some tensors alone, the others are minute
     one      all 1
 
 A tensor that is not in `state_dict` belongs to the code and stays. So does one that the
@@ -27,6 +27,8 @@ ORDINARY = (FIRST, SECOND)
 
 # How long tensors are looked for that must not be bold, or stay as they are.
 _SECONDS, _BOLD_SECONDS = 10.0, 1.5
+# Most tensors that are minute because the reference divides by them.
+_MOST_DIVISORS = 4
 
 
 def state_of(key):
@@ -61,6 +63,8 @@ class States:
         # Number of the way in which a tensor is drawn, by state and target, where it is not
         # the first.
         self._levels = {}
+        # Targets of those that are minute in the state of zeros, whose others are near then.
+        self._divisors = []
         place = seed_of("pruned") / 2.0**56
         for entry in graph["inputs"]:
             if entry["kind"] not in ("KIND_PARAMETER", "KIND_BUFFER"):
@@ -115,6 +119,24 @@ class States:
         self._settle(SECOND, accepts)
         if len(self._tensors) < count:
             self._settle(FIRST, accepts)
+        self._divisors = self._find_divisors(accepts)
+        if self._divisors and not self._are_accepted(ZERO, self._tensors, accepts):
+            self._divisors = []
+
+    def _find_divisors(self, accepts):
+        """Targets of the tensors of which one alone may not be zero; none where the reference
+        bears zeros everywhere, or has too many of them."""
+        found, others = [], list(self._tensors)
+        start = time.monotonic()
+        while others and not self._are_accepted(ZERO, others, accepts):
+            if len(found) == _MOST_DIVISORS or time.monotonic() - start > _BOLD_SECONDS:
+                return []
+            target = self._culprit(ZERO, others, accepts)
+            if not self._tensors[target].is_floating_point():
+                return []
+            found.append(target)
+            others.remove(target)
+        return found
 
     def _settle(self, state, accepts):
         start = time.monotonic()
@@ -122,7 +144,9 @@ class States:
             # Where time is short, all go on together; first those that are bold.
             bold = [target for target in self._tensors if self._is_bold(state, target)]
             is_late = time.monotonic() - start > (_BOLD_SECONDS if bold else _SECONDS)
-            targets = (bold or list(self._tensors)) if is_late else [self._culprit(state, accepts)]
+            targets = (bold or list(self._tensors)) if is_late else [
+                self._culprit(state, list(self._tensors), accepts)
+            ]
             for target in targets:
                 self._soften(state, target)
 
@@ -137,14 +161,14 @@ class States:
         everything = self._tensors
         self._tensors = {target: everything[target] for target in targets}
         try:
-            return accepts(state, any(self._is_bold(state, target) for target in targets))
+            is_bold = state in ORDINARY and any(self._is_bold(state, t) for t in targets)
+            return accepts(state, is_bold or bool(self._divisors))
         finally:
             self._tensors = everything
 
-    def _culprit(self, state, accepts):
+    def _culprit(self, state, targets, accepts):
         """A tensor that the reference refuses together with those before it, and not these
         alone."""
-        targets = list(self._tensors)
         accepted, refused = 0, len(targets)
         while refused - accepted > 1:
             middle = (accepted + refused) // 2
@@ -172,10 +196,20 @@ class States:
             if tensor.data_ptr() in written:
                 continue
             written.add(tensor.data_ptr())
-            if state in ORDINARY:
+            way = self._way(state, target)
+            if way is not None:
                 seed = self._seed_of(f"state {state} {target}")
                 generator = torch.Generator(tensor.device).manual_seed(seed)
-                ways = self._ways[target].in_state(ORDINARY.index(state))
-                redraw.changed(ways[self._level(state, target)], tensor, generator)
+                redraw.changed(way, tensor, generator)
             else:
                 state_ways.fill(tensor, 0 if state == ZERO else 1, self._uses[target])
+
+    def _way(self, state, target):
+        """The way in which a state changes a tensor; None where it has one value."""
+        ways = self._ways[target]
+        if state in ORDINARY:
+            return ways.in_state(ORDINARY.index(state))[self._level(state, target)]
+        if state != ZERO or not self._divisors:
+            return None
+        near = ways.near[max(self._level(FIRST, target) - len(ways.first), 0)]
+        return state_ways.minute(near) if target in self._divisors else near

@@ -24,6 +24,10 @@ _POSITIVE_DECADES = (-7.0, 6.0)
 _LEAST_ROWS, _ROWS_PER_ZERO, _MINUTE_POWERS = 4, 16, (1e-7, 1e-5, 1e-3)
 # Rows and columns of which one has a pattern of zeros; powers of ten of a single number.
 _ROWS_PER_COMB, _SMALL_POWERS = 8, (-2.0, -0.3)
+# Those of what may not be zero: a single number, a vector, and the rows of others.
+_MINUTE_NUMBER, _MINUTE_VECTOR, _MINUTE_ROWS = (-3.3, -2.3), (-5.0, -4.0), (-8.0, -4.0)
+# Part of the largest row that one has which is not minute.
+_LEAST_SIZE = 1e-2
 # Elements of a tensor of which a quarter are far out, and one of how many of a larger one.
 _FEW, _FAR_APART = 256, 64
 
@@ -244,6 +248,26 @@ def _small(way):
     return change
 
 
+def minute(way):
+    """The way, after which a tensor is as small as one may be that is not zero: a number by which
+    something is divided, each row of a matrix that has a norm."""
+
+    @torch.no_grad()
+    def change(tensor, generator):
+        way(tensor, generator)
+        if tensor.numel() == 1 or tensor.dim() < 2:
+            ends = _MINUTE_NUMBER if tensor.numel() == 1 else _MINUTE_VECTOR
+            powers = _uniform((1,) * tensor.dim(), generator, *ends)
+        else:
+            count = tensor.shape[0]
+            order = torch.randperm(count, generator=generator, device=generator.device)
+            powers = torch.linspace(*_MINUTE_ROWS, count, device=generator.device)[order]
+            powers = powers.view(count, *[1] * (tensor.dim() - 1))
+        tensor.mul_(torch.pow(10.0, powers).to(tensor.dtype))
+
+    return change
+
+
 def _pruned(way, place):
     """The way, after which one stretch of rows is zero and the rows behind it minute, as
     structured pruning leaves them in all tensors of a layer. Of its own each tensor has
@@ -357,10 +381,14 @@ def _far_parts(tensor, generator, ends):
 
 
 def fill(tensor, value, uses):
-    """All elements `value`, or the nearest that an index may be."""
-    if not tensor.is_floating_point() and tensor.dtype != torch.bool and uses.is_restricted:
+    """All elements `value`, 0 or 1, or the nearest that an index may be. A counter is the other
+    one: it is 0 where what it has counted is not."""
+    is_whole = not tensor.is_floating_point() and tensor.dtype != torch.bool
+    if is_whole and uses.is_restricted:
         low, high = (end.item() for end in tensor.aminmax())
         value = min(max(value, low), high)
+    elif is_whole and tensor.numel() == 1:
+        value = 1 - value
     tensor.fill_(value)
 
 

@@ -112,6 +112,45 @@ def test_no_row_is_zero_where_the_reference_divides_by_its_norm(client, write_pr
     assert (norms > 0).all() and 0 < (norms < 1e-3).sum() < 8
 
 
+def test_what_may_not_be_zero_is_minute_instead(client, write_problem):
+    init = "self.t = nn.Parameter(torch.tensor(1.0))\nself.w = nn.Parameter(torch.randn(24, 16))"
+    forward = "return (x / self.t) @ (self.w / self.w.norm(dim=1, keepdim=True)).T"
+    found = client.load(write_problem(forward, init=init))
+
+    zero = tensors(client, 113, PARAMETERS_ZERO)
+    norms = zero["w"].norm(dim=1)
+    assert PARAMETERS_ZERO not in found["droppedDistributions"]
+    assert 1e-4 < zero["t"].abs() < 0.01
+    assert (norms > 0).all() and norms.min() < 1e-6 and norms.max() < 1e-2
+
+
+def test_a_gain_is_as_usual_where_a_norm_may_not_be_zero(client, write_problem):
+    init = "self.g = nn.Parameter(torch.ones(24))\nself.w = nn.Parameter(torch.randn(24, 16))"
+    forward = "return x @ (self.w / self.w.norm(dim=1, keepdim=True)).T * self.g"
+    client.load(write_problem(forward, init=init))
+
+    assert tensors(client, 113, PARAMETERS_ZERO)["g"].abs().min() > 0.1
+
+
+def test_a_counter_is_zero_where_what_it_has_counted_is_not(client, write_problem):
+    client.load(write_problem("return self.norm(x)", init="self.norm = nn.BatchNorm1d(16)"))
+
+    one = tensors(client, 114, PARAMETERS_ONE)
+
+    assert one["norm_num_batches_tracked"] == 0 and (one["norm_running_mean"] == 1).all()
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_a_row_of_filters_has_no_middle_in_one_layer_alone(client, write_problem, number):
+    init = "self.c = nn.Conv1d(4, 6, 3)"
+    client.load(write_problem("return self.c(x.view(8, 4, 16))", init=init))
+
+    weights = [tensors(client, seed)["c_weight"] for seed in (1, 2)]
+
+    has_none = [(w[:, :, 1] == 0).all(1) & (w != 0).any(2).all(1) for w in weights]
+    assert any(rows.any() for rows in has_none)
+
+
 def test_a_single_number_is_small_in_one_state_and_has_the_other_sign(client, write_problem):
     init = "self.t = nn.Parameter(torch.tensor(1.0))"
     client.load(write_problem("return F.softmax(x / self.t, dim=-1)", init=init))
