@@ -326,15 +326,18 @@ def _minute(tensor, place, zeros):
 
 def _clear_combs(tensor, generator):
     """Zeros are every other element of some rows, the first half of some columns, and in other
-    rows all of one place of the last axis, such as the middle of a filter."""
+    rows all of one place of the last axis, such as the middle of a filter. Rows that are zero or
+    minute already would not show it."""
     count, columns = tensor.shape[0], tensor[0].numel()
     matrix = tensor.view(count, columns)
     rows = torch.randperm(count, generator=generator, device=generator.device)
+    size = matrix.abs().amax(dim=1)
+    rows = rows[size[rows] > _LEAST_SIZE * size.max()]
     share = max(count // _ROWS_PER_COMB, 1)
-    matrix[rows[:share], 1::2] = 0
-    matrix[rows[share : 2 * share], ::2] = 0
     middle = tensor.shape[-1] // 2
-    tensor[rows[2 * share : 3 * share], ..., middle] = 0
+    tensor[rows[:share], ..., middle] = 0
+    matrix[rows[share : 2 * share], 1::2] = 0
+    matrix[rows[2 * share : 3 * share], ::2] = 0
     places = torch.randperm(columns, generator=generator, device=generator.device)
     few = places[: max(columns // _ROWS_PER_COMB, 1)]
     matrix[: count // 2, few] = 0
