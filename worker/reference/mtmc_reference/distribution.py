@@ -103,6 +103,12 @@ class Changer:
         self._ways = {name: {} for name in DISTRIBUTIONS}
         # How many of those are delicate, the first ones.
         self._delicate = {}
+        # Number of the way that ignores everything, by distribution and position.
+        self._void = {}
+        self._is_floating = {
+            index: isinstance(value, torch.Tensor) and value.is_floating_point()
+            for index, value in enumerate(public)
+        }
         self.varies = {}
         for index, value in enumerate(public):
             if index in fixed or not isinstance(value, torch.Tensor) or not value.numel():
@@ -148,6 +154,27 @@ class Changer:
                 inputs[index].copy_(inputs[index].sort().values)
         return inputs
 
+    def joined(self, name, levels):
+        """The levels, each one back where that way needs the company of other inputs."""
+        ways = _CHANGES.get(name, ())
+        return {
+            index: level - 1 if self._is_joint(ways, name, index, level - 1) else level
+            for index, level in levels.items()
+        }
+
+    def _is_joint(self, ways, name, index, level):
+        # Whole numbers have ways of their own.
+        has_these = len(self._ways[name][index]) == len(ways)
+        return has_these and level >= 0 and ways[level] in special_values.JOINT
+
+    def is_discrete(self, index):
+        """Whether an input has whole numbers or booleans."""
+        return not self._is_floating[index]
+
+    def is_void(self, name, levels):
+        """Whether a way is used that may leave nothing to be answered."""
+        return any(self._void.get((name, index)) == level for index, level in levels.items())
+
     def refusal(self, inputs, levels):
         """Why the reference must not be asked about inputs; None if it may be."""
         for index in levels:
@@ -183,7 +210,11 @@ class Changer:
         self._note(REDRAWN, index, redraw.redrawn_ways(value, domain))
         self._note(EXTREMES, index, redraw.extreme_ways(value, domain))
         self._note(CENTERED, index, redraw.signed_ways(value, domain))
-        self._note(RANGE_ENDS, index, redraw.equal_ways(value, domain))
+        equal = redraw.equal_ways(value, domain)
+        ignored = redraw.ignoring_ways(value, domain)
+        self._note(RANGE_ENDS, index, [*ignored, *equal])
+        if ignored:
+            self._void[RANGE_ENDS, index] = 0
         if value.dtype == torch.bool:
             self._note(SPECIAL_ROWS, index, [redraw.make_first_row_true])
         if value.is_floating_point():

@@ -6,6 +6,7 @@ import time
 
 import torch
 
+from . import choices
 from .coarse import Limits, is_coarsely_within
 from .compare import errors, float_spreads
 from .distribution import DELICATE, HEAVY_TAILED, LEVEL, NONFINITE
@@ -123,7 +124,7 @@ class Judge:
             self._finite_outputs = finite
         elif not key.is_unchanged and key.distribution != NONFINITE and any(
             want and not have for want, have in zip(self._finite_outputs, finite)
-        ):
+        ) and not self._are_chosen(key, levels, outputs):
             raise Dropped("the reference is not finite there")
         if key.distribution in LEVEL and key not in self._steady:
             if not self._asked(self._steadiness.holds, key, inputs, outputs):
@@ -138,6 +139,17 @@ class Judge:
             if levels is None:
                 self._steady.add(key)
         return outputs, found
+
+    def _are_chosen(self, key, levels, outputs):
+        def run(inputs, levels):
+            return self._attempted(key, inputs, levels)
+
+        try:
+            return choices.decide(self.workloads, key, levels, outputs, run)
+        except ProblemFailure as failure:
+            if is_out_of_memory(failure.cause):
+                raise
+            return False
 
     def _is_delicate(self, key, levels):
         # What softer ways there are is learned on the workloads that are remembered.

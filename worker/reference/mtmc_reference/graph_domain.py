@@ -31,6 +31,8 @@ _INDEXED_AXIS = dict.fromkeys(
 _INDEXED_LISTS = frozenset({"index", "_unsafe_index", "index_put", "_unsafe_index_put"})
 _CLASS_LOSSES = frozenset({"cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll_loss2d"})
 _CLASS_LOSSES |= {"nll_loss_forward", "nll_loss2d_forward"}
+# Number of the reduction that divides by what counts.
+_MEAN = 1
 # Its target lists classes up to the first that is negative.
 _LIST_LOSS, _END_OF_LIST = "multilabel_margin_loss", -1
 # What makes any whole number one between two: a position in a ring, a distance of so much.
@@ -101,6 +103,8 @@ class Uses:
     legal: tuple = None
     # Values that mean something else to an operator, such as classes that are ignored.
     special: tuple = ()
+    # Of those, what stands for elements that do not count in a mean.
+    ignored: tuple = ()
     # Whether elements must not decrease.
     is_ordered: bool = False
     # Whether elements must lie between 0 and 1.
@@ -186,6 +190,9 @@ class GraphDomain:
             is_sum = arguments.get("accumulate", {}).get("boolValue", False)
             found.is_written |= op in _OVERWRITES and not is_sum
             found.special += self._special(op, argument, place, arguments)
+            is_mean = number(arguments.get("reduction", {})) in (None, _MEAN)
+            if is_mean and argument == "target" and "ignore_index" in arguments:
+                found.ignored = (number(arguments["ignore_index"]),)
 
     def _legal(self, op, argument, place, arguments):
         size = self._size(op, argument, place, arguments)

@@ -147,8 +147,18 @@ def equal_ways(tensor, domain):
     if tensor.numel() < 2 or not is_free or tensor.is_floating_point():
         return []
     low, high = uses.legal or (int(domain.low), int(domain.high))
-    # Sums of numbers of a byte are the largest there.
-    return [_all(high)] if tensor.element_size() == 1 else [_one_between(int(low), int(high))]
+    if tensor.element_size() > 1:
+        return [_one_between(int(low), int(high))]
+    # Sums and products of numbers of a byte are the largest there.
+    most = [] if uses.is_restricted else [_all(torch.iinfo(tensor.dtype).max)]
+    return [*most, _all(high)]
+
+
+def ignoring_ways(tensor, domain):
+    """Ways to make every element the one that an operator leaves out."""
+    if tensor.is_floating_point() or tensor.dtype == torch.bool or not domain.uses.ignored:
+        return []
+    return [_all(domain.uses.ignored[0])]
 
 
 def _equal_columns(mask, generator):

@@ -154,6 +154,16 @@ class Workloads:
         self._known()
         return self._changer.is_delicate(name, levels)
 
+    def discrete(self, levels):
+        """Those of the levels that change whole numbers or booleans."""
+        self._known()
+        return {i: level for i, level in levels.items() if self._changer.is_discrete(i)}
+
+    def is_void(self, name, levels):
+        """Whether a distribution may leave nothing to be answered."""
+        self._known()
+        return self._changer.is_void(name, levels)
+
     def soften(self, key, reason, accepts):
         """Goes on with a milder form of the distribution of `key`, which the reference refuses;
         false where there is none.
