@@ -313,6 +313,7 @@ _CHANGES = {
     SPECIAL_ROWS: (
         special_values.far_rows,
         special_values.special_rows,
+        special_values.tied_rows_after_zeros,
         special_values.tied_rows,
         special_values.ordered_rows,
     ),

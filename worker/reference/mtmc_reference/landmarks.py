@@ -24,6 +24,8 @@ _WHOLE_TYPES = ("DATA_TYPE_I", "DATA_TYPE_U")
 # Boundaries in a tensor are multiples of it as a rule.
 _USUAL_STEP = 0.25
 _NORMS = frozenset({"linalg_vector_norm", "norm"})
+# Their values are elements of their operand; indices come second.
+_EXTREMA = frozenset("amax amin max min cummax cummin".split())
 _AROUND_ZERO = frozenset({"sign", "sgn", "abs", "relu", "nonzero"})
 # Operators of one operand: (there, back).
 _PLAIN = {
@@ -111,7 +113,8 @@ def landmarks(domain, name):
             found += _marks(node, argument, arguments, steps)
             step = _step(node, argument, arguments)
             if step is not None and len(steps) < _MOST_STEPS:
-                fresh = [result for result in node["results"] if result not in seen]
+                results = node["results"][:1] if operator(node) in _EXTREMA else node["results"]
+                fresh = [result for result in results if result not in seen]
                 seen.update(fresh)
                 pending += [(result, steps + step) for result in fresh]
     return found[:_MOST_MARKS]
@@ -120,7 +123,7 @@ def landmarks(domain, name):
 def _step(node, argument, arguments):
     """The pairs by which an operator hands elements on; None where it does otherwise."""
     op = operator(node)
-    if op in CARRIERS:
+    if op in CARRIERS or op in _EXTREMA and argument == "self" and "other" not in arguments:
         return ()
     if argument != "self" or arguments.get("rounding_mode", {}).get("stringValue"):
         return None

@@ -45,6 +45,9 @@ class Levels:
             self._was_alone.add(name)
             start = time.monotonic()
             found = self._alone(name, levels, reason, accepts)
+            joined = self._changer.joined(name, found)
+            if joined != found and accepts(joined):
+                found = joined
             self._seconds_left -= time.monotonic() - start
             if found != levels:
                 self._levels[name] = found

@@ -59,6 +59,13 @@ def _clear_first(tensor):
         tensor.view(-1)[0] = 0
 
 
+def tied_rows_after_zeros(tensor, generator, *_):
+    """As `tied_rows`; what comes first is zero, in all inputs alike: where one is zero alone, a
+    power or a logarithm may not be defined."""
+    tied_rows(tensor, generator)
+    _clear_first(tensor)
+
+
 def tied_rows(tensor, generator, *_):
     """Some rows are equal, tied or in order, within what was drawn."""
     _change_planes(tensor, generator, has_zeros=False)
@@ -331,7 +338,18 @@ def _reverse(rows, _):
     return rows.flip(1)
 
 
+# Ways that the reference may bear only where all inputs are changed so.
+JOINT = (tied_rows_after_zeros,)
 _SPECIAL = [_zero, _equal, _tie, _denormal, _spike, _sort, _reverse, _island]
+
+
+def _bound_of_rows(tensor, part, first_element, count):
+    """For each element of a part the number of the bound that its row meets, so that the largest
+    of a row is near a bound, too; None where there are too few rows, which meet them all."""
+    if count < 2 or tensor.dim() < 2 or tensor.numel() // tensor.shape[-1] < 2 * count:
+        return None
+    place = torch.arange(first_element, first_element + part.numel(), device=part.device)
+    return place // tensor.shape[-1] % count
 
 
 def _go_to_ends(tensor, generator, bounds, is_exact):
@@ -340,7 +358,10 @@ def _go_to_ends(tensor, generator, bounds, is_exact):
     step = torch.finfo(tensor.dtype).eps * max(abs(high), abs(low))
     inner = max(_NEAR * span, step)
     start, end = (low, high) if is_exact else (low + step, high - step)
+    first_element = 0
     for part in tensor.view(-1).split(_CHUNK):
+        mine = _bound_of_rows(tensor, part, first_element, len(bounds))
+        first_element += part.numel()
         kind = torch.rand(part.shape, generator=generator, device=part.device)
         near = torch.rand(part.shape, generator=generator, device=part.device).pow_(4).mul_(inner)
         found = torch.where(kind < 0.25, start + near, part.to(near.dtype))
@@ -350,6 +371,8 @@ def _go_to_ends(tensor, generator, bounds, is_exact):
             side = near.sub(inner / 2).mul_(2 * max(abs(bound), 1.0))
             first = 0.3 + 0.4 * number / len(bounds)
             has_bound = (kind > first) & (kind < first + 0.2 / len(bounds))
+            if mine is not None:
+                has_bound = (mine == number) & (kind > 0.3) & (kind < 0.5)
             found = torch.where(has_bound, bound + side, found)
             is_bound = has_bound & (near < inner / 64)
             found = torch.where(is_bound, torch.full_like(near, bound), found)

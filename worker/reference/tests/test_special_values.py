@@ -92,7 +92,7 @@ def test_rounded_inputs_begin_with_zero_where_they_have_one():
 def test_the_milder_rows_stay_in_the_range():
     x = torch.rand(256, 64) + 0.5
 
-    y = changed("DISTRIBUTION_SPECIAL_ROWS", x, level=2)
+    y = changed("DISTRIBUTION_SPECIAL_ROWS", x, level=3)
 
     assert not torch.equal(x, y) and x.min() <= y.min() and y.max() <= x.max()
 
@@ -129,6 +129,13 @@ def test_bounds_of_operators_are_met_from_both_sides():
     for bound in (6.0, -6.0):
         near = y[(y - bound).abs() < 0.1]
         assert (near < bound).any() and (near > bound).any() and (near == bound).any()
+
+
+def test_the_largest_of_a_row_is_near_a_bound_whatever_the_others_are():
+    y = changed("DISTRIBUTION_RANGE_ENDS", torch.randn(256, 64), bounds=(6.0, 65.0, 0.0))
+
+    largest = y.amax(1)
+    assert all(((largest - bound).abs() < 0.1 * bound).any() for bound in (6.0, 65.0))
 
 
 def test_nan_and_infinities_are_few():
