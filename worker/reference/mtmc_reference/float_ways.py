@@ -23,6 +23,8 @@ _MINUTE, _SMALL = -(2.0**-84), 2.0**-40
 _FAR_BELOW, _MOST_BELOW = 20.0, 60.0
 # Deviations above zero, where erfc has its tail, of what has a mean of nearly zero.
 _ABOVE, _NEARLY = 7.0, 0.2
+# Part of the elements that are zero besides.
+_ZEROS = 1.0 / 64
 # Wide enough for exponentials and their kin to reach the ends of their range.
 _WIDE = 25.0
 # A spike is this much larger than its element, more in a large tensor, where a
@@ -40,6 +42,8 @@ _LEADER_GROWTH, _MAX_GROWTHS = 4.0, 3
 # Powers of ten of a few spikes beyond, and of their leader: bounds, fills of masks and what
 # whole numbers hold are of any size.
 _FAR_DECADES, _LEADER_DECADE = (3.0, 9.0), 10.5
+# How much smaller the largest one of the other sign is.
+_SECOND = 8.0
 _MAX_FAR_SPIKES, _ELEMENTS_PER_FAR_SPIKE = 16, 1024
 # Part of a ramp that is as drawn: without it, products would have rank 2.
 _DRAWN_RATIO = 0.2
@@ -69,6 +73,14 @@ def center_or_shift(tensor, *_):
         tensor.add_((_ABOVE * deviation).to(tensor.dtype))
     else:
         special_values.center(tensor)
+
+
+def center_with_zeros(tensor, generator, *_):
+    """As `center_or_shift`; besides, some elements are exactly zero."""
+    center_or_shift(tensor)
+    places = torch.rand(tensor.shape, generator=generator, device=tensor.device) < _ZEROS
+    places.view(-1)[0] = True
+    tensor.masked_fill_(places, 0)
 
 
 def _deviation(tensor):
@@ -101,7 +113,8 @@ def shift_to_one(tensor, *_):
 
 def spike_over_decades(tensor, generator, number, *_):
     """A few elements of any power of ten of `_FAR_DECADES` and one that outweighs them, beside
-    the usual spikes and large first rows."""
+    the usual spikes and large first rows; where there are both signs, another far one has the
+    other: what saturates does so at either end."""
     special_values.enlarge_first_rows(tensor, generator)
     spike(tensor, generator, number)
     places = _some_places(tensor, generator, _ELEMENTS_PER_FAR_SPIKE, _MAX_FAR_SPIKES)
@@ -109,7 +122,16 @@ def spike_over_decades(tensor, generator, number, *_):
     powers = torch.rand(places.shape, generator=generator, device=places.device)
     sizes = torch.pow(10.0, powers.mul_(high - low).add_(low))
     sizes[0] = 10.0**_LEADER_DECADE * _LEADER_GROWTH ** min(number, _MAX_GROWTHS)
-    _set_spikes(tensor, places, torch.where(tensor.view(-1)[places] < 0, -sizes, sizes))
+    is_negative = tensor.view(-1)[places] < 0
+    if len(places) > 1 and _has_both_signs(tensor):
+        sizes[1] = sizes[0] / _SECOND
+        is_negative[1] = ~is_negative[0]
+    _set_spikes(tensor, places, torch.where(is_negative, -sizes, sizes))
+
+
+def _has_both_signs(tensor):
+    low, high = tensor.aminmax()
+    return bool((low < 0) & (high > 0))
 
 
 def spike(tensor, generator, number, *_):
@@ -173,5 +195,6 @@ DELICATE = (
     negate_far,
     shift_far,
     spike_over_decades,
+    center_with_zeros,
     center_or_shift,
 )

@@ -103,6 +103,21 @@ def test_centered_inputs_have_both_signs():
     assert abs(y.mean()) < 1e-3 and 0.4 < (y < 0).float().mean() < 0.6
 
 
+def test_centered_inputs_have_zeros():
+    for x in (torch.rand(8, 64) + 3, torch.randn(8, 64)):
+        zeros = (changed("DISTRIBUTION_CENTERED", x) == 0).sum()
+
+        assert 0 < zeros < 64
+        assert not (changed("DISTRIBUTION_CENTERED", x, level=1) == 0).any()
+
+
+def test_far_elements_have_both_signs_where_there_are_both():
+    for seed in range(8):
+        y = changed("DISTRIBUTION_HEAVY_TAILED", torch.randn(64, 64), seed=seed)
+        assert y.min() < -1e9 and y.max() > 1e9
+        assert changed("DISTRIBUTION_HEAVY_TAILED", torch.rand(64, 64), seed=seed).min() >= 0
+
+
 def test_rounded_inputs_have_few_values():
     for level in (0, 1):
         assert 4 <= len(changed("DISTRIBUTION_ROUNDED", torch.rand(64, 64), level).unique()) <= 10
