@@ -36,6 +36,8 @@ class Pick:
     # Whether no element may be picked twice.
     is_set: bool
     indices: torch.Tensor
+    # Whether of equal scores the first comes first.
+    is_stable: bool = False
 
     def places(self, positions, indices):
         """Flat positions among the scores of `indices`, which the results at flat
@@ -56,6 +58,8 @@ class Pick:
             return float("inf")
         scores = self.scores.reshape(-1)
         got, want = scores[places], scores[best]
+        if self.is_stable and (places[got == want] != best[got == want]).any():
+            return float("inf")
         if not self.is_ordered and positions.numel() == self.indices.numel():
             got, want = self._sorted(positions, got), self._sorted(positions, want)
         same = (got == want) | (got.isnan() & want.isnan())
@@ -153,9 +157,9 @@ class Scores(TorchDispatchMode):
             length, after = scores.shape[axis], scores.shape[axis + 1 :].numel()
         count = indices.numel() // max(before * after, 1)
         is_ordered = name != "topk" or named.get("sorted", True)
-        pick = Pick(
-            scores, (before, length, after), count, is_ordered, name in _SETS, indices
-        )
+        is_stable = bool(named.get("stable")) and not scores.is_floating_point()
+        form = (before, length, after)
+        pick = Pick(scores, form, count, is_ordered, name in _SETS, indices, is_stable)
         self._track(indices, pick)
 
     def _remember_windows(self, func, axes, args, kwargs, indices):
