@@ -10,8 +10,9 @@ import math
 
 import torch
 
-from .compare import tolerances
+from .compare import float_spreads, tolerances
 from .failure import ProblemFailure, is_out_of_memory
+from .groups import measured
 from .oracle import kernelbench_tolerance
 from .precision import Arithmetic
 from .rounding import Disturbed, unit_of
@@ -21,6 +22,8 @@ from .workload import return_cached_memory
 _FACTOR = 4.0
 # Part of the outputs that rounding may change where they are small.
 _MOST_CHANGE = 1e-2
+# Part of each row, a quarter of what KERNELBENCH allows one.
+_MOST_OF_ROW = 2.5e-5
 
 
 class Steadiness:
@@ -42,6 +45,10 @@ class Steadiness:
         the reference refuses what rounding makes of its values. True where memory does not
         suffice to know."""
         return self._guarded(lambda: self._holds(inputs, state, outputs))
+
+    def holds_by_rows(self, inputs, state, outputs):
+        """Whether each row and each channel of `outputs` hardly depends on rounding as a whole."""
+        return self._guarded(lambda: self._holds_by_rows(inputs, state, outputs))
 
     def is_telling(self, inputs, state, outputs):
         """Whether rounding changes little of `outputs`, however small they are; not where all
@@ -72,6 +79,14 @@ class Steadiness:
             self._public = self._change(public, None, self._run(public, None, None), floats)
         return all(t <= max(most, _FACTOR * p) for t, most, p in zip(found, limits, self._public))
 
+    def _holds_by_rows(self, inputs, state, outputs):
+        floats = [index for index, y in enumerate(outputs) if y.is_floating_point()]
+        unit = max([self._unit, *(unit_of(outputs[index].dtype) for index in floats)])
+        disturbed = self._run(inputs, Disturbed(unit), state)
+        spreads = float_spreads([outputs[index] for index in floats])
+        pairs = [(disturbed[index], outputs[index]) for index in floats]
+        return all(_is_steady_by_rows(each) for each in measured(pairs, spreads) if each)
+
     def _is_telling(self, inputs, state, outputs):
         floats = [index for index, y in enumerate(outputs) if y.is_floating_point()]
         found = self._part(inputs, state, outputs, floats)
@@ -97,6 +112,11 @@ class Steadiness:
         pairs = [(disturbed[index], outputs[index]) for index in floats]
         finite = [(_finite(y, z), z) for y, z in pairs]
         return tolerances(finite)
+
+
+def _is_steady_by_rows(groups):
+    count = groups.layout.rows + groups.layout.channels
+    return bool((groups.error[:count] <= _MOST_OF_ROW * groups.size[:count]).all())
 
 
 def _finite(disturbed, output):
