@@ -111,6 +111,9 @@ def extreme_ways(tensor, domain):
         if domain.is_constant and (low > 0 or not uses.is_restricted):
             high = min(high + _MORE, torch.iinfo(tensor.dtype).max)
     ways = [_ends(low, high, special)] if special else []
+    if tensor.element_size() == 1 and not (uses.legal or uses.is_restricted):
+        ends = torch.iinfo(tensor.dtype)
+        ways.insert(0, _ends(ends.min, ends.max, special))
     if low < high:
         ways.append(_ends(low, high, ()))
     if low < high and (low, high) != (domain.low, domain.high) and not domain.is_constant:

@@ -279,17 +279,14 @@ def _pruned(way, place):
         way(tensor, generator)
         count = tensor.shape[0]
         zeros = max(count // _ROWS_PER_ZERO, 1)
-        start = _minute(tensor, place, zeros)
+        start, end = _minute(tensor, place, zeros)
         tensor[start : start + zeros] = 0
         columns = tensor[0].numel()
-        rows = torch.randperm(count, generator=generator, device=generator.device)
+        tensor[_own_rows(count, (start, end), columns == 1, generator)[:zeros]] = 0
         if columns == 1:
             # Both ends, where one looks whether there is anything.
-            tensor[rows[: max(count // _ROWS_PER_ZERO, 1)]] = 0
             tensor[0] = tensor[-1] = 0
             return
-        # The first row is none of them.
-        tensor[rows[rows != 0][:zeros]] = 0
         if not tensor.is_contiguous():
             return
         matrix = tensor.view(count, columns)
@@ -300,6 +297,15 @@ def _pruned(way, place):
         _clear_combs(tensor, generator)
 
     return change
+
+
+def _own_rows(count, common, is_vector, generator):
+    """Rows in any order, but for those at both ends and `common` ones; a vector's are not those of
+    a matrix, as far as there are others."""
+    rows = torch.randperm(count, generator=generator, device=generator.device)
+    is_free = (rows > 0) & (rows < count - 1) & ((rows < common[0]) | (rows >= common[1]))
+    is_own = is_free & (rows % 2 == int(is_vector))
+    return rows[is_own if is_own.any() else is_free]
 
 
 def _minute_rows(way, place):
@@ -314,14 +320,15 @@ def _minute_rows(way, place):
 
 
 def _minute(tensor, place, zeros):
-    """Scales some rows; returns where the rows before them begin that are to be zero."""
+    """Scales some rows; returns where the rows before them begin that are to be zero, and the end
+    of them all."""
     count = tensor.shape[0]
     powers = _MINUTE_POWERS[: max(min(count // 8, len(_MINUTE_POWERS)), 1)]
     # The first row is none of them.
     start = 1 + int(place * (count - zeros - len(powers)))
     for row, power in enumerate(powers, start=start + zeros):
         tensor[row] *= power
-    return start
+    return start, start + zeros + len(powers)
 
 
 def _clear_combs(tensor, generator):

@@ -94,6 +94,11 @@ def _sums(dtype):
     return lambda t: (t["a"].to(dtype) * t["b"].to(dtype)).sum(1, dtype=dtype).long()
 
 
+def _differences(bits):
+    """Their sum in whole numbers of so many bits."""
+    return lambda t: (t["a"].int() - t["b"].int()).abs().sum(1) & ((1 << bits) - 1)
+
+
 def _order(descending):
     """Equal numbers in one order or the other."""
 
@@ -179,6 +184,12 @@ _BYTES = (
     "*(torch.randint(0, 64, (9, 601), dtype=torch.uint8) for _ in range(2)),",
     "pass",
 )
+_DIFFERENCES = (
+    "a, b",
+    "return (a.int() - b.int()).abs().sum(1)",
+    "*(torch.randint(0, 64, (60, 601), dtype=torch.uint8) for _ in range(2)),",
+    "pass",
+)
 _SORTED = (
     "x",
     "return torch.sort(x, dim=1, stable=True)",
@@ -221,6 +232,7 @@ _CASES = {
     "a temperature with a bound": (_TEMPERATURE, _tempered(0.01)),
     "saturated to 16 bits": (_QUANTIZED, _quantized(lambda y: y.clamp(-32768, 32767))),
     "products of bytes in FP32": (_BYTES, _sums(torch.float32)),
+    "differences of bytes in 16 bits": (_DIFFERENCES, _differences(16)),
     "the last of equal ones first": (_SORTED, _order(descending=True)),
     "not below for below": (_GATE, _gate(lambda most: most >= 6)),
     "a gate that opens late": (_GATE, _gate(lambda most: most > 6.5)),
@@ -236,6 +248,7 @@ _HONEST = {
     "temperature": (_TEMPERATURE, _tempered(0.0)),
     "quantized": (_QUANTIZED, _quantized(lambda y: y)),
     "bytes": (_BYTES, _sums(torch.int32)),
+    "differences": (_DIFFERENCES, _differences(32)),
     "sorted": (_SORTED, _order(descending=False)),
     "gate": (_GATE, _gate(lambda most: most > 6)),
     "shrunk": (_SHRUNK, _shrunk(torch.sign)),

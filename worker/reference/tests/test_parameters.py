@@ -91,7 +91,8 @@ def test_a_state_has_pruned_rows_in_all_tensors_of_a_layer(client, write_problem
     rows = (weight == 0).all(1)
     both = rows & (bias == 0)
     assert 0 < rows.sum() < 16
-    # Some in both, and some in one of them alone.
+    # Some in both, and some in one of them alone, whose other has a size.
+    assert (bias[rows].abs() > 1e-3).any()
     assert both.any() and bias[rows].any() and (bias[~rows] == 0).any()
     minute = ~rows & (weight.abs().amax(1) < 1e-4)
     assert minute.any() and (bias[minute].abs() < 1e-4).all()
