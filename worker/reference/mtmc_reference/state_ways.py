@@ -25,7 +25,7 @@ _LEAST_ROWS, _ROWS_PER_ZERO, _MINUTE_POWERS = 4, 16, (1e-7, 1e-5, 1e-3)
 # Rows and columns of which one has a pattern of zeros; powers of ten of a single number.
 _ROWS_PER_COMB, _SMALL_POWERS = 8, (-2.0, -0.3)
 # Those of what may not be zero: a single number, a vector, and the rows of others.
-_MINUTE_NUMBER, _MINUTE_VECTOR, _MINUTE_ROWS = (-3.3, -2.3), (-5.0, -4.0), (-8.0, -4.0)
+_MINUTE_NUMBER, _MINUTE_VECTOR, _MINUTE_ROWS = (-2.4, -2.2), (-5.0, -4.0), (-8.0, -4.0)
 # Part of the largest row that one has which is not minute.
 _LEAST_SIZE = 1e-2
 # Elements of a tensor of which a quarter are far out, and one of how many of a larger one.
