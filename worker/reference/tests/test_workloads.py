@@ -64,7 +64,7 @@ def test_inputs_without_a_mean_are_shifted_where_others_are_centered():
 
     shifted = draw(CENTERED, [x])[0]
     assert shifted[shifted != 0].min() > 2
-    assert abs(draw(CENTERED, [x + 3])[0].mean().item()) < 1e-3
+    assert abs(draw(CENTERED, [x + 3])[0].mean().item()) < 0.05
 
 
 @pytest.mark.parametrize("name", [TIMES_001, NEGATED, CENTERED])
