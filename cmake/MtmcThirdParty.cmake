@@ -110,10 +110,12 @@ if(MTMC_SANITIZE)
   _mtmc_interface(jemalloc)
 else()
   set(object ${PROJECT_BINARY_DIR}/jemalloc.o)
-  execute_process(
-    COMMAND ${CMAKE_CXX_COMPILER} -r -nostdlib -fuse-ld=bfd -Wl,--whole-archive ${MTMC_JEMALLOC}
-            -Wl,--no-whole-archive -o ${object}
-    COMMAND_ERROR_IS_FATAL ANY)
+  if("${MTMC_JEMALLOC}" IS_NEWER_THAN "${object}")
+    execute_process(
+      COMMAND ${CMAKE_CXX_COMPILER} -r -nostdlib -fuse-ld=bfd -Wl,--whole-archive ${MTMC_JEMALLOC}
+              -Wl,--no-whole-archive -o ${object}
+      COMMAND_ERROR_IS_FATAL ANY)
+  endif()
   _mtmc_interface(jemalloc ${object} Threads::Threads ${CMAKE_DL_LIBS} m)
 endif()
 
