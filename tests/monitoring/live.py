@@ -107,9 +107,9 @@ class Prometheus:
         )
 
     def alerts(self):
-        """Names of the alerts that are raised; one that is pending may pass by itself."""
+        """Names of the alerts that are raised."""
         found = json.loads(get(self.address, "/api/v1/alerts")[1])["data"]["alerts"]
-        return {alert["labels"]["alertname"] for alert in found if alert["state"] == "firing"}
+        return {alert["labels"]["alertname"] for alert in found}
 
 
 def concrete(expression):
