@@ -115,8 +115,14 @@ else()
       COMMAND ${CMAKE_CXX_COMPILER} -r -nostdlib -fuse-ld=bfd -Wl,--whole-archive ${MTMC_JEMALLOC}
               -Wl,--no-whole-archive -o ${object}
       COMMAND_ERROR_IS_FATAL ANY)
+    foreach(function clock_gettime pthread_cond_init)
+      list(APPEND renames --redefine-sym ${function}=mtmc_jemalloc_${function})
+    endforeach()
+    execute_process(COMMAND ${CMAKE_OBJCOPY} ${renames} ${object} COMMAND_ERROR_IS_FATAL ANY)
   endif()
   _mtmc_interface(jemalloc ${object} Threads::Threads ${CMAKE_DL_LIBS} m)
+  target_sources(mtmc_third_party_jemalloc
+                 INTERFACE ${CMAKE_CURRENT_LIST_DIR}/jemalloc_start.cc)
 endif()
 
 # libcurl is opened at run time (server/s3/curl_library.h).
