@@ -101,6 +101,30 @@ _mtmc_interface(soci ${MTMC_SOCI_SQLITE} ${MTMC_SOCI_POSTGRESQL} ${MTMC_SOCI_COR
                 ${CMAKE_DL_LIBS})
 target_include_directories(mtmc_third_party_soci SYSTEM INTERFACE ${MTMC_LIBPQ_HEADERS})
 
+# malloc of the whole process, for a daemon whose many threads make and drop many messages. As
+# one object: symbols of archives are hidden (above), and libraries that are opened have to
+# find this malloc, too. A sanitizer has its own.
+find_library(MTMC_JEMALLOC libjemalloc_pic.a REQUIRED)
+mark_as_advanced(MTMC_JEMALLOC)
+if(MTMC_SANITIZE)
+  _mtmc_interface(jemalloc)
+else()
+  set(object ${PROJECT_BINARY_DIR}/jemalloc.o)
+  if("${MTMC_JEMALLOC}" IS_NEWER_THAN "${object}")
+    execute_process(
+      COMMAND ${CMAKE_CXX_COMPILER} -r -nostdlib -fuse-ld=bfd -Wl,--whole-archive ${MTMC_JEMALLOC}
+              -Wl,--no-whole-archive -o ${object}
+      COMMAND_ERROR_IS_FATAL ANY)
+    foreach(function clock_gettime pthread_cond_init)
+      list(APPEND renames --redefine-sym ${function}=mtmc_jemalloc_${function})
+    endforeach()
+    execute_process(COMMAND ${CMAKE_OBJCOPY} ${renames} ${object} COMMAND_ERROR_IS_FATAL ANY)
+  endif()
+  _mtmc_interface(jemalloc ${object} Threads::Threads ${CMAKE_DL_LIBS} m)
+  target_sources(mtmc_third_party_jemalloc
+                 INTERFACE ${CMAKE_CURRENT_LIST_DIR}/jemalloc_start.cc)
+endif()
+
 # libcurl is opened at run time (server/s3/curl_library.h).
 find_path(MTMC_CURL_HEADERS curl/curl.h REQUIRED)
 mark_as_advanced(MTMC_CURL_HEADERS)

@@ -203,6 +203,8 @@ void CoordinatorMetrics::ShowQuotas(const std::vector<store::ProjectQuota>& quot
   for (const store::ProjectQuota& quota : quotas) {
     const std::string project =
         quota_projects_.Of(quota.project.substr(quota.project.find('/') + 1));
+    // A project whose jobs have all ended has 0 open ones.
+    values[{"mtmc_quota_open_jobs", project, "used"}] += 0;
     for (const auto& [resource, account] : quota.accounts) {
       const bool is_time = resource == store::QuotaResource::kDeviceTime;
       const double unit = is_time ? 1e-6 : 1;

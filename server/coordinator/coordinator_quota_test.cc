@@ -273,6 +273,23 @@ TEST_CASE("A paused job holds nothing of its quota", "[coordinator]") {
   CHECK(Account(world, kTime).reserved == 0);
 }
 
+TEST_CASE("A job that is cancelled as soon as its coordinator is back is not counted again",
+          "[coordinator]") {
+  World world;
+  TakeTime(world, 10);
+  world.StartWithWorker();
+  world.Create(RequestFor(world, "job"));
+  world.Await([](const v1::Job& job) { return job.budget_use().trials() >= 2; });
+  world.Stop();
+
+  world.StartWithWorker();
+  REQUIRE_THAT(world.coordinator->CancelJob(kJob).status(), IsOk());
+
+  const v1::Job job = world.AwaitEnd();
+  CHECK(Account(world, kTime).used ==
+        google::protobuf::util::TimeUtil::DurationToMicroseconds(job.budget_use().device_time()));
+}
+
 TEST_CASE("A crash at any write leaves no reservation and counts nothing twice", "[coordinator]") {
   const auto prepare = [](World& world) {
     SetLimit(world, kTime, 45 * kSecond);

@@ -58,9 +58,8 @@ awaitable<absl::Status> Journal::Load() {
     job = tools_.store.LookupJob(name_);
   }
   if (!job.ok()) co_return job.status();
-  job_ = *std::move(job);
+  Take(*std::move(job));
   is_loaded_ = true;
-  NoteCounted();
   may_hold_ = true;
   lineage_ = {};
   pauses_ = {};
@@ -199,7 +198,7 @@ absl::StatusOr<v1::Job> Journal::RecordCancelling() {
   if (!is_loaded_) {
     absl::StatusOr<v1::Job> job = tools_.store.LookupJob(name_);
     if (!job.ok() || HasEnded(*job)) return job;
-    job_ = *std::move(job);
+    Take(*std::move(job));
   }
   if (HasEnded(job_) || job_.state() == v1::Job::STATE_CANCELLING) return job_;
   v1::Job cancelling = job_;
@@ -344,6 +343,12 @@ void Journal::AddUse(store::Write& write, bool releases) const {
       TimeUtil::DurationToMicroseconds(use.device_time()) -
           TimeUtil::DurationToMicroseconds(counted_.device_time()));
   add(store::QuotaResource::kTokens, use.tokens() - counted_.tokens());
+}
+
+// As the store has it: what it has used is counted.
+void Journal::Take(v1::Job job) {
+  job_ = std::move(job);
+  NoteCounted();
 }
 
 void Journal::NoteCounted() { counted_ = job_.budget_use(); }

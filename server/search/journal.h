@@ -123,6 +123,7 @@ class Journal {
   void AddCandidate(const v1::Candidate& candidate, store::Write& write) const;
   void AddRecords(store::Write& write) const;
   void AddUse(store::Write& write, bool releases) const;
+  void Take(v1::Job job);
   void NoteCounted();
   void UpdateWallTime();
 
