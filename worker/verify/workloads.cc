@@ -14,6 +14,10 @@ namespace {
 
 constexpr int kFirstDistributionSeed = 100;
 
+// From this number on the model is as its constructor made it, or zero or one but for one
+// element of each tensor (worker/reference/mtmc_reference/parameters.py).
+constexpr int kFirstAsMade = 200;
+
 // Hidden seeds of a second session.
 constexpr int kTimedAgain = 2;
 
@@ -24,9 +28,15 @@ constexpr std::array kUsual = {v1::DISTRIBUTION_NEGATED,      v1::DISTRIBUTION_O
                                v1::DISTRIBUTION_REDRAWN,      v1::DISTRIBUTION_EXTREMES,
                                v1::DISTRIBUTION_SPECIAL_ROWS};
 
-v1::Workload WorkloadOf(v1::Distribution distribution) {
+// Those that are asked for with that state, too: with other parameters, what is small, far from
+// zero or of special rows may be hidden by a bias.
+constexpr std::array kAsMade = {v1::DISTRIBUTION_TIMES_001, v1::DISTRIBUTION_OFFSET,
+                                v1::DISTRIBUTION_SPECIAL_ROWS, v1::DISTRIBUTION_PARAMETERS_ZERO,
+                                v1::DISTRIBUTION_PARAMETERS_ONE};
+
+v1::Workload WorkloadOf(v1::Distribution distribution, int first_seed = kFirstDistributionSeed) {
   v1::Workload workload;
-  workload.set_seed_index(kFirstDistributionSeed + distribution);
+  workload.set_seed_index(first_seed + distribution);
   workload.set_distribution(distribution);
   return workload;
 }
@@ -56,6 +66,7 @@ std::vector<v1::Workload> MakeWinnerWorkloads() {
       workloads.push_back(WorkloadOf(each));
     }
   }
+  for (const v1::Distribution each : kAsMade) workloads.push_back(WorkloadOf(each, kFirstAsMade));
   for (int seed = kTimedAgain; seed > 0; --seed) workloads.push_back(HiddenSeed(seed));
   return workloads;
 }

@@ -14,8 +14,9 @@ namespace mtmc::worker {
 // of any number of hidden seeds share what is known of it.
 std::vector<v1::Workload> MakeWorkloads(int hidden_seeds, bool has_distributions);
 
-// What a program that may become the best is verified on as well: all other distributions,
-// and last hidden seeds again.
+// What a program that may become the best is verified on as well: all other distributions, some
+// of all with the model as its constructor made it, whose numbers begin at 200, and last hidden
+// seeds again.
 std::vector<v1::Workload> MakeWinnerWorkloads();
 
 // Whether its inputs are as `get_inputs` draws them.

@@ -317,11 +317,7 @@ _CHANGES = {
         special_values.tied_rows,
         special_values.ordered_rows,
     ),
-    CENTERED: (
-        float_ways.center_with_zeros,
-        float_ways.center_or_shift,
-        special_values.center,
-    ),
+    CENTERED: (float_ways.center_or_shift, special_values.center),
     ROUNDED: (special_values.round_off, special_values.round_inside),
     RANGE_ENDS: (
         special_values.go_to_ends_and_bounds,

@@ -53,6 +53,18 @@ class Execution:
         with self.in_state(state):
             return self._run(inputs, kind, observer, seed)
 
+    def state_of(self, key):
+        """Name of the state that the workload `key` has; None is the public one."""
+        return self._states.of(key) if self._states else None
+
+    def is_special(self, key):
+        """Whether the model has values in the workload `key` that few workloads have."""
+        return bool(self._states) and self._states.is_special(key)
+
+    def calm(self, key):
+        """Takes those back; false where there are none."""
+        return bool(self._states) and self._states.calm(key)
+
     def in_state(self, state):
         """Context in which the model is in a state."""
         return self._states.applied(state) if self._states else contextlib.nullcontext()

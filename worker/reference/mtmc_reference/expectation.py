@@ -15,7 +15,7 @@ from .group_bounds import GroupBounds
 from .groups import measured
 from .honest import Honest, HonestRuns, honest
 from .oracle import Bounds
-from .parameters import ZERO, state_of
+from .parameters import ZERO
 from .parked import parked
 from .precision import Arithmetic
 from .whole_numbers import WholeNumbers
@@ -108,7 +108,7 @@ class Judge:
         """A strict run that may end the process; raises Dropped where it did."""
 
         def run():
-            return self.execution.run(inputs, Arithmetic.STRICT, state=state_of(key))
+            return self.execution.run(inputs, Arithmetic.STRICT, state=self.execution.state_of(key))
 
         if key.is_unchanged or self.peril is None:
             return run()
@@ -133,19 +133,21 @@ class Judge:
             want and not have for want, have in zip(self._finite_outputs, finite)
         ) and not self._are_chosen(key, levels, outputs):
             raise Dropped("the reference is not finite there")
-        if key.distribution in LEVEL and key not in self._steady:
-            if not self._asked(self._holds, key, inputs, outputs):
-                raise Dropped("rounding alone decides what the reference answers there")
+        if key not in self._steady:
+            self._require_steady(key, inputs, outputs, levels)
             if levels is None and not key.salt:
                 self._steady.add(key)
-        if self._is_delicate(key, levels) and key not in self._steady:
+        return outputs, found
+
+    def _require_steady(self, key, inputs, outputs, levels):
+        if key.distribution in LEVEL or self.execution.is_special(key):
+            if not self._asked(self._holds, key, inputs, outputs):
+                raise Dropped("rounding alone decides what the reference answers there")
+        if self._is_delicate(key, levels):
             is_far = key.distribution == HEAVY_TAILED
             question = self._steadiness.holds if is_far else self._steadiness.is_telling
             if not self._asked(question, key, inputs, outputs):
                 raise Dropped("the reference answers zeros or rounding there")
-            if levels is None:
-                self._steady.add(key)
-        return outputs, found
 
     def _are_chosen(self, key, levels, outputs):
         def run(inputs, levels):
@@ -168,7 +170,7 @@ class Judge:
 
     def _asked(self, question, key, inputs, outputs):
         def holds():
-            return question(inputs, state_of(key), outputs)
+            return question(inputs, self.execution.state_of(key), outputs)
 
         # A device has no way to refuse a value but an assertion.
         return self.peril.run(f"steady {key.distribution}", _never, holds) if self.peril else holds()
@@ -187,7 +189,7 @@ class Judge:
         # Only now, because what makes room may free inputs that are kept.
         inputs = self.workloads.draw(key)
         try:
-            wide = self.execution.run(inputs, Arithmetic.FP64, state=state_of(key))
+            wide = self.execution.run(inputs, Arithmetic.FP64, state=self.execution.state_of(key))
         except ProblemFailure as failure:
             # Out of memory, or types that a file fixes to FP32 in `forward`.
             if is_out_of_memory(failure.cause):
@@ -205,7 +207,7 @@ class Judge:
                 with parked(held if is_last else (), self.device):
                     # Nobody else holds the inputs, which are freed before what is held returns.
                     return self.execution.run(
-                        self.workloads.draw(key), kind, observer, state=state_of(key)
+                        self.workloads.draw(key), kind, observer, state=self.execution.state_of(key)
                     )
             except ProblemFailure as failure:
                 # Autocast refuses some operators; the class keeps its fixed tolerance.
@@ -423,7 +425,9 @@ class Expectation:
         return outputs
 
     def _run(self, inputs, kind):
-        return self._judge.execution.run(inputs, kind, state=state_of(self.key))
+        return self._judge.execution.run(
+            inputs, kind, state=self._judge.execution.state_of(self.key)
+        )
 
     def _timed(self, function):
         start = time.perf_counter()

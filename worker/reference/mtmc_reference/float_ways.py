@@ -23,8 +23,6 @@ _MINUTE, _SMALL = -(2.0**-84), 2.0**-40
 _FAR_BELOW, _MOST_BELOW = 20.0, 60.0
 # Deviations above zero, where erfc has its tail, of what has a mean of nearly zero.
 _ABOVE, _NEARLY = 7.0, 0.2
-# Part of the elements that are zero besides.
-_ZEROS = 1.0 / 64
 # Wide enough for exponentials and their kin to reach the ends of their range.
 _WIDE = 25.0
 # A spike is this much larger than its element, more in a large tensor, where a
@@ -73,14 +71,6 @@ def center_or_shift(tensor, *_):
         tensor.add_((_ABOVE * deviation).to(tensor.dtype))
     else:
         special_values.center(tensor)
-
-
-def center_with_zeros(tensor, generator, *_):
-    """As `center_or_shift`; besides, some elements are exactly zero."""
-    center_or_shift(tensor)
-    places = torch.rand(tensor.shape, generator=generator, device=tensor.device) < _ZEROS
-    places.view(-1)[0] = True
-    tensor.masked_fill_(places, 0)
 
 
 def _deviation(tensor):
@@ -195,6 +185,5 @@ DELICATE = (
     negate_far,
     shift_far,
     spike_over_decades,
-    center_with_zeros,
     center_or_shift,
 )

@@ -22,7 +22,7 @@ from .graph_facts import draws_random, may_use_tf32
 from .idle import IdleFinder
 from .memory_budget import MemoryBudget
 from .oracle import PRECISIONS, kernelbench_tolerance
-from .parameters import PUBLIC, States, state_of
+from .parameters import States
 from .peril import Peril
 from .precision import Arithmetic
 from .prepared import PreparedWorkloads
@@ -110,8 +110,8 @@ class LoadedProblem:
         """Finds what of the inputs and the model's state is free."""
         fixed = find_fixed(self._problem, self._model, fixed_names)
         self._workloads.describe(self._graph, self._inputs, fixed.positions)
-        uses = self._workloads.domain.uses
-        self._states = States(self._model, self._graph, uses, fixed, self._workloads.fork)
+        domain = self._workloads.domain
+        self._states = States(self._model, self._graph, domain, fixed, self._workloads.fork)
 
     def _make_budget(self):
         def size(values):
@@ -182,11 +182,13 @@ class LoadedProblem:
     def prepare(self, seed_index, distribution, salt, keeps_last=False):
         """Shares the inputs of a workload, whose expected outputs are known by then."""
         key = workload.Key(seed_index, distribution, salt)
-        state = state_of(key) if self._states.are_there else PUBLIC
+        there = self._shared_states.there(self._states.of(key))
         try:
-            entry = self._prepared.prepare(key, keeps_last, self._shared_states.there(state))
+            entry = self._prepared.prepare(key, keeps_last, there)
         except Dropped as dropped:
             return {"dropped": str(dropped)}
+        # Only now it is known what the reference bears.
+        state = self._states.of(key)
         shared = self._prepared.with_room(lambda: self._shared_states.find(state), entry)
         return {
             "inputs": entry.publication.messages + shared.messages,

@@ -10,46 +10,74 @@ So each workload has one of few states,
              pruning leaves them, of the second some elements far out, as training moves them
     zero     all 0; where the reference bears that for some tensors alone, the others are minute
     one      all 1
+    lone     zero or one, but for one element of each tensor
+
+A workload of a distribution may add its own values of single numbers, masks and what
+exponentials take (`sweeps`), where the reference is defined with them. Those with a number from
+`AS_MADE` on have the public state, whose simple values, as a bias of 0, hide what a program does
+with other inputs, or the lone one.
 
 A tensor that is not in `state_dict` belongs to the code and stays. So does one that the
 user fixes, and at last one under whose other values the reference is not defined.
 """
 
+import collections
 import contextlib
+import dataclasses
 import time
 
 import torch
 
-from . import distribution, redraw, state_ways
+from . import distribution, redraw, state_ways, sweeps
 
 PUBLIC, FIRST, SECOND, ZERO, ONE = "public", "first", "second", "zero", "one"
+LONE_ZERO, LONE_ONE = "zero but one", "one but one"
 ORDINARY = (FIRST, SECOND)
+_OF_ONE_VALUE = {ZERO: 0, ONE: 1, LONE_ZERO: 0, LONE_ONE: 1}
+# What a lone state is where the reference does not bear it.
+_WITHOUT_LONE = {LONE_ZERO: ZERO, LONE_ONE: ONE}
+# Numbers of workloads from which on the model is as its constructor made it.
+AS_MADE = 200
+# Distributions whose workloads have values of their own.
+_SWEPT = tuple(
+    name
+    for name in distribution.DISTRIBUTIONS
+    if name not in (*distribution.OF_PARAMETERS, distribution.NONFINITE)
+)
+# How often values of a workload are tried, milder the second time.
+_TRIES = 2
+# Between the name of a state and that of the distribution whose values are swept.
+_AND, _MILDLY = " with ", ", mildly"
 
 # How long tensors are looked for that must not be bold, or stay as they are.
 _SECONDS, _BOLD_SECONDS = 10.0, 1.5
 # Most tensors that are minute because the reference divides by them.
 _MOST_DIVISORS = 4
+# Bytes of a model's tensors up to which workloads have values of their own: each is one more
+# state that is kept.
+_MOST_SWEPT_BYTES = 64 << 20
 
 
 def state_of(key):
-    """Name of the state that the workload `key` has."""
-    if key.is_public:
-        return PUBLIC
+    """Name of the state that the workload `key` has before anything is swept."""
+    is_as_made = key.seed_index >= AS_MADE
     if key.distribution == distribution.PARAMETERS_ZERO:
-        return ZERO
+        return LONE_ZERO if is_as_made else ZERO
     if key.distribution == distribution.PARAMETERS_ONE:
-        return ONE
+        return LONE_ONE if is_as_made else ONE
+    if key.is_public or is_as_made:
+        return PUBLIC
     return ORDINARY[(key.seed_index + key.salt) % 2]
 
 
 class States:
     """The states of one model.
 
-    `graph` is its traced graph, `uses(name)` what that says of an input, `seed_of(word)` a
-    number that nobody knows. Tensors by target are those that the graph takes.
+    `graph` is its traced graph, `domain` the GraphDomain of it, `seed_of(word)` a number that
+    nobody knows. Tensors by target are those that the graph takes.
     """
 
-    def __init__(self, model, graph, uses, fixed, seed_of):
+    def __init__(self, model, graph, domain, fixed, seed_of):
         self._seed_of = seed_of
         persistent = model.state_dict(keep_vars=True)
         # Graph name by target, of what a state may change.
@@ -77,10 +105,58 @@ class States:
             elif persistent[target].numel():
                 self.names[target] = name
                 self._tensors[target] = persistent[target]
-                self._uses[target] = uses(name)
+                self._uses[target] = domain.uses(name)
                 self._ways[target] = state_ways.of(persistent[target], self._uses[target], place)
         for target in [target for target, ways in self._ways.items() if not ways.near]:
             self._keep(target, "an operator may define no other value")
+        # Ways of sweeps.ways by target and distribution.
+        self._sweeps = {} if self._byte_count() > _MOST_SWEPT_BYTES else self._find_sweeps(domain)
+        # How many times milder a state is than at first, as the reference bears it.
+        self._calm = collections.Counter()
+
+    def _byte_count(self):
+        return sum(tensor.numel() * tensor.element_size() for tensor in self._tensors.values())
+
+    def _find_sweeps(self, domain):
+        found = {}
+        for target, tensor in self._tensors.items():
+            ways = sweeps.ways(tensor, self._uses[target], domain.consumers(self.names[target]))
+            if ways:
+                generator = torch.Generator().manual_seed(self._seed_of(f"sweep {target}"))
+                others = [name for name in _SWEPT if name != distribution.ROUNDED]
+                order = [int(place) for place in torch.randperm(len(others), generator=generator)]
+                found[target] = {name: ways[at % len(ways)] for name, at in zip(others, order)}
+                # Inputs that are rounded have zeros.
+                found[target][distribution.ROUNDED] = ways[0]
+        return found
+
+    def of(self, key):
+        """Name of the state that the workload `key` has."""
+        if not self._tensors:
+            return PUBLIC
+        state = state_of(key)
+        if state in _WITHOUT_LONE:
+            return _WITHOUT_LONE[state] if self._calm[state] else state
+        # Of a salt only the state whose values were tried.
+        is_known = state == state_of(dataclasses.replace(key, salt=0))
+        if state not in ORDINARY or not is_known or key.distribution not in _SWEPT:
+            return state
+        swept = f"{state}{_AND}{key.distribution}"
+        if not self._sweeps or self._calm[swept] == _TRIES:
+            return state
+        return swept + _MILDLY * self._calm[swept]
+
+    def is_special(self, key):
+        """Whether the workload `key` has values that only a few have."""
+        state = self.of(key)
+        return _AND in state or state in _WITHOUT_LONE
+
+    def calm(self, key):
+        """Goes on with milder ones, at last with none; false where there are none."""
+        if not self.is_special(key):
+            return False
+        self._calm[self.of(key).removesuffix(_MILDLY)] += 1
+        return True
 
     @property
     def are_there(self):
@@ -191,6 +267,8 @@ class States:
 
     @torch.no_grad()
     def _write(self, state):
+        is_mild = state.endswith(_MILDLY)
+        state, _, turn = state.removesuffix(_MILDLY).partition(_AND)
         written = set()
         for target, tensor in self._tensors.items():
             if tensor.data_ptr() in written:
@@ -198,17 +276,23 @@ class States:
             written.add(tensor.data_ptr())
             way = self._way(state, target)
             if way is not None:
-                seed = self._seed_of(f"state {state} {target}")
-                generator = torch.Generator(tensor.device).manual_seed(seed)
-                redraw.changed(way, tensor, generator)
+                redraw.changed(way, tensor, self._generator(f"state {state} {target}", tensor))
             else:
-                state_ways.fill(tensor, 0 if state == ZERO else 1, self._uses[target])
+                state_ways.fill(tensor, _OF_ONE_VALUE[state], self._uses[target])
+            sweep = self._sweeps.get(target, {}).get(turn)
+            if sweep is not None:
+                sweep(tensor, self._generator(f"sweep {turn} {target}", tensor), is_mild)
+
+    def _generator(self, words, tensor):
+        return torch.Generator(tensor.device).manual_seed(self._seed_of(words))
 
     def _way(self, state, target):
         """The way in which a state changes a tensor; None where it has one value."""
         ways = self._ways[target]
         if state in ORDINARY:
             return ways.in_state(ORDINARY.index(state))[self._level(state, target)]
+        if state in _WITHOUT_LONE:
+            return sweeps.lone(self._tensors[target], self._uses[target], _OF_ONE_VALUE[state])
         if state != ZERO or not self._divisors:
             return None
         near = ways.near[max(self._level(FIRST, target) - len(ways.first), 0)]

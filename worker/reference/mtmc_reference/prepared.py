@@ -254,9 +254,12 @@ class PreparedWorkloads:
                 entry.publication_seconds = self._clock() - before + drawn - start
 
     def _soften(self, key, reason):
-        """Goes on with a milder form of the distribution of `key`; false if there is none."""
+        """Goes on with a milder form of the distribution of `key`, or of the values that the
+        model has there; false if there is none."""
         if key.distribution == NONE:
             return False
+        if self._judge.execution.calm(key):
+            return True
         accepts = functools.partial(self._judge.accepts, key)
         return self._judge.workloads.soften(key, reason, accepts)
 

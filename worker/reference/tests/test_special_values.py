@@ -100,15 +100,7 @@ def test_the_milder_rows_stay_in_the_range():
 def test_centered_inputs_have_both_signs():
     y = changed("DISTRIBUTION_CENTERED", torch.rand(256, 64))
 
-    assert abs(y.mean()) < 0.01 and 0.4 < (y < 0).float().mean() < 0.6
-
-
-def test_centered_inputs_have_zeros():
-    for x in (torch.rand(8, 64) + 3, torch.randn(8, 64)):
-        zeros = (changed("DISTRIBUTION_CENTERED", x) == 0).sum()
-
-        assert 0 < zeros < 64
-        assert not (changed("DISTRIBUTION_CENTERED", x, level=1) == 0).any()
+    assert abs(y.mean()) < 1e-3 and 0.4 < (y < 0).float().mean() < 0.6
 
 
 def test_far_elements_have_both_signs_where_there_are_both():

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values that a small tensor of the model has in a few workloads each.
+
+A single number, such as a temperature, a decay or a flag, has one value in a state, and two
+states show little of it. So it goes through a list of values, another one in each workload:
+of the other sign, minute and large, next to the public one, where programs know it by a range.
+Masks go through the counts of what they leave, and what an exponential takes is moved as a
+whole. A way is a function of (tensor, generator, is_mild) that changes it in place; None leaves
+what the state has.
+"""
+
+import functools
+import math
+
+import torch
+
+from . import redraw
+from .graph_domain import operator
+
+# Parts of the public number that a parameter becomes, and numbers whatever the public one is.
+_FACTORS = (-0.5, -3.0, 0.3, 0.94, 1.06, 1e-3, 1e3)
+_NUMBERS = (-18.0, 0.02, 0.5, 1.1, 150.0)
+# The same of a positive buffer, such as a variance, whose sign is no accident.
+_POSITIVE_FACTORS = (0.3, 0.94, 1.06, 30.0, 1e-3, 1e3)
+_POSITIVE_NUMBERS = (0.02, 0.5, 1.5, 1e-6)
+# How far from these a draw may be.
+_SPREAD = 0.025
+# What is no number to multiply.
+_HUGE = 1e30
+# Those of a counter.
+_COUNTS = (0, 1, 7, 100, 1500, 20000)
+# What is added to all elements of what an exponential takes.
+_SHIFTS = (-8.0, -15.0, -25.0, 6.0)
+_EXPONENTIALS = frozenset("exp exp2 expm1 softplus sigmoid".split())
+# Columns of a mask that is open elsewhere, and that are closed in all rows.
+_CLOSED = 3
+# What one element of many is that are all 0 or all 1, and how many of the first are not it.
+_LONE, _LEADING = 5.0, 8
+
+
+def ways(tensor, uses, consumers):
+    """Ways for workloads to take in turn, of which the first is for inputs with zeros; empty for a
+    tensor whose states are enough.
+
+    `uses` and `consumers` are what the graph says of it (GraphDomain).
+    """
+    if not tensor.numel():
+        return []
+    # What counts them is restricted, as a divisor; they are not.
+    if tensor.dtype == torch.bool:
+        return _flags() if tensor.numel() == 1 else _masks()
+    if _is_bound(uses):
+        return []
+    if tensor.numel() == 1:
+        return _numbers(tensor)
+    if tensor.is_floating_point() and any(operator(n) in _EXPONENTIALS for n, *_ in consumers):
+        return [way for shift in _SHIFTS for way in (functools.partial(_shift, shift), None)]
+    return []
+
+
+def lone(tensor, uses, fill):
+    """The way to make all elements `fill` but one, which is far from both ends, the middle and
+    the start; None where a tensor has only one, or other things are expected of it."""
+    count = tensor.numel()
+    is_fit = tensor.is_floating_point() and tensor.is_contiguous() and count > 1
+    return functools.partial(_alone, fill) if is_fit and not _is_bound(uses) else None
+
+
+@torch.no_grad()
+def _alone(fill, tensor, generator):
+    tensor.fill_(fill)
+    count = tensor.numel()
+    first = min(_LEADING, (count - 1) // 2)
+    place = torch.randint(first, max(count - 1, first + 1), (), generator=generator, device=generator.device)
+    # The middle is looked at by those who look at a few.
+    place = int(place) + (int(place) == count // 2)
+    tensor.view(-1)[min(place, count - 1)] = _LONE
+
+
+def _is_bound(uses):
+    return uses.is_probability or uses.is_ordered or uses.is_written or uses.is_restricted
+
+
+def _flags():
+    return [functools.partial(_fill, False), functools.partial(_fill, True)]
+
+
+def _numbers(tensor):
+    public = tensor.detach().clone().reshape(()).item()
+    if not tensor.is_floating_point():
+        most = torch.iinfo(tensor.dtype).max
+        return [functools.partial(_fill, count) for count in _COUNTS if count <= most]
+    is_positive = public > 0 and not isinstance(tensor, torch.nn.Parameter)
+    factors, numbers = (
+        (_POSITIVE_FACTORS, _POSITIVE_NUMBERS) if is_positive else (_FACTORS, _NUMBERS)
+    )
+    parts = [factor * public for factor in factors] if 0 < abs(public) < _HUGE else []
+    return [functools.partial(_near, value, public) for value in (*parts, *numbers)]
+
+
+@torch.no_grad()
+def _fill(value, tensor, *_):
+    tensor.fill_(value)
+
+
+@torch.no_grad()
+def _near(value, public, tensor, generator, is_mild):
+    if is_mild and 0 < abs(public) < _HUGE:
+        value = math.copysign(math.sqrt(abs(value * public)), value)
+    drawn = torch.rand((), generator=generator, device=generator.device).item()
+    tensor.fill_(value * (1 + _SPREAD * (2 * drawn - 1)))
+
+
+@torch.no_grad()
+def _shift(by, tensor, _, is_mild):
+    tensor.add_(by / 2 if is_mild else by)
+
+
+def _masks():
+    return [
+        _scattered(True, False),
+        _scattered(False, True),
+        _closed_columns,
+        functools.partial(_fill, True),
+        _scattered(None, None),
+        functools.partial(_fill, False),
+    ]
+
+
+def _scattered(most, one):
+    """Each row is `most` but for one element at any place; of None by half and half."""
+
+    @torch.no_grad()
+    def change(mask, generator, _):
+        for rows in redraw.pieces(mask) if mask.is_contiguous() else ():
+            drawn = torch.rand(rows.shape, generator=generator, device=rows.device)
+            if most is None:
+                rows.copy_(drawn < 0.5)
+                continue
+            rows.fill_(most)
+            rows.scatter_(1, drawn.argmax(dim=1, keepdim=True), one)
+
+    return change
+
+
+@torch.no_grad()
+def _closed_columns(mask, *_):
+    mask.fill_(True)
+    mask[..., :_CLOSED] = False
