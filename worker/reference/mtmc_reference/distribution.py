@@ -19,6 +19,7 @@ EXTREMES = "DISTRIBUTION_EXTREMES"
 SPECIAL_ROWS = "DISTRIBUTION_SPECIAL_ROWS"
 CENTERED = "DISTRIBUTION_CENTERED"
 ROUNDED = "DISTRIBUTION_ROUNDED"
+RAMPS = "DISTRIBUTION_RAMPS"
 TIMES_3 = "DISTRIBUTION_TIMES_3"
 TIMES_001 = "DISTRIBUTION_TIMES_001"
 NEGATED = "DISTRIBUTION_NEGATED"
@@ -35,7 +36,7 @@ DISTRIBUTIONS = (
     NEGATED,
     OFFSET,
     HEAVY_TAILED,
-    "DISTRIBUTION_RAMPS",
+    RAMPS,
     REDRAWN,
     EXTREMES,
     SPECIAL_ROWS,
@@ -62,7 +63,7 @@ DELICATE = (
 # Those on which constant or undefined outputs say nothing about the problem.
 UNTYPICAL = (*OF_PARAMETERS, NONFINITE)
 # Those that stay inside the range of what was drawn, as far as an element shows.
-WITHIN_RANGE = (NONE, "DISTRIBUTION_RAMPS", REDRAWN)
+WITHIN_RANGE = (NONE, RAMPS, REDRAWN)
 # Elements that are kept of a tensor of floats, and by which two draws are told apart.
 _MOST_EXAMPLES, _SAMPLE = 1 << 20, 1 << 16
 
@@ -147,7 +148,7 @@ class Changer:
                 changed.add(tensor.data_ptr())
                 generator = torch.Generator(tensor.device).manual_seed((seed + index) % 2**63)
                 ways[level](tensor, generator, number=len(changed) - 1)
-        if name == "DISTRIBUTION_RAMPS":
+        if name == RAMPS:
             _sort_labels(inputs, self._labels)
         for index in levels:
             if self._uses[index].is_ordered and inputs[index].is_floating_point():
@@ -309,7 +310,7 @@ _CHANGES = {
     NEGATED: (float_ways.negate_far, float_ways.times(-1.0)),
     OFFSET: (float_ways.shift_far, float_ways.shift, float_ways.shift_to_one),
     HEAVY_TAILED: (float_ways.spike_over_decades, float_ways.spike, float_ways.spike_mildly),
-    "DISTRIBUTION_RAMPS": (float_ways.ramp,),
+    RAMPS: (float_ways.ramp,),
     SPECIAL_ROWS: (
         special_values.far_rows,
         special_values.special_rows,

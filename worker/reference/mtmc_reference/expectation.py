@@ -96,13 +96,20 @@ class Judge:
             return True
         return state == ZERO and self._steadiness.holds_by_rows(inputs, state, outputs)
 
-    def accepts(self, key, levels):
+    def _accepts(self, key, levels):
         """Whether the reference is defined on `key` with other levels of its distribution."""
         try:
             self._strict_run(key, self.workloads.draw_at(key, levels), levels)
         except Dropped:
             return False
         return True
+
+    def soften(self, key, reason):
+        """Goes on with milder values of the model in the workload `key`, or a milder form of its
+        distribution, after the reference was not defined; false where there is none."""
+        if self.execution.calm(key):
+            return True
+        return self.workloads.soften(key, reason, lambda levels: self._accepts(key, levels))
 
     def _attempted(self, key, inputs, levels):
         """A strict run that may end the process; raises Dropped where it did."""

@@ -36,14 +36,16 @@ ORDINARY = (FIRST, SECOND)
 _OF_ONE_VALUE = {ZERO: 0, ONE: 1, LONE_ZERO: 0, LONE_ONE: 1}
 # What a lone state is where the reference does not bear it.
 _WITHOUT_LONE = {LONE_ZERO: ZERO, LONE_ONE: ONE}
-# Numbers of workloads from which on the model is as its constructor made it.
+# Numbers of the workloads of distributions from which on the model is as its constructor made it.
 AS_MADE = 200
-# Distributions whose workloads have values of their own.
+# Distributions whose workloads have values of their own: not where far elements meet the far
+# numbers of the second state. Those that take the first ones have zeros, and ordinary inputs.
 _SWEPT = tuple(
     name
     for name in distribution.DISTRIBUTIONS
-    if name not in (*distribution.OF_PARAMETERS, distribution.NONFINITE)
+    if name not in (*distribution.OF_PARAMETERS, distribution.NONFINITE, distribution.HEAVY_TAILED)
 )
+_FIRST_SWEPT = (distribution.ROUNDED, distribution.RAMPS)
 # How often values of a workload are tried, milder the second time.
 _TRIES = 2
 # Between the name of a state and that of the distribution whose values are swept.
@@ -53,6 +55,8 @@ _AND, _MILDLY = " with ", ", mildly"
 _SECONDS, _BOLD_SECONDS = 10.0, 1.5
 # Most tensors that are minute because the reference divides by them.
 _MOST_DIVISORS = 4
+# Bytes of all states whose values are kept, beside those that are shared.
+_MOST_DRAWN_BYTES = 256 << 20
 # Bytes of a model's tensors up to which workloads have values of their own: each is one more
 # state that is kept.
 _MOST_SWEPT_BYTES = 64 << 20
@@ -60,7 +64,7 @@ _MOST_SWEPT_BYTES = 64 << 20
 
 def state_of(key):
     """Name of the state that the workload `key` has before anything is swept."""
-    is_as_made = key.seed_index >= AS_MADE
+    is_as_made = key.seed_index >= AS_MADE and not key.is_unchanged
     if key.distribution == distribution.PARAMETERS_ZERO:
         return LONE_ZERO if is_as_made else ZERO
     if key.distribution == distribution.PARAMETERS_ONE:
@@ -111,6 +115,10 @@ class States:
             self._keep(target, "an operator may define no other value")
         # Ways of sweeps.ways by target and distribution.
         self._sweeps = {} if self._byte_count() > _MOST_SWEPT_BYTES else self._find_sweeps(domain)
+        # Values of states, once it is known which the reference bears: to draw hundreds of
+        # tensors takes longer than to run the model.
+        self._drawn = {}
+        self._is_settled = False
         # How many times milder a state is than at first, as the reference bears it.
         self._calm = collections.Counter()
 
@@ -123,11 +131,11 @@ class States:
             ways = sweeps.ways(tensor, self._uses[target], domain.consumers(self.names[target]))
             if ways:
                 generator = torch.Generator().manual_seed(self._seed_of(f"sweep {target}"))
-                others = [name for name in _SWEPT if name != distribution.ROUNDED]
-                order = [int(place) for place in torch.randperm(len(others), generator=generator)]
-                found[target] = {name: ways[at % len(ways)] for name, at in zip(others, order)}
-                # Inputs that are rounded have zeros.
-                found[target][distribution.ROUNDED] = ways[0]
+                fixed = dict(zip(_FIRST_SWEPT, ways))
+                rest = ways[len(fixed) :] if len(ways) > len(_SWEPT) - len(fixed) else ways
+                names = [name for name in _SWEPT if name not in fixed]
+                order = [int(place) for place in torch.randperm(len(names), generator=generator)]
+                found[target] = fixed | {n: rest[at % len(rest)] for n, at in zip(names, order)}
         return found
 
     def of(self, key):
@@ -174,15 +182,21 @@ class States:
             yield
             return
         # The same elements under two names change once.
-        tensors = {tensor.data_ptr(): tensor for tensor in self._tensors.values()}
-        saved = [(tensor, tensor.detach().clone()) for tensor in tensors.values()]
+        tensors = list({tensor.data_ptr(): tensor for tensor in self._tensors.values()}.values())
+        saved = [tensor.detach().clone() for tensor in tensors]
         try:
-            self._write(state)
+            self._enter(state, tensors)
             yield
         finally:
-            with torch.no_grad():
-                for tensor, value in saved:
-                    tensor.copy_(value)
+            _copy(tensors, saved)
+
+    def _enter(self, state, tensors):
+        if state in self._drawn:
+            _copy(tensors, self._drawn[state])
+            return
+        self._write(state)
+        if self._is_settled and self._byte_count() * (len(self._drawn) + 1) <= _MOST_DRAWN_BYTES:
+            self._drawn[state] = [tensor.detach().clone() for tensor in tensors]
 
     def settle(self, accepts):
         """Finds for each tensor a way to change it that the reference accepts.
@@ -198,6 +212,7 @@ class States:
         self._divisors = self._find_divisors(accepts)
         if self._divisors and not self._are_accepted(ZERO, self._tensors, accepts):
             self._divisors = []
+        self._is_settled = True
 
     def _find_divisors(self, accepts):
         """Targets of the tensors of which one alone may not be zero; none where the reference
@@ -297,3 +312,9 @@ class States:
             return None
         near = ways.near[max(self._level(FIRST, target) - len(ways.first), 0)]
         return state_ways.minute(near) if target in self._divisors else near
+
+
+@torch.no_grad()
+def _copy(tensors, values):
+    for tensor, value in zip(tensors, values):
+        tensor.copy_(value)

@@ -16,7 +16,6 @@ are known:
 """
 
 import collections
-import functools
 import itertools
 import math
 import statistics
@@ -236,7 +235,7 @@ class PreparedWorkloads:
                 entry.expectation = self._judge.expectation(entry.key, inputs)
                 entry.expectation_seconds = self._clock() - drawn
         except Dropped as dropped:
-            if not self._soften(entry.key, str(dropped)):
+            if entry.key.distribution == NONE or not self._judge.soften(entry.key, str(dropped)):
                 self._dropped[entry.key] = str(dropped)
                 self._remove(entry)
                 raise
@@ -252,16 +251,6 @@ class PreparedWorkloads:
                 is_numbered = not entry.key.salt
                 entry.publication = self._publisher.publish_inputs(inputs, is_numbered)
                 entry.publication_seconds = self._clock() - before + drawn - start
-
-    def _soften(self, key, reason):
-        """Goes on with a milder form of the distribution of `key`, or of the values that the
-        model has there; false if there is none."""
-        if key.distribution == NONE:
-            return False
-        if self._judge.execution.calm(key):
-            return True
-        accepts = functools.partial(self._judge.accepts, key)
-        return self._judge.workloads.soften(key, reason, accepts)
 
     def _remove(self, entry):
         entry.release()

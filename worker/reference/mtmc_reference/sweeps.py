@@ -18,17 +18,17 @@ from . import redraw
 from .graph_domain import operator
 
 # Parts of the public number that a parameter becomes, and numbers whatever the public one is.
-_FACTORS = (-0.5, -3.0, 0.3, 0.94, 1.06, 1e-3, 1e3)
+_FACTORS = (-0.5, 0.96, -3.0, 0.3, 1.04, 1e-3, 1e3)
 _NUMBERS = (-18.0, 0.02, 0.5, 1.1, 150.0)
 # The same of a positive buffer, such as a variance, whose sign is no accident.
-_POSITIVE_FACTORS = (0.3, 0.94, 1.06, 30.0, 1e-3, 1e3)
+_POSITIVE_FACTORS = (0.3, 0.96, 1.04, 30.0, 1e-3, 1e3)
 _POSITIVE_NUMBERS = (0.02, 0.5, 1.5, 1e-6)
 # How far from these a draw may be.
 _SPREAD = 0.025
 # What is no number to multiply.
 _HUGE = 1e30
 # Those of a counter.
-_COUNTS = (0, 1, 7, 100, 1500, 20000)
+_COUNTS = (0, 1, 7, 100, 1500, 20000, 10**9)
 # What is added to all elements of what an exponential takes.
 _SHIFTS = (-8.0, -15.0, -25.0, 6.0)
 _EXPONENTIALS = frozenset("exp exp2 expm1 softplus sigmoid".split())
@@ -39,8 +39,8 @@ _LONE, _LEADING = 5.0, 8
 
 
 def ways(tensor, uses, consumers):
-    """Ways for workloads to take in turn, of which the first is for inputs with zeros; empty for a
-    tensor whose states are enough.
+    """Ways for workloads to take in turn, of which the first is for inputs with zeros and the
+    second for ordinary ones; empty for a tensor whose states are enough.
 
     `uses` and `consumers` are what the graph says of it (GraphDomain).
     """
@@ -89,7 +89,7 @@ def _numbers(tensor):
     public = tensor.detach().clone().reshape(()).item()
     if not tensor.is_floating_point():
         most = torch.iinfo(tensor.dtype).max
-        return [functools.partial(_fill, count) for count in _COUNTS if count <= most]
+        return [*(functools.partial(_fill, count) for count in _COUNTS if count <= most), None]
     is_positive = public > 0 and not isinstance(tensor, torch.nn.Parameter)
     factors, numbers = (
         (_POSITIVE_FACTORS, _POSITIVE_NUMBERS) if is_positive else (_FACTORS, _NUMBERS)

@@ -76,10 +76,7 @@ class Reference:
     def damaged(self, publications):
         return [each for each in publications if each.is_damaged]
 
-    def soften(self, key, reason, accepts):
-        return False
-
-    def accepts(self, key, levels):
+    def soften(self, key, reason):
         return False
 
     def expectation(self, key, inputs):
@@ -342,6 +339,9 @@ class _Scarce:
             self.failures -= 1
             raise ProblemFailure("INPUTS_TOO_LARGE", "", 0, torch.cuda.OutOfMemoryError("memory"))
         return [torch.ones(2)]
+
+    def state_of(self, key):
+        return None
 
 
 class _NoInputs:

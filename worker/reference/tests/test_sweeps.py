@@ -77,7 +77,6 @@ _CASES = {
         lambda t: _softmax(t, t["p"]),
         positive=lambda t: _softmax(t, t["p"].abs()),
         at_least_1=lambda t: _softmax(t, t["p"].clamp(min=1)),
-        at_most_10=lambda t: _softmax(t, t["p"].clamp(max=10)),
         known=lambda t: _softmax(t, torch.where((t["p"] - 2).abs() < 0.2, 2.0, t["p"])),
     ),
     "power": _case(
