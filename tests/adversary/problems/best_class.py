@@ -15,7 +15,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(64, 64)]
+    return [torch.randn(256, 64)]
 
 
 def get_init_inputs():

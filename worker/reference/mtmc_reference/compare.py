@@ -174,9 +174,9 @@ def _chunk_spreads(tensors):
     return answer
 
 
-def is_near(actual, expected, ratio):
-    """Whether the root mean square of y - r is at most `ratio` times that of r, and of
-    r less its mean; never where an element is not finite."""
+def relative_error(actual, expected):
+    """Root mean square of y - r over that of r less its mean, which is the smaller part of r;
+    infinite where an element is not finite, or nothing is left of r."""
     sums = None
     if scan_kernels.takes_floats(actual, expected):
         sums = scan_kernels.nearness(actual, expected)
@@ -184,7 +184,11 @@ def is_near(actual, expected, ratio):
     spread = squares
     if expected.numel() > 1:
         spread = squares - total**2 / expected.numel()
-    return error_squares <= ratio**2 * spread
+    if not error_squares < math.inf:
+        return math.inf
+    if error_squares == 0:
+        return 0.0
+    return math.sqrt(error_squares / spread) if 0 < spread < math.inf else math.inf
 
 
 def _chunk_nearness(actual, expected):

@@ -5,16 +5,13 @@ import functools
 
 import torch
 
-from .compare import errors, float_spreads, is_allclose, is_near
+from .compare import errors, float_spreads, is_allclose
 from .distribution import NONFINITE
 from .group_bounds import ZERO
 from .groups import measured
 from .nonfinite import remark
 from .oracle import PRECISIONS, kernelbench_tolerance
 from .tensor_type import data_type
-
-# Root mean square error that outputs near as a whole may have.
-_NEAR_RATIO = 0.25
 
 
 class Comparison:
@@ -57,7 +54,7 @@ class Comparison:
             0.0 if self._precision in whole.get(index, ()) else t for index, t in enumerate(needed)
         ]
         nearness = functools.cache(
-            lambda index: is_near(actual[index], expectation.reference[index], _NEAR_RATIO)
+            lambda index: expectation.is_near(index, actual[index])
         )
         admitted = [0.0 if index in whole else t for index, t in enumerate(needed)]
         by_element = bounds.satisfied(admitted, nearness)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the outputs of one workload must be, and how close to it."""
 
+import contextlib
 import math
 import time
 
@@ -8,7 +9,7 @@ import torch
 
 from . import choices
 from .coarse import Limits, is_coarsely_within
-from .compare import errors, float_spreads
+from .compare import errors, float_spreads, relative_error
 from .distribution import DELICATE, HEAVY_TAILED, LEVEL, NONFINITE
 from .failure import Dropped, ProblemFailure, is_out_of_memory
 from .group_bounds import GroupBounds
@@ -24,6 +25,8 @@ from .workload import PUBLIC, free_bytes, total_bytes
 
 # Part of a bound within which strict FP32 tells of fp64; see Expectation.
 _KNOWN_PART = 0.75
+# Root mean square error that outputs near as a whole may have, and how much more than eager's.
+_NEAR_RATIO, _AS_EAGER = 0.25, 2.0
 # Half a unit in the last place of TF32, which cuDNN may choose.
 _TF32_UNIT = 2.0**-11
 
@@ -250,6 +253,8 @@ class Expectation:
         self._group_bounds = GroupBounds(self._dtypes, self._bounds.fixed, _unknown)
         self._eager = None
         self._whole_numbers = None
+        # `relative_error` of eager's outputs, once it was asked for.
+        self._eager_parts = None
         # Limits against strict FP32, while there is no fp64.
         self._coarse = None
         # What runs took that were made only when they were needed.
@@ -259,7 +264,7 @@ class Expectation:
         # What stands for the truth: `fp64`, `strict` or `equal`.
         if not any(dtype.is_floating_point for dtype in self._dtypes):
             self.oracle = "equal"
-        elif key.salt or judge.draws_random or key.distribution == NONFINITE:
+        elif judge.draws_random or key.distribution == NONFINITE:
             self.oracle = "strict"
         else:
             self.oracle = "fp64"
@@ -394,6 +399,20 @@ class Expectation:
         found = self._timed(lambda: part(kind))
         self._judge.return_memory()
         return found
+
+    def is_near(self, index, actual):
+        """Whether an output is near the reference as a whole, or as near as eager is with
+        PyTorch's defaults: where rounding alone decides much of an output, nobody is nearer."""
+        part = relative_error(actual, self.reference[index])
+        if part <= _NEAR_RATIO:
+            return True
+        if self._eager_parts is None:
+            kind = Arithmetic.DEFAULT
+            made = self._timed(lambda: self._honest.outputs(kind, contextlib.nullcontext()))
+            pairs = zip(made or [], self.reference)
+            self._eager_parts = [relative_error(y, r) for y, r in pairs]
+            self._judge.return_memory()
+        return bool(self._eager_parts) and part <= _AS_EAGER * self._eager_parts[index] < math.inf
 
     def eager(self):
         """Outputs of eager with PyTorch's defaults: what KernelBench compares with."""

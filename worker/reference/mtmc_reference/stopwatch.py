@@ -126,7 +126,7 @@ def _time_comparison(problem, outputs, show):
     size = 2 * total_bytes(outputs)
     show("scan", lambda: compare.errors(pairs), size)
     show("allclose", lambda: compare.are_allclose(pairs, 1e-4), size)
-    show("near", lambda: [compare.is_near(y, r, 0.25) for y, r in pairs], size)
+    show("near", lambda: [compare.relative_error(y, r) for y, r in pairs], size)
     show("copy of the outputs", lambda: [y.copy_(r) for y, r in pairs], size)
 
 

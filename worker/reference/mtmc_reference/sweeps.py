@@ -17,12 +17,10 @@ import torch
 from . import redraw
 from .graph_domain import operator
 
-# Parts of the public number that a parameter becomes, and numbers whatever the public one is.
+# Parts of the public number that it becomes, and numbers whatever the public one is. A variance
+# has no other sign: the reference is not finite then.
 _FACTORS = (-0.5, 0.96, -3.0, 0.3, 1.04, 1e-3, 1e3)
 _NUMBERS = (-18.0, 0.02, 0.5, 1.1, 150.0)
-# The same of a positive buffer, such as a variance, whose sign is no accident.
-_POSITIVE_FACTORS = (0.3, 0.96, 1.04, 30.0, 1e-3, 1e3)
-_POSITIVE_NUMBERS = (0.02, 0.5, 1.5, 1e-6)
 # How far from these a draw may be.
 _SPREAD = 0.025
 # What is no number to multiply.
@@ -90,12 +88,8 @@ def _numbers(tensor):
     if not tensor.is_floating_point():
         most = torch.iinfo(tensor.dtype).max
         return [*(functools.partial(_fill, count) for count in _COUNTS if count <= most), None]
-    is_positive = public > 0 and not isinstance(tensor, torch.nn.Parameter)
-    factors, numbers = (
-        (_POSITIVE_FACTORS, _POSITIVE_NUMBERS) if is_positive else (_FACTORS, _NUMBERS)
-    )
-    parts = [factor * public for factor in factors] if 0 < abs(public) < _HUGE else []
-    return [functools.partial(_near, value, public) for value in (*parts, *numbers)]
+    parts = [factor * public for factor in _FACTORS] if 0 < abs(public) < _HUGE else []
+    return [functools.partial(_near, value, public) for value in (*parts, *_NUMBERS)]
 
 
 @torch.no_grad()

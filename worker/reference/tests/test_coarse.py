@@ -102,3 +102,31 @@ def test_public_inputs_are_judged_against_fp64():
     answer, kinds = judged(in_tf32, fairness.KERNELBENCH, key=PUBLIC)
 
     assert answer["isCorrect"] and Arithmetic.FP64 in kinds
+
+
+def _erratic(seed, ratio=0.05):
+    """A convolution of which rounding decides so much: some elements have the other sign."""
+
+    def program(x, w):
+        y = in_tf32(x, w)
+        generator = torch.Generator().manual_seed(seed)
+        return torch.where(torch.rand(y.shape, generator=generator) < ratio, -y, y)
+
+    return program
+
+
+@pytest.mark.parametrize("key", [PUBLIC, SEEDED, Key(1000, salt=7)])
+def test_what_is_as_far_away_as_eager_is_accepted(key):
+    def answer(program):
+        return judged(program, fairness.KERNELBENCH, key, default=_erratic(1))[0]["isCorrect"]
+
+    assert answer(_erratic(1)) and answer(_erratic(2)) and answer(convolution)
+    assert not answer(_erratic(2, ratio=0.4))
+    assert not answer(lambda x, w: torch.zeros_like(convolution(x, w)))
+
+
+def test_inputs_that_nobody_has_seen_are_judged_as_others_are():
+    key = Key(1000, salt=7)
+
+    assert judged(in_tf32, fairness.KERNELBENCH, key)[0]["isCorrect"]
+    assert not judged(in_bf16, fairness.KERNELBENCH, key)[0]["isCorrect"]

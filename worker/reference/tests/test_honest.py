@@ -5,7 +5,8 @@ import fairness
 import pytest
 import torch
 
-from mtmc_reference.honest import HonestRuns
+from mtmc_reference.compare import float_spreads
+from mtmc_reference.honest import HonestRuns, honest
 from mtmc_reference.precision import Arithmetic
 from mtmc_reference.tensor_core import NarrowOperands, rounded, truncated
 
@@ -110,3 +111,19 @@ def test_an_observed_run_can_be_made_again(kind):
     )
 
     assert runs.outputs(kind, watcher) and watcher.entered == 2
+
+
+def test_what_overflows_in_another_order_says_nothing():
+    x = torch.tensor([1.0, 2.0, 80.0, 88.722])
+    reference = [x.exp()]
+
+    def run(kind, observer):
+        with observer:
+            return [x.exp() * 1.0]
+
+    dtypes, spreads = [torch.float32], float_spreads(reference)
+    strict = honest(reference, reference, spreads)
+    args = (False, dtypes, Arithmetic.STRICT, reference, spreads, strict)
+    found = HonestRuns(run, torch.device("cpu"), *args).find(Arithmetic.REORDERED)
+
+    assert 0 < found.tolerances[0] < 1e-4
