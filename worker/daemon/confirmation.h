@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "kernel/program/program.h"
 #include "mtmc/v1/evaluation.pb.h"
 #include "worker/daemon/session.h"
 
@@ -38,8 +39,10 @@ void Confirm(const MeasuredSession& second, v1::Evaluation& evaluation);
 // CUPTI's times of single kernels against the events around the whole plan: what the
 // kernels took together cannot be much longer than what the plan took. KIND_CHEAT
 // when it is, because then the timed executions did less than the profiled one.
-// Absent when there is nothing to compare, such as for a hot measurement.
-std::optional<v1::Failure> CheckActivity(const v1::Profile& profile,
+// Absent when there is nothing to compare, such as for a hot measurement. Library calls of
+// a plan that is captured do not count: those that take several streams, as cuDNN's LSTM,
+// wait for the host where they are profiled, one by one, and overlap in a graph.
+std::optional<v1::Failure> CheckActivity(const kernel::Program& program, const v1::Profile& profile,
                                          const v1::Measurement& measurement);
 
 }  // namespace mtmc::worker

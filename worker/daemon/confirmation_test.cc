@@ -89,6 +89,8 @@ TEST_CASE("Sessions that disagree make the comparison ambiguous", "[daemon]") {
 }
 
 TEST_CASE("Kernels that take longer than their plan was timed at are a cheat", "[daemon]") {
+  kernel::Program program;
+  program.steps = {kernel::Launch(), kernel::Launch()};
   v1::Profile profile;
   profile.set_source("cupti");
   profile.add_kernels()->set_seconds(60e-6);
@@ -97,12 +99,30 @@ TEST_CASE("Kernels that take longer than their plan was timed at are a cheat", "
   measurement.set_is_cold(true);
   measurement.set_median_seconds(50e-6);
 
-  const auto failure = CheckActivity(profile, measurement);
+  const auto failure = CheckActivity(program, profile, measurement);
   measurement.set_median_seconds(100e-6);
 
   REQUIRE(failure);
   CHECK(failure->kind() == v1::Failure::KIND_CHEAT);
-  CHECK_FALSE(CheckActivity(profile, measurement));
+  CHECK_FALSE(CheckActivity(program, profile, measurement));
+}
+
+TEST_CASE("Library calls may overlap in a plan that is captured, kernels may not", "[daemon]") {
+  kernel::Program program;
+  program.steps = {kernel::LibraryCall(), kernel::Launch()};
+  v1::Profile profile;
+  profile.set_source("cupti");
+  profile.add_kernels()->set_seconds(16e-3);
+  profile.add_kernels()->set_seconds(1e-3);
+  v1::Measurement measurement;
+  measurement.set_is_cold(true);
+  measurement.set_median_seconds(9e-3);
+
+  CHECK(CheckActivity(program, profile, measurement));
+  program.has_capture = true;
+  CHECK_FALSE(CheckActivity(program, profile, measurement));
+  profile.mutable_kernels(1)->set_seconds(16e-3);
+  CHECK(CheckActivity(program, profile, measurement));
 }
 
 }  // namespace

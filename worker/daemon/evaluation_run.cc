@@ -350,7 +350,7 @@ MaybeEnd EvaluationRun::Profile() {
   if (reply.is_answered() && reply.response.has_profile()) {
     *evaluation().mutable_profile() = std::move(*reply.response.mutable_profile());
   }
-  if (auto failure = CheckActivity(evaluation().profile(), evaluation().measurement())) {
+  if (auto failure = CheckActivity(*program_, evaluation().profile(), evaluation().measurement())) {
     return Convict(*std::move(failure));
   }
   Explain(SpeedOfLightOf(inspection_, context_.options.device), seconds,
