@@ -16,8 +16,9 @@ each at least what the class before it allows. What is more than 4 times strict
 FP32's own t is also at most a quarter of the t at which all zeros, or the mean
 everywhere, would pass. Where products cancel, half precision itself is further away
 at single elements; then the outputs must be near as a whole: the root mean square
-of y - r at most a quarter of that of r and of r - mean(r). A single number may be as
-far away as another order of its sum: which number it is, other workloads tell.
+of y - r at most a quarter of that of r and of r - mean(r), or twice what eager's is. A
+single number may be as far away as another order of its sum: which number it is, other
+workloads tell.
 Integers and booleans must be equal. Groups of elements are bounded besides (`group_bounds`).
 
 All of it is of the workload at hand: inputs that are shifted or have heavy tails
