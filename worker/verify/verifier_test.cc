@@ -37,13 +37,16 @@ TEST_CASE("Verifier draws every distribution from a seed of its own", "[verify]"
 
   std::set<int> seeds;
   std::set<int> distributions;
+  std::set<int> as_made;
   for (const v1::Workload& workload : result.checks.workloads()) {
-    seeds.insert(workload.seed_index());
     distributions.insert(workload.distribution());
+    (workload.seed_index() < 200 ? seeds : as_made).insert(workload.seed_index());
   }
   CHECK(distributions.size() == v1::Distribution_ARRAYSIZE);
   // The public one and two hidden seeds besides.
   CHECK(seeds.size() == distributions.size() - 1 + 3);
+  // With the model as its constructor made it: a part of all.
+  CHECK(as_made == std::set<int>{202, 204, 209, 213, 214});
 }
 
 TEST_CASE("Verifier has the inputs of hidden seeds kept, and never the public ones", "[verify]") {
