@@ -29,6 +29,7 @@ import time
 import torch
 
 from . import distribution, redraw, state_ways, sweeps
+from .workload import total_bytes
 
 PUBLIC, FIRST, SECOND, ZERO, ONE = "public", "first", "second", "zero", "one"
 LONE_ZERO, LONE_ONE = "zero but one", "one but one"
@@ -123,7 +124,7 @@ class States:
         self._calm = collections.Counter()
 
     def _byte_count(self):
-        return sum(tensor.numel() * tensor.element_size() for tensor in self._tensors.values())
+        return total_bytes(self._tensors.values())
 
     def _find_sweeps(self, domain):
         found = {}

@@ -44,7 +44,7 @@ def ways(tensor, uses, consumers):
     """
     if not tensor.numel():
         return []
-    # What counts them is restricted, as a divisor; they are not.
+    # A count of booleans may be restricted, as a divisor; they are not.
     if tensor.dtype == torch.bool:
         return _flags() if tensor.numel() == 1 else _masks()
     if _is_bound(uses):
@@ -84,7 +84,7 @@ def _flags():
 
 
 def _numbers(tensor):
-    public = tensor.detach().clone().reshape(()).item()
+    public = tensor.item()
     if not tensor.is_floating_point():
         most = torch.iinfo(tensor.dtype).max
         return [*(functools.partial(_fill, count) for count in _COUNTS if count <= most), None]
