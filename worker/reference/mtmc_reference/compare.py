@@ -177,10 +177,7 @@ def _chunk_spreads(tensors):
 def relative_error(actual, expected):
     """Root mean square of y - r over that of r less its mean, which is the smaller part of r;
     infinite where an element is not finite, or nothing is left of r."""
-    sums = None
-    if scan_kernels.takes_floats(actual, expected):
-        sums = scan_kernels.nearness(actual, expected)
-    error_squares, squares, total = sums or _chunk_nearness(actual, expected)
+    error_squares, squares, total = _sums(actual, expected)
     spread = squares
     if expected.numel() > 1:
         spread = squares - total**2 / expected.numel()
@@ -189,6 +186,21 @@ def relative_error(actual, expected):
     if error_squares == 0:
         return 0.0
     return math.sqrt(error_squares / spread) if 0 < spread < math.inf else math.inf
+
+
+def root_mean_squares(actual, expected):
+    """Those of y - r and of r, not finite where one of their elements is not."""
+    error_squares, squares, _ = _sums(actual, expected)
+    count = max(expected.numel(), 1)
+    return math.sqrt(error_squares / count), math.sqrt(squares / count)
+
+
+def _sums(actual, expected):
+    """Sums of (y - r)^2, of r^2 and of r."""
+    sums = None
+    if scan_kernels.takes_floats(actual, expected):
+        sums = scan_kernels.nearness(actual, expected)
+    return sums or _chunk_nearness(actual, expected)
 
 
 def _chunk_nearness(actual, expected):

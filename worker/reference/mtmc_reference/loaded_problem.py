@@ -162,6 +162,7 @@ class LoadedProblem:
             flaws += finder.find(replayed, dropped)
             idle = self._idle_inputs(inputs, strict)
         del inputs
+        self._check_told(expectation)
         everywhere = self._passing_everywhere(passing, expectation)
         flaws += [f"public_{name}" for name in passing if name not in everywhere]
         # A candidate may never ask for what was asked here.
@@ -255,6 +256,28 @@ class LoadedProblem:
                     f"output {output['name']} differs between two runs on the same inputs and "
                     "seed; make forward depend on its inputs and torch's generator only",
                 )
+
+    def _check_told(self, public):
+        """Raises ProblemFailure for an output that is nothing but rounding, on the public inputs
+        and on all others: any answer would have to be accepted."""
+        for index, output in enumerate(self._graph["outputs"]):
+            if public.is_told(index) or self._is_told_anywhere(index):
+                continue
+            raise ProblemFailure(
+                "ROUNDING_DECIDES",
+                f"FP32 and fp64 agree on no more than half of output {output['name']}, whatever "
+                "the inputs: no program can be told right from wrong; make the model less "
+                "sensitive to rounding, for instance by eval(), a larger batch or double()",
+            )
+
+    def _is_told_anywhere(self, index):
+        for key in distribution_keys(DISTRIBUTIONS):
+            if key.distribution in distribution.UNTYPICAL:
+                continue
+            with contextlib.suppress(Dropped):
+                if self._prepared.expectation(key).is_told(index):
+                    return True
+        return False
 
     def _replayed(self, inputs):
         """Strict outputs of another seed with the public parameters; None where there are no

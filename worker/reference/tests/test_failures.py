@@ -67,6 +67,31 @@ def test_model_that_differs_from_run_to_run(process, write_problem):
     assert process.load(path)["failure"]["reason"] == "NOT_DETERMINISTIC"
 
 
+CHAOS = "x = torch.sigmoid(x)\nfor _ in range({steps}):\n    x = 3.9 * x * (1 - x)\nreturn x"
+
+
+def test_model_of_which_rounding_alone_decides_the_answer(process, write_problem):
+    failure = process.load(write_problem(CHAOS.format(steps=100)))["failure"]
+
+    assert failure["reason"] == "ROUNDING_DECIDES"
+    assert "half of output y" in failure["message"]
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        # Rounding doubles a few times, and the answer is still there.
+        CHAOS.format(steps=12),
+        # Nothing but rounding, which is nothing beside any tolerance.
+        "return x - x.double().sub(1.0).add(1.0).float()",
+        # All ones but for rounding.
+        "return torch.softmax(x, -1).sum(-1)",
+    ],
+)
+def test_model_that_rounding_does_not_decide(process, write_problem, forward):
+    assert "failure" not in process.load(write_problem(forward))
+
+
 def test_limit_of_the_request_is_kept(process, write_problem):
     request = {"path": str(write_problem("return x")), "limits": {"memoryBytes": "1000"}}
 
