@@ -229,7 +229,12 @@ Elements NodeLowering::ReduceWindow(
   loop.reduction_axes = static_cast<int>(window.size());
   loop.extents = output.shape;
   loop.extents.insert(loop.extents.end(), window.begin(), window.end());
-  loop.body = body(Axes(static_cast<int>(loop.extents.size())));
+  std::vector<ScalarPtr> axes = Axes(static_cast<int>(loop.extents.size()));
+  // The only window along a dimension overlaps no other: its elements are a row's.
+  for (size_t d = 0; d < output.shape.size(); ++d) {
+    if (output.shape[d] == 1) axes[d] = Index(0);
+  }
+  loop.body = body(axes);
   loop.results = {reduction.name};
   loop.types = {{loop.body->type, output.shape}};
   if (!reduction.second.empty()) {

@@ -132,6 +132,14 @@ class TypedKnobTable final : public KnobTable {
   // REQUIRES: the group's knobs are complete.
   T Read(const GroupView& view) const { return Read(view.group->knobs); }
 
+  Knobs Write(const T& values) const {
+    Knobs knobs;
+    for (const Row& row : definition_.rows) {
+      knobs.emplace(row.knob.name, values.*row.field);
+    }
+    return knobs;
+  }
+
   std::vector<Knob> rows() const override {
     std::vector<Knob> knobs;
     for (const Row& row : definition_.rows) knobs.push_back(row.knob);
@@ -183,14 +191,6 @@ class TypedKnobTable final : public KnobTable {
       if (row.knob.name == knob) return &row;
     }
     return nullptr;
-  }
-
-  Knobs Write(const T& values) const {
-    Knobs knobs;
-    for (const Row& row : definition_.rows) {
-      knobs.emplace(row.knob.name, values.*row.field);
-    }
-    return knobs;
   }
 
   const Definition definition_;

@@ -28,6 +28,14 @@ std::vector<KnobMove> StartingSteps::Moves(std::string_view action) const {
   return moves;
 }
 
+void StartingSteps::TakeIfLegal(const Knobs& knobs) {
+  KernelGroup group = group_;
+  group.knobs = knobs;
+  GroupView view = view_;
+  view.group = &group;
+  if (table_.Check(view, target_, {}).ok()) group_.knobs = knobs;
+}
+
 void StartingSteps::TakeFirst(std::string_view action) {
   const std::vector<KnobMove> moves = Moves(action);
   if (!moves.empty()) Take(moves[0]);

@@ -24,6 +24,9 @@ class StartingSteps {
 
   void Take(const KnobMove& move) { group_.knobs = move.knobs; }
 
+  // A complete set of knobs, unless it makes no legal kernel.
+  void TakeIfLegal(const Knobs& knobs);
+
   // The best bet of an action, if it has one.
   void TakeFirst(std::string_view action);
   // The widest access that `vector` may have: sixteen bytes of a CUDA thread, whole

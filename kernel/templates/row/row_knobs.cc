@@ -15,27 +15,6 @@ namespace {
 
 using Table = TypedKnobTable<RowMapping>;
 
-// The stage that decides: the one with the most elements.
-const SweepPlan::Stage& MainStage(const SweepPlan& plan) {
-  const auto elements = [](const SweepPlan::Stage& stage) {
-    return stage.levels.empty() ? 0 : stage.space.rows * stage.space.columns();
-  };
-  return *std::max_element(plan.stages.begin(), plan.stages.end(),
-                           [&](const auto& a, const auto& b) { return elements(a) < elements(b); });
-}
-
-// A window's elements overlap those of its neighbours: a thread computes whole ones.
-bool HasWindow(const GroupView& view) {
-  return std::any_of(view.loops.begin(), view.loops.end(),
-                     [](const Loop* loop) { return IsWindow(*loop); });
-}
-
-int64_t PowerOfTwoUpTo(int64_t value, int64_t most) {
-  int64_t power = 1;
-  while (power * 2 <= value && power * 2 <= most) power *= 2;
-  return power;
-}
-
 // Elements that lie evenly spaced along what the lanes of `knobs` run over.
 int64_t RunOf(const RowMapping& knobs, const RowSpace& space) {
   return knobs.by_row != 0 ? space.row_run : space.inner;
@@ -83,8 +62,8 @@ RowMapping DefaultsOf(const GroupView& view, const EmitTarget& target) {
     }
     return knobs;
   }
-  const int64_t most = PowerOfTwoUpTo(target.max_threads_per_block, 256);
-  knobs.block = by_row ? most : std::max<int64_t>(32, PowerOfTwoUpTo(space.columns(), most));
+  const int64_t most = PowerOfTwoUpTo(target.max_threads_per_block, 32, 256);
+  knobs.block = by_row ? most : PowerOfTwoUpTo(space.columns(), 32, most);
   return knobs;
 }
 

@@ -2,8 +2,10 @@
 #include "kernel/templates/row/row_mapping.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "kernel/templates/row/row_knobs.h"
+#include "kernel/view/group_kind.h"
 
 namespace mtmc::kernel {
 namespace {
@@ -16,6 +18,24 @@ int64_t LargestDivisor(int64_t value, int64_t most) {
 }
 
 }  // namespace
+
+const SweepPlan::Stage& MainStage(const SweepPlan& plan) {
+  const auto elements = [](const SweepPlan::Stage& stage) {
+    return stage.levels.empty() ? 0 : stage.space.rows * stage.space.columns();
+  };
+  return *std::max_element(plan.stages.begin(), plan.stages.end(),
+                           [&](const auto& a, const auto& b) { return elements(a) < elements(b); });
+}
+
+int64_t PowerOfTwoUpTo(int64_t value, int64_t least, int64_t most) {
+  const uint64_t power = std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(value, 1)));
+  return std::clamp(static_cast<int64_t>(power), least, most);
+}
+
+bool HasWindow(const GroupView& view) {
+  return std::any_of(view.loops.begin(), view.loops.end(),
+                     [](const Loop* loop) { return IsWindow(*loop); });
+}
 
 RowMapping FitMapping(const GroupView& view, const EmitTarget& target,
                       const SweepPlan::Stage& stage, const std::vector<std::string>& tuned) {

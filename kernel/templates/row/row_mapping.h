@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernel/view/emit_target.h"
+#include "kernel/view/group_view.h"
 #include "kernel/view/sweep_plan.h"
 #include "kernel/writer/emission.h"
 
@@ -14,6 +15,15 @@ namespace mtmc::kernel {
 // Elements a thread may keep in registers: half of the 255 that a CUDA thread
 // has, so that addresses and states fit beside them.
 inline constexpr int64_t kMostCachedElements = 128;
+
+// The stage whose shape decides on a mapping: the one with the most elements.
+const SweepPlan::Stage& MainStage(const SweepPlan& plan);
+
+// The largest power of two up to `value`, and from `least` to `most`, which are such powers.
+int64_t PowerOfTwoUpTo(int64_t value, int64_t least, int64_t most);
+
+// Whether elements of a row belong to its neighbours as well: a thread computes whole rows.
+bool HasWindow(const GroupView& view);
 
 // How the threads of a block share a stage's rows and columns. Read from the
 // group's knobs of the same names; one pattern for GPUs and CPUs:

@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "kernel/templates/row/row_kernel.h"
 #include "kernel/templates/row/row_knobs.h"
+#include "kernel/templates/row/row_start.h"
 #include "kernel/templates/starting_steps.h"
 #include "kernel/view/group_kind.h"
 #include "kernel/view/sweep_plan.h"
@@ -30,12 +31,17 @@ bool Accepts(const GroupView& view, const EmitTarget& /*target*/) {
   return plan != nullptr && (KindOf(view) != GroupKind::kWindow || HoldsWindowsAlone(*plan));
 }
 
-// Wide accesses, and rows in pieces where there are too few of them, which also
-// keeps the error of a long sum from growing with its length.
+// Wide accesses; on a CPU rows in pieces where there are too few of them, which also keeps the
+// error of a long sum from growing with its length.
 Knobs StartingKnobs(const GroupView& view, const EmitTarget& target) {
   StartingSteps steps(view, target, RowKnobs());
   steps.Widen();
-  steps.TakeFirst("split");
+  if (target.is_cpu()) {
+    steps.TakeFirst("split");
+  } else {
+    const int64_t lanes = steps.knobs().find("vector")->second;
+    steps.TakeIfLegal(RowKnobs().Write(StartingMapping(view, target, lanes)));
+  }
   return steps.knobs();
 }
 
