@@ -13,7 +13,7 @@ import builder
 
 # The same mutants for every change, so that a failure is the change's; run.py draws others.
 _SEED = os.environ.get("MTMC_MUTANTS_SEED", "783544")
-_COUNT = 120
+_COUNT = 80
 _SECONDS = 400
 _PROBLEMS = 40
 _HOPPER = 90
