@@ -15,9 +15,7 @@ namespace {
 constexpr int64_t kUnits = 132;
 
 EmitTarget Gpu() {
-  return {.dialect = Dialect::kCuda,
-          .shared_bytes_per_block = 227 * 1024,
-          .compute_units = kUnits};
+  return {.dialect = Dialect::kCuda, .shared_bytes_per_block = 227 * 1024, .compute_units = kUnits};
 }
 
 GraphArgument Pair(const std::string& name, int64_t each) {
@@ -69,9 +67,7 @@ TEST_CASE("Rows start with as many threads as their length and number ask for") 
     CHECK(start.depth == 4);
     CHECK(Softmax({200000, 5}, 1).Start().depth == 1);
   }
-  SECTION("a few short ones keep a warp each") {
-    CHECK(Softmax({200, 48}, 1).Start().by_row == 0);
-  }
+  SECTION("a few short ones keep a warp each") { CHECK(Softmax({200, 48}, 1).Start().by_row == 0); }
   SECTION("no thread of a block is without work") {
     for (const int64_t columns : {132, 384, 512, 1000, 4096}) {
       const RowMapping start = Softmax({50000, columns}, 1).Start();
@@ -100,12 +96,11 @@ TEST_CASE("Rows that lie side by side are shared until there are enough threads"
 }
 
 TEST_CASE("A window over all of an image is a row, and others are not") {
-  Group whole("aten::adaptive_avg_pool2d.default", {Pair("output_size", 1)},
-              {8, 64, 56, 56}, {8, 64, 1, 1});
+  Group whole("aten::adaptive_avg_pool2d.default", {Pair("output_size", 1)}, {8, 64, 56, 56},
+              {8, 64, 1, 1});
   CHECK(KindOf(whole.View()) != GroupKind::kWindow);
   CHECK(whole.Start().by_row == 0);
-  Group pool("aten::max_pool2d.default",
-             {Pair("kernel_size", 3), Pair("stride", 2)},
+  Group pool("aten::max_pool2d.default", {Pair("kernel_size", 3), Pair("stride", 2)},
              {8, 64, 57, 57}, {8, 64, 28, 28});
   CHECK(KindOf(pool.View()) == GroupKind::kWindow);
   CHECK(pool.Start().vector == 1);

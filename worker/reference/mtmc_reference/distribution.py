@@ -58,6 +58,7 @@ DELICATE = (
     NEGATED,
     OFFSET,
     HEAVY_TAILED,
+    RAMPS,
     CENTERED,
 )
 # Those on which constant or undefined outputs say nothing about the problem.
@@ -106,6 +107,8 @@ class Changer:
         self._delicate = {}
         # Number of the way that ignores everything, by distribution and position.
         self._void = {}
+        # Position of an input before it of the same shape and type, by position.
+        self._partners = {}
         self._is_floating = {
             index: isinstance(value, torch.Tensor) and value.is_floating_point()
             for index, value in enumerate(public)
@@ -118,6 +121,7 @@ class Changer:
             first, *others = [_sample(example(x), _SAMPLE) for x in seen]
             self.varies[index] = any(not torch.equal(first, other) for other in others)
             if _is_free(value):
+                self._find_partner(index, value, public)
                 self._note_ordinary(index, value, seen)
             else:
                 self._note_other(index, value, redraw.domain_of(seen, self._uses[index]))
@@ -148,6 +152,10 @@ class Changer:
                 changed.add(tensor.data_ptr())
                 generator = torch.Generator(tensor.device).manual_seed((seed + index) % 2**63)
                 ways[level](tensor, generator, number=len(changed) - 1)
+        for index, level in levels.items():
+            if level == 0 and name in _BESIDE and index in self._partners:
+                generator = torch.Generator(inputs[index].device).manual_seed((seed - index) % 2**63)
+                _BESIDE[name](inputs[index], inputs[self._partners[index]], generator)
         if name == RAMPS:
             _sort_labels(inputs, self._labels)
         for index in levels:
@@ -199,8 +207,23 @@ class Changer:
             domain = redraw.domain_of(seen, self._uses[index])
             self._note(EXTREMES, index, redraw.extreme_ways(value, domain))
 
+    def _find_partner(self, index, value, public):
+        if not self._may_be_small or value.dtype == torch.float16:
+            return
+        for other in self._uses:
+            if other >= index:
+                return
+            before = public[other]
+            is_like = self._is_floating[other] and before.shape == value.shape
+            if is_like and before.dtype == value.dtype and before is not value:
+                self._partners[index] = other
+                return
+
     def _bold_ways(self, name, index):
         """What this graph asks for, before what any graph does."""
+        if name in _BESIDE and index in self._partners:
+            # After it, `apply` brings the input beside its partner.
+            return _CHANGES[name][:1]
         if name == TIMES_001 and self._guards:
             return (near_guards(self._guards),)
         if name in _SIDES and index in self._searched:
@@ -304,6 +327,8 @@ def _sort_labels(inputs, labels):
 
 # On which side of zero elements lie.
 _SIDES = {NEGATED: -1, OFFSET: 1}
+# How an input is brought beside another one, in the first way of these.
+_BESIDE = {RAMPS: special_values.bring_all_beside, CENTERED: special_values.bring_beside}
 _CHANGES = {
     TIMES_3: (float_ways.wide, float_ways.times(3.0)),
     TIMES_001: (float_ways.minute, float_ways.small, float_ways.times(0.01)),

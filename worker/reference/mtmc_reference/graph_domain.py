@@ -93,6 +93,9 @@ OWN_BOUNDS = {"relu6": (0.0, 6.0), "hardswish": (-3.0, 3.0), "hardsigmoid": (-3.
 # Both sides of zero.
 _SYMMETRIC = frozenset({"softshrink", "hardshrink"})
 _MOST_BOUNDS = 8
+# Those that leave a remainder.
+_DIVIDED = frozenset({"remainder", "fmod", "floor_divide"})
+_MOST_TURNS = 16
 
 
 @dataclasses.dataclass
@@ -162,6 +165,25 @@ class GraphDomain:
                 if value is not None and math.isfinite(value):
                     found += [value, -value] if op in _SYMMETRIC else [value]
         return list(dict.fromkeys(found))[:_MOST_BOUNDS]
+
+    def turns(self):
+        """(whole number, whether it is a divisor) of those with which an operator compares, or
+        by which it divides with a remainder."""
+        found = []
+        for node in self._nodes:
+            op = operator(node)
+            arguments = dict(zip(node["argumentNames"], node["arguments"]))
+            is_divided = op in _DIVIDED or bool(
+                arguments.get("rounding_mode", {}).get("stringValue")
+            )
+            names = ("other",) if is_divided else BOUNDS.get(op, ())
+            values = [number(arguments.get(name, {})) for name in names]
+            found += [
+                (int(value), is_divided)
+                for value in values
+                if value and math.isfinite(value) and value == int(value)
+            ]
+        return list(dict.fromkeys(found))[:_MOST_TURNS]
 
     def consumers(self, name, through=CARRIERS, most_steps=math.inf):
         """(node, name of the argument, place in its list) of each use of a value, or of what at

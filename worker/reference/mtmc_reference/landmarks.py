@@ -21,6 +21,7 @@ _MOST_HALVES, _MOST_PERIODS = 9, 3
 _ROUNDING = frozenset({"round", "floor", "ceil", "trunc", "frac", "fix"})
 _WAVES = dict.fromkeys(("sin", "cos", "tan"), 2 * math.pi)
 _WHOLE_TYPES = ("DATA_TYPE_I", "DATA_TYPE_U")
+_NARROW = {"DATA_TYPE_F16": torch.float16, "DATA_TYPE_BF16": torch.bfloat16}
 # Boundaries in a tensor are multiples of it as a rule.
 _USUAL_STEP = 0.25
 _NORMS = frozenset({"linalg_vector_norm", "norm"})
@@ -61,6 +62,8 @@ class Landmark:
     period: float = 0.0
     # Whether it shows where whole rows are there.
     is_of_rows: bool = False
+    # Type of 16 bits that is rounded to: half way between two of its numbers.
+    narrow: torch.dtype = None
 
     def there(self, x):
         """(value at the end in fp64, whether all on the way is exact in the type of `x`)."""
@@ -83,6 +86,8 @@ class Landmark:
             order = torch.randint(len(points), (1,), generator=generator, device=x.device)
             chosen = points[(torch.arange(x.numel(), device=x.device) + order) % len(points)]
             chosen = chosen.view(x.shape)
+        elif self.narrow is not None:
+            chosen = _between(self.there(x)[0], self.narrow)
         else:
             near = (self.there(x)[0] / self.step).round()
             span = 2 * _MOST_HALVES + 1
@@ -101,6 +106,13 @@ class Landmark:
         value = self.there(x)[0] + self.period * (number - _MOST_PERIODS)
         found = self.back(value, x.dtype)
         return torch.where(found.isfinite(), found, x)
+
+
+def _between(value, narrow):
+    """Half way from the number of a type next to each value to the next one away from zero."""
+    number = value.to(narrow)
+    after = (number.view(torch.int16) + 1).view(narrow)
+    return (number.double() + after.double()) / 2
 
 
 def landmarks(domain, name):
@@ -157,6 +169,9 @@ def _marks(node, argument, arguments, steps):
     step = _rounded_step(node, argument, arguments)
     if step:
         return [Landmark(steps, step=step)]
+    narrow = _narrow_type(node, argument)
+    if narrow is not None:
+        return [Landmark(steps, narrow=narrow)]
     if op == "signbit" or (op, argument) == ("copysign", "other"):
         return [Landmark(steps, points=(-0.0, 0.0))]
     if argument != "self":
@@ -171,6 +186,14 @@ def _marks(node, argument, arguments, steps):
     if op in _AROUND_ZERO:
         points.append(0.0)
     return [Landmark(steps, points=tuple(dict.fromkeys(points)))] if points else []
+
+
+def _narrow_type(node, argument):
+    """The type of 16 bits to which an operator rounds its operand; None where it does not."""
+    if argument != "self" or operator(node) not in ("to", "_to_copy", "type", "type_as"):
+        return None
+    types = [t.get("dataType", "") for t in node["resultTypes"]]
+    return _NARROW.get(types[0]) if types else None
 
 
 def _rounded_step(node, argument, arguments):

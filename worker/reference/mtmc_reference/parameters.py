@@ -127,9 +127,10 @@ class States:
         return total_bytes(self._tensors.values())
 
     def _find_sweeps(self, domain):
-        found = {}
+        found, turns = {}, domain.turns()
         for target, tensor in self._tensors.items():
-            ways = sweeps.ways(tensor, self._uses[target], domain.consumers(self.names[target]))
+            consumers = domain.consumers(self.names[target])
+            ways = sweeps.ways(tensor, self._uses[target], consumers, turns)
             if ways:
                 generator = torch.Generator().manual_seed(self._seed_of(f"sweep {target}"))
                 fixed = dict(zip(_FIRST_SWEPT, ways))

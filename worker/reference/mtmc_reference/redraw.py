@@ -38,6 +38,8 @@ _NO_DOUBLE, _NO_DOUBLE_SPAN = 1 << 53, 1 << 20
 _LEAST_ROWS = 4
 # By how much a number grows that was always the same.
 _MORE = 7
+# Most members of a small group: what divides by its size less one, or three, is not defined.
+_MOST_MEMBERS = 7
 
 
 @dataclasses.dataclass
@@ -316,8 +318,8 @@ def _sorted(domain, is_sparse=False):
 
 
 def _equal_rows(domain, ratio):
-    """Such a part of the rows is all true or all false, in half of them but for one element.
-    Of a few rows one is wholly false, another wholly true, in any case."""
+    """Such a part of the rows is all true or all false, in half of them but for one element or
+    a few. Of a few rows one is wholly false, another wholly true, in any case."""
 
     def change(tensor, generator):
         _resample(domain)(tensor, generator)
@@ -325,9 +327,7 @@ def _equal_rows(domain, ratio):
             count, extent = rows.shape
             kind = torch.rand(count, 1, generator=generator, device=rows.device)
             value = (kind < ratio / 2).expand(rows.shape)
-            shape = (count, 1)
-            place = torch.randint(extent, shape, generator=generator, device=rows.device)
-            is_other = torch.arange(extent, device=rows.device) == place
+            is_other = some_of_each(rows.shape, generator)
             is_other &= kind % (ratio / 2) < ratio / 4
             rows.copy_(torch.where(kind < ratio, value ^ is_other, rows))
             if count >= _LEAST_ROWS:
@@ -337,6 +337,14 @@ def _equal_rows(domain, ratio):
     return change
 
 
+def some_of_each(shape, generator):
+    """One element of each row, of every other one up to `_MOST_MEMBERS`, at any places."""
+    count, extent = shape
+    device = generator.device
+    members = torch.randint(1, _MOST_MEMBERS + 1, (count, 1), generator=generator, device=device)
+    members[::2] = 1
+    order = torch.rand(shape, generator=generator, device=device).argsort(dim=1).argsort(dim=1)
+    return order < members
 
 
 def make_first_row_true(tensor, _):

@@ -30,6 +30,8 @@ _CHUNK = 1 << 22
 # How near the ends and bounds values lie, in parts of the range.
 _NEAR = 1e-3
 _MOST_PLACES = 4
+# By how much of them elements of a tensor differ that is nearly another one.
+_BESIDE = 1e-3
 # A tensor up to this size has each kind of element as often as the others.
 _SMALL = 1 << 12
 
@@ -183,6 +185,28 @@ def natural_range(tensor):
     """The ends of what a tensor was drawn from, as far as it shows."""
     low, high = (end.item() for end in tensor.aminmax())
     return (0.0, 1.0) if 0 <= low < 0.1 and 0.9 < high <= 1 else (low, high)
+
+
+def bring_beside(tensor, other, generator):
+    """Half of the rows become nearly what those of another tensor of the same shape are, or all
+    of these nearly the opposite, beside which small differences would not be seen: where they
+    are small, a difference of sums is rounding."""
+    sign = 1 - 2 * torch.randint(2, (), generator=generator, device=generator.device)
+    for rows, others in zip(pieces(tensor), pieces(other)):
+        is_near = torch.rand(len(rows), 1, generator=generator, device=rows.device) < 0.5
+        near = _nearly(others, generator) * sign.to(rows.device)
+        rows.copy_(torch.where(is_near, near, rows))
+
+
+def bring_all_beside(tensor, other, generator):
+    """All of a tensor becomes nearly what another is."""
+    for part, others in zip(tensor.view(-1).split(_CHUNK), other.view(-1).split(_CHUNK)):
+        part.copy_(_nearly(others, generator))
+
+
+def _nearly(values, generator):
+    off = torch.randn(values.shape, generator=generator, device=values.device)
+    return values * (1 + _BESIDE * off).to(values.dtype)
 
 
 def _step(tensor):

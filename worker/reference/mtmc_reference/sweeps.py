@@ -4,12 +4,14 @@
 A single number, such as a temperature, a decay or a flag, has one value in a state, and two
 states show little of it. So it goes through a list of values, another one in each workload:
 of the other sign, minute and large, next to the public one, where programs know it by a range.
-Masks go through the counts of what they leave, and what an exponential takes is moved as a
-whole. A way is a function of (tensor, generator, is_mild) that changes it in place; None leaves
+A counter goes past the numbers with which it is compared and by which it is divided. Masks go
+through the counts of what they leave, what an exponential takes is moved as a whole, and a
+vector of both signs has all of either. A way is a function of (tensor, generator, is_mild) that changes it in place; None leaves
 what the state has.
 """
 
 import functools
+import itertools
 import math
 
 import torch
@@ -25,22 +27,29 @@ _NUMBERS = (-18.0, 0.02, 0.5, 1.1, 150.0)
 _SPREAD = 0.025
 # What is no number to multiply.
 _HUGE = 1e30
-# Those of a counter.
-_COUNTS = (0, 1, 7, 100, 1500, 20000, 10**9)
+# Those of a counter. In turn with them it is beside where an operator turns, so far from there:
+# most count before they compare. All of them are as many as there are workloads for them.
+_COUNTS = (0, 1, 100, 20000, 10**9)
+_BESIDE = (-1, 0, -1, 0, -1, 0)
+# The multiples of what it is divided by are the first ones, and one above 2^16.
+_FIRST_MULTIPLES, _FAR_MULTIPLE = 3, 70000
 # What is added to all elements of what an exponential takes.
 _SHIFTS = (-8.0, -15.0, -25.0, 6.0)
 _EXPONENTIALS = frozenset("exp exp2 expm1 softplus sigmoid".split())
 # Columns of a mask that is open elsewhere, and that are closed in all rows.
 _CLOSED = 3
+# Most elements of a vector that goes through signs.
+_MOST_SIDED = 1 << 12
+_KEEP = object()
 # What one element of many is that are all 0 or all 1, and how many of the first are not it.
 _LONE, _LEADING = 5.0, 8
 
 
-def ways(tensor, uses, consumers):
+def ways(tensor, uses, consumers, turns=()):
     """Ways for workloads to take in turn, of which the first is for inputs with zeros and the
     second for ordinary ones; empty for a tensor whose states are enough.
 
-    `uses` and `consumers` are what the graph says of it (GraphDomain).
+    `uses`, `consumers` and `turns` are what the graph says of it (GraphDomain).
     """
     if not tensor.numel():
         return []
@@ -50,9 +59,13 @@ def ways(tensor, uses, consumers):
     if _is_bound(uses):
         return []
     if tensor.numel() == 1:
-        return _numbers(tensor)
-    if tensor.is_floating_point() and any(operator(n) in _EXPONENTIALS for n, *_ in consumers):
+        return _numbers(tensor, turns)
+    if not tensor.is_floating_point():
+        return []
+    if any(operator(n) in _EXPONENTIALS for n, *_ in consumers):
         return [way for shift in _SHIFTS for way in (functools.partial(_shift, shift), None)]
+    if tensor.dim() == 1 and tensor.numel() <= _MOST_SIDED and tensor.min() < 0 < tensor.max():
+        return [None, None, functools.partial(_side, 1), functools.partial(_side, -1), None]
     return []
 
 
@@ -83,11 +96,14 @@ def _flags():
     return [functools.partial(_fill, False), functools.partial(_fill, True)]
 
 
-def _numbers(tensor):
+def _numbers(tensor, turns):
     public = tensor.item()
     if not tensor.is_floating_point():
         most = torch.iinfo(tensor.dtype).max
-        return [*(functools.partial(_fill, count) for count in _COUNTS if count <= most), None]
+        counts = [functools.partial(_fill, min(count, most)) for count in _COUNTS]
+        beside = [functools.partial(_turn, turns, most, by) for by in _BESIDE if turns] or [None]
+        pairs = itertools.zip_longest(counts, beside, fillvalue=_KEEP)
+        return [way for pair in pairs for way in pair if way is not _KEEP]
     parts = [factor * public for factor in _FACTORS] if 0 < abs(public) < _HUGE else []
     return [functools.partial(_near, value, public) for value in (*parts, *_NUMBERS)]
 
@@ -95,6 +111,26 @@ def _numbers(tensor):
 @torch.no_grad()
 def _fill(value, tensor, *_):
     tensor.fill_(value)
+
+
+@torch.no_grad()
+def _turn(turns, most, beside, tensor, generator, _):
+    """Beside one of the numbers, or a multiple of one that is a divisor."""
+
+    def drawn(low, high):
+        shape = ()
+        return int(torch.randint(low, high, shape, generator=generator, device=generator.device))
+
+    number, is_divisor = turns[drawn(0, len(turns))]
+    if is_divisor:
+        multiples = (*range(1, _FIRST_MULTIPLES + 1), -(-_FAR_MULTIPLE // abs(number)))
+        number *= multiples[drawn(0, len(multiples))]
+    tensor.fill_(max(min(number + beside, most), 0))
+
+
+@torch.no_grad()
+def _side(sign, tensor, *_):
+    tensor.abs_().mul_(sign)
 
 
 @torch.no_grad()
@@ -122,17 +158,16 @@ def _masks():
 
 
 def _scattered(most, one):
-    """Each row is `most` but for one element at any place; of None by half and half."""
+    """Each row is `most` but for one element or a few at any place; of None by half and half."""
 
     @torch.no_grad()
     def change(mask, generator, _):
         for rows in redraw.pieces(mask) if mask.is_contiguous() else ():
-            drawn = torch.rand(rows.shape, generator=generator, device=rows.device)
             if most is None:
+                drawn = torch.rand(rows.shape, generator=generator, device=rows.device)
                 rows.copy_(drawn < 0.5)
                 continue
-            rows.fill_(most)
-            rows.scatter_(1, drawn.argmax(dim=1, keepdim=True), one)
+            rows.copy_(torch.where(redraw.some_of_each(rows.shape, generator), one, most))
 
     return change
 

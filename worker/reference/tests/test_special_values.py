@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from mtmc_reference import distribution
+from mtmc_reference import distribution, special_values
 
 
 def changed(name, tensor, level=0, seed=1, bounds=()):
@@ -171,3 +171,48 @@ def test_small_tensors_are_no_exception(name, shape):
     for ways in changer.ways(name).values():
         for level in range(ways):
             assert changer.apply(name, [x.clone()], {0: level}, 1)[0].shape == x.shape
+
+
+_PAIR = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, x, z):
+        return (x - z).square().mean(1)
+
+def get_inputs():
+    return [torch.randn(48, 64), torch.randn(48, 64)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_inputs_are_nearly_equal(client, write_problem):
+    client.load(write_problem(source=_PAIR))
+
+    def of_sums(t):
+        x, z = t["x"], t["z"]
+        return ((x * x).mean(1) + (z * z).mean(1) - 2 * (x * z).mean(1)).clamp(min=0)
+
+    def refused(candidate):
+        answers = client.check_all(candidate)
+        return {name for name, answer in answers.items() if not answer["isCorrect"]}
+
+    assert "DISTRIBUTION_RAMPS" in refused(of_sums)
+    assert "public" not in refused(of_sums)
+    assert not refused(lambda t: (t["x"].double() - t["z"].double()).square().mean(1).float())
+
+
+def test_rows_of_inputs_are_nearly_equal_or_opposite():
+    kinds = set()
+    for seed in range(20):
+        x, z = torch.randn(64, 32), torch.randn(64, 32)
+        special_values.bring_beside(z, x, torch.Generator().manual_seed(seed))
+        near = ((z - x).norm(dim=1) < 0.01 * x.norm(dim=1)).sum()
+        opposite = ((z + x).norm(dim=1) < 0.01 * x.norm(dim=1)).sum()
+        assert 8 < near + opposite < 56
+        assert not near or not opposite
+        kinds.add(bool(near))
+    assert kinds == {False, True}

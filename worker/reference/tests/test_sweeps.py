@@ -70,7 +70,61 @@ def _norm_as_made(t):
     return _norm(t, t["n_weight"], t["n_bias"])
 
 
+def _variance(t, least):
+    x, mask = t["x"].double(), t["m"].double()
+    count = mask.sum(1, keepdim=True)
+    mean = (x * mask).sum(1, keepdim=True) / count.clamp(min=1)
+    squares = (((x - mean) * mask) ** 2).sum(1)
+    return torch.where(count[:, 0] < least, 0.0, squares / (count[:, 0] - 1).clamp(min=1)).float()
+
+
+def _half_away(t):
+    x = t["x"]
+    half = x.half()
+    size = half.abs()
+    after = (size.view(torch.int16) + 1).view(torch.half)
+    is_tie = x.double().abs() == (size.double() + after.double()) / 2
+    return torch.where(is_tie, torch.copysign(after.float(), x), half.float())
+
+
+def _cycled(t, is_turn):
+    return torch.where(is_turn, t["x"] * t["x"], t["x"])
+
+
 _CASES = {
+    "cycle": _case(
+        _buffer("n", "torch.tensor(3)"),
+        "return torch.where((self.n + 1) % 60 == 0, x * x, x)",
+        lambda t: _cycled(t, (t["n"] + 1) % 60 == 0),
+        never=lambda t: t["x"],
+    ),
+    "milestone": _case(
+        _buffer("n", "torch.tensor(3)"),
+        "return torch.where(self.n >= 450, x * x, x)",
+        lambda t: _cycled(t, t["n"] >= 450),
+        after=lambda t: _cycled(t, t["n"] > 450),
+    ),
+    "few of a group": _case(
+        _MASK,
+        "c = self.m.sum(1, keepdim=True)\n        d = x - (x * self.m).sum(1, keepdim=True) / c.clamp(min=1)"
+        "\n        return (d * self.m).square().sum(1) / (c[:, 0] - 1).clamp(min=1)",
+        lambda t: _variance(t, 0),
+        from_three_on=lambda t: _variance(t, 3),
+    ),
+    "one side": _case(
+        "self.p = nn.Parameter(torch.randn(32))",
+        "return x / (0.01 + torch.relu(self.p).mean())",
+        lambda t: (t["x"].double() / (0.01 + t["p"].double().relu().mean())).float(),
+        some_are_positive=lambda t: (
+            t["x"].double() / (0.01 + t["p"].double().relu().mean().clamp(min=0.005))
+        ).float(),
+    ),
+    "half": _case(
+        "pass",
+        "return x.half().float()",
+        lambda t: t["x"].half().float(),
+        ties_away=_half_away,
+    ),
     "temperature": _case(
         _parameter(2.0),
         "return torch.softmax(self.p * x, 1)",
