@@ -66,10 +66,11 @@ TEST_CASE("Rows start with as many threads as their length and number ask for") 
     CHECK(start.by_row == 1);
     CHECK(start.depth == 4);
     CHECK(Softmax({200000, 5}, 1).Start().depth == 1);
+    CHECK(Softmax({200000, 196}, 1).Start().depth == 16);
   }
   SECTION("a few short ones keep a warp each") { CHECK(Softmax({200, 48}, 1).Start().by_row == 0); }
   SECTION("no thread of a block is without work") {
-    for (const int64_t columns : {132, 384, 512, 1000, 4096}) {
+    for (const int64_t columns : {260, 384, 512, 1000, 4096}) {
       const RowMapping start = Softmax({50000, columns}, 1).Start();
       CHECK(start.block * start.vector <= std::max<int64_t>(columns, 32 * start.vector));
     }

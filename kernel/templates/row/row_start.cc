@@ -26,9 +26,10 @@ constexpr int64_t kKeptOfSlice = 16;
 constexpr int64_t kKeptOfThread = 40;
 // Rows up to this length leave a block without work; a few threads share each, of so many
 // elements, where there are so many of them per compute unit.
-constexpr int64_t kShortRow = 128;
+constexpr int64_t kShortRow = 256;
 constexpr int64_t kElementsOfShortRow = 8;
 constexpr int64_t kShortRowsOfUnit = 32;
+constexpr int64_t kShortRowsOfBlock = 4;
 // Rows are cut into pieces, of which there are so many per compute unit, where they are so
 // long, and so much longer than they are many, that the pieces' merge, another kernel, pays.
 constexpr int64_t kLongRow = 48 << 10;
@@ -142,9 +143,10 @@ RowMapping StartingMapping(const GroupView& view, const EmitTarget& target, int6
   }
   if (mapping.by_row != 0) return OverRows(stage, target, mapping);
   if (space.columns() <= kShortRow && space.rows >= kShortRowsOfUnit * target.compute_units) {
+    const int64_t depth = PowerOfTwoUpTo(space.columns() / kElementsOfShortRow, 1, kMostSlices);
     return {.by_row = 1,
-            .block = 32,
-            .depth = PowerOfTwoUpTo(space.columns() / kElementsOfShortRow, 1, kMostSlices),
+            .block = std::max<int64_t>(32, kShortRowsOfBlock * depth),
+            .depth = depth,
             .cache = ReadsAgain(stage) ? 1 : 0};
   }
   return OverColumns(stage, target, mapping);

@@ -135,6 +135,21 @@ def test_other_whole_numbers_are_those_of_a_run_of_the_class():
     assert satisfied(function, inputs, lambda x, w: 1 - function(x, w)) == []
 
 
+def test_a_whole_number_may_lie_between_those_of_two_runs():
+    """Where a running sum of probabilities is one but for rounding, an honest search for one
+    ends at any place."""
+    torch.manual_seed(5)
+    inputs = [torch.randn(40, 64) * 30]
+
+    def function(x, least=1.0):
+        return (torch.softmax(x, 1).cumsum(1) < least).sum(1)
+
+    bounds = [function(x) for x in (inputs[0], inputs[0].double())]
+    assert not torch.equal(*bounds)
+    assert satisfied(function, inputs, lambda x: (bounds[0] + bounds[1]) // 2) == ALL
+    assert satisfied(function, inputs, lambda x: function(x, 0.99)) == []
+
+
 def test_scores_of_a_run_that_is_made_again_are_those_of_the_last_attempt():
     x = torch.tensor([[1.0, 3.0, 2.0]])
     scores = Scores()
