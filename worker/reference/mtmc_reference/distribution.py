@@ -330,8 +330,9 @@ _SIDES = {NEGATED: -1, OFFSET: 1}
 # How an input is brought beside another one, in the first way of these.
 _BESIDE = {RAMPS: special_values.bring_all_beside, CENTERED: special_values.bring_beside}
 _CHANGES = {
-    TIMES_3: (float_ways.wide, float_ways.times(3.0)),
-    TIMES_001: (float_ways.minute, float_ways.small, float_ways.times(0.01)),
+    # The mildest of both are for what is defined next to the drawn range alone.
+    TIMES_3: (float_ways.wide, *map(float_ways.times, (3.0, 1.8, 1.3))),
+    TIMES_001: (float_ways.minute, float_ways.small, *map(float_ways.times, (0.01, 0.3, 0.9))),
     NEGATED: (float_ways.negate_far, float_ways.times(-1.0)),
     OFFSET: (float_ways.shift_far, float_ways.shift, float_ways.shift_to_one),
     HEAVY_TAILED: (float_ways.spike_over_decades, float_ways.spike, float_ways.spike_mildly),

@@ -38,8 +38,8 @@ _NO_DOUBLE, _NO_DOUBLE_SPAN = 1 << 53, 1 << 20
 _LEAST_ROWS = 4
 # By how much a number grows that was always the same.
 _MORE = 7
-# Most members of a small group: what divides by its size less one, or three, is not defined.
-_MOST_MEMBERS = 7
+# Members of small groups, in turn: what divides by a size less one, or three, is not defined.
+_MEMBERS = (2, 1, 3, 5, 4, 7, 6)
 
 
 @dataclasses.dataclass
@@ -318,18 +318,18 @@ def _sorted(domain, is_sparse=False):
 
 
 def _equal_rows(domain, ratio):
-    """Such a part of the rows is all true or all false, in half of them but for one element or
-    a few. Of a few rows one is wholly false, another wholly true, in any case."""
+    """Such a part of the rows is all true or, more of them, all false, in half of them but for
+    a few elements. Of a few rows one is wholly false, another wholly true, in any case."""
 
     def change(tensor, generator):
         _resample(domain)(tensor, generator)
         for rows in pieces(tensor):
-            count, extent = rows.shape
-            kind = torch.rand(count, 1, generator=generator, device=rows.device)
-            value = (kind < ratio / 2).expand(rows.shape)
-            is_other = some_of_each(rows.shape, generator)
-            is_other &= kind % (ratio / 2) < ratio / 4
-            rows.copy_(torch.where(kind < ratio, value ^ is_other, rows))
+            count = len(rows)
+            kind = torch.rand(count, 1, generator=generator, device=rows.device) / ratio
+            value = (kind < 0.25).expand(rows.shape)
+            has_others = (kind < 0.125) | ((kind >= 0.25) & (kind < 0.7))
+            is_other = some_of_each(rows.shape, generator) & has_others
+            rows.copy_(torch.where(kind < 1, value ^ is_other, rows))
             if count >= _LEAST_ROWS:
                 places = torch.randperm(count, generator=generator, device=rows.device)
                 rows[places[0]], rows[places[1]] = False, True
@@ -338,11 +338,12 @@ def _equal_rows(domain, ratio):
 
 
 def some_of_each(shape, generator):
-    """One element of each row, of every other one up to `_MOST_MEMBERS`, at any places."""
+    """A few elements of each row, as many as `_MEMBERS` has in turn, at any places."""
     count, extent = shape
     device = generator.device
-    members = torch.randint(1, _MOST_MEMBERS + 1, (count, 1), generator=generator, device=device)
-    members[::2] = 1
+    start = torch.randint(len(_MEMBERS), (1,), generator=generator, device=device)
+    turn = (torch.arange(count, device=device) + start) % len(_MEMBERS)
+    members = torch.tensor(_MEMBERS, device=device)[turn].unsqueeze(1)
     order = torch.rand(shape, generator=generator, device=device).argsort(dim=1).argsort(dim=1)
     return order < members
 

@@ -29,7 +29,7 @@ _SPREAD = 0.025
 _HUGE = 1e30
 # Those of a counter. In turn with them it is beside where an operator turns, so far from there:
 # most count before they compare. All of them are as many as there are workloads for them.
-_COUNTS = (0, 1, 100, 20000, 10**9)
+_COUNTS = (0, 20000, 1, 10**9, 100)
 _BESIDE = (-1, 0, -1, 0, -1, 0)
 # The multiples of what it is divided by are the first ones, and one above 2^16.
 _FIRST_MULTIPLES, _FAR_MULTIPLE = 3, 70000
@@ -115,16 +115,21 @@ def _fill(value, tensor, *_):
 
 @torch.no_grad()
 def _turn(turns, most, beside, tensor, generator, _):
-    """Beside one of the numbers, or a multiple of one that is a divisor."""
+    """Beside one of the numbers, or a multiple of one that is a divisor; every other time at
+    the first multiple above one that is none: where both are met, something happens."""
 
-    def drawn(low, high):
-        shape = ()
-        return int(torch.randint(low, high, shape, generator=generator, device=generator.device))
+    def chosen(values):
+        shape = (1,)
+        place = torch.randint(len(values), shape, generator=generator, device=generator.device)
+        return values[int(place)]
 
-    number, is_divisor = turns[drawn(0, len(turns))]
+    number, is_divisor = chosen(turns)
+    divisors = [value for value, is_one in turns if is_one]
     if is_divisor:
-        multiples = (*range(1, _FIRST_MULTIPLES + 1), -(-_FAR_MULTIPLE // abs(number)))
-        number *= multiples[drawn(0, len(multiples))]
+        number *= chosen((*range(1, _FIRST_MULTIPLES + 1), -(-_FAR_MULTIPLE // abs(number))))
+    elif divisors and chosen((False, True)):
+        divisor = chosen(divisors)
+        number = -(-number // divisor) * divisor
     tensor.fill_(max(min(number + beside, most), 0))
 
 
