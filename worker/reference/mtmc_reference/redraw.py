@@ -38,8 +38,9 @@ _NO_DOUBLE, _NO_DOUBLE_SPAN = 1 << 53, 1 << 20
 _LEAST_ROWS = 4
 # By how much a number grows that was always the same.
 _MORE = 7
-# Members of small groups, in turn: what divides by a size less one, or three, is not defined.
-_MEMBERS = (2, 1, 3, 5, 4, 7, 6)
+# Members of small groups, in turn: what divides by a size less one, or three, is not defined; of
+# one alone whoever looks at a part of a row sees nothing.
+_MEMBERS = (1, 2, 1, 3, 1, 5, 1, 4, 1, 7, 1, 6)
 
 
 @dataclasses.dataclass
