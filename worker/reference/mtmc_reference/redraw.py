@@ -95,7 +95,7 @@ def extreme_ways(tensor, domain):
     """Ways to go to the ends of the domain, as those of `redrawn_ways`."""
     uses = domain.uses
     if tensor.dtype == torch.bool:
-        return [_equal_rows(domain, 0.5), _equal_rows(domain, 0.1), _true_rows]
+        return [_equal_rows(domain, 0.75), _equal_rows(domain, 0.1), _true_rows]
     if tensor.is_floating_point():
         if uses.is_restricted:
             return [] if domain.is_constant else [_ends(domain.low, domain.high, ())]
@@ -319,16 +319,16 @@ def _sorted(domain, is_sparse=False):
 
 
 def _equal_rows(domain, ratio):
-    """Such a part of the rows is all true or, more of them, all false, in half of them but for
-    a few elements. Of a few rows one is wholly false, another wholly true, in any case."""
+    """Such a part of the rows is all true or, more of them, all false, most of these but for a
+    few elements. Of a few rows one is wholly false, another wholly true, in any case."""
 
     def change(tensor, generator):
         _resample(domain)(tensor, generator)
         for rows in pieces(tensor):
             count = len(rows)
             kind = torch.rand(count, 1, generator=generator, device=rows.device) / ratio
-            value = (kind < 0.25).expand(rows.shape)
-            has_others = (kind < 0.125) | ((kind >= 0.25) & (kind < 0.7))
+            value = (kind < 0.2).expand(rows.shape)
+            has_others = (kind < 0.1) | ((kind >= 0.2) & (kind < 0.75))
             is_other = some_of_each(rows.shape, generator) & has_others
             rows.copy_(torch.where(kind < 1, value ^ is_other, rows))
             if count >= _LEAST_ROWS:

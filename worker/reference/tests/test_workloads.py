@@ -35,13 +35,14 @@ def inputs_of(*tensors):
 
 
 @pytest.mark.parametrize(
-    "name, expected",
-    [(TIMES_3, lambda x: 3 * x), (TIMES_001, lambda x: 0.01 * x), (NEGATED, lambda x: -x)],
+    "name, factors",
+    [(TIMES_3, (3.0, 1.8, 1.3)), (TIMES_001, (0.01, 0.3, 0.9)), (NEGATED, (-1.0,))],
 )
-def test_scaled_inputs(name, expected):
+def test_scaled_inputs(name, factors):
     x = torch.rand(8, 16)
 
-    assert torch.equal(draw(name, [x], level=-1)[0], expected(x))
+    for level, factor in enumerate(factors, start=-len(factors)):
+        assert torch.equal(draw(name, [x], level=level)[0], factor * x)
 
 
 def test_tiny_inputs_have_either_sign_and_squares_of_zero_or_none():
@@ -74,7 +75,7 @@ def test_fp16_stays_in_its_range(name):
     by_type = distribution.Changer([[half]])
 
     ways = [changer.ways(name)[0] for changer in (usual, narrow, by_type)]
-    assert ways[0] > ways[1] == ways[2] == 1
+    assert ways[0] > ways[1] == ways[2] >= 1
     assert usual.is_delicate(name, {0: 0}) and not narrow.is_delicate(name, {0: 0})
 
 
@@ -227,7 +228,8 @@ def test_a_milder_form_comes_before_a_distribution_is_dropped(client, write_prob
 
     dropped = client.load(path)["droppedDistributions"]
 
-    assert TIMES_3 in dropped and OFFSET not in dropped
+    # Products of 1,024 factors overflow at three times their size, and not at 1.3 times.
+    assert not {TIMES_3, OFFSET} & set(dropped)
 
     def early_stop(t):
         y = torch.cumprod(t["x"], 1)
