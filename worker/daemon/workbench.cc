@@ -108,12 +108,16 @@ absl::Status Workbench::Open() {
     MTMC_RETURN_IF_ERROR(base::MakeFolder(folder));
   }
   absl::Status opened = OpenDevice();
+  // Who was killed, as for memory, was not kept from anything.
+  if (!opened.ok()) opened = OpenDevice();
   while (!opened.ok() && !isolation_.mechanisms.empty()) {
     base::Log(base::LogLevel::kWarning, "the device does not open in isolation",
               {{"level", NameOf(isolation_.level())}, {"reason", opened}});
     Use(Degrade(isolation_, Below(isolation_.level()),
                 absl::StrCat("the runner cannot open the device with it: ",
                              std::string(opened.message()))));
+    // Children of two levels may be two users, who do not read each other's files.
+    reference_.End();
     opened = OpenDevice();
   }
   return opened;

@@ -182,11 +182,11 @@ void ReferenceClient::Warm() {
 
 void ReferenceClient::Rest() {
   if (!has_loaded_) return;
-  EndProcess();
+  End();
   Warm();
 }
 
-void ReferenceClient::EndProcess() {
+void ReferenceClient::End() {
   process_.reset();
   has_loaded_ = false;
 }
@@ -263,7 +263,7 @@ Reply<pipe::v1::ReferenceResponse> ReferenceClient::Exchange(
     reply.ending = is_load_answered ? Ending::kAnswered : Ending::kDied;
   }
   reply.detail = absl::StrCat(reason, process_->Bury());
-  EndProcess();
+  End();
   base::Log(base::LogLevel::kWarning, "reference process ended", {{"detail", reply.detail}});
   // Nobody waits for an answer now: the next problem finds a process that is ready.
   if (reply.ending == Ending::kCancelled) Warm();

@@ -52,6 +52,9 @@ class ReferenceClient : public ReferenceParty {
   // the first use of a device take seconds.
   void Warm();
 
+  // Ends the process: the next one has the rights of then.
+  void End();
+
   // Replaces a process that has a problem loaded by a warm one, to which the Load is
   // repeated when it is needed: nothing else gives back all that PyTorch and the user's
   // file keep, on the device and on the host.
@@ -62,7 +65,6 @@ class ReferenceClient : public ReferenceParty {
 
   Reply<pipe::v1::ReferenceResponse> Exchange(const pipe::v1::ReferenceRequest& request,
                                               absl::Time deadline);
-  void EndProcess();
   bool EnsureProcess(Reply<pipe::v1::ReferenceResponse>& reply, bool rehearses);
 
   const Options options_;

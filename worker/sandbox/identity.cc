@@ -72,21 +72,20 @@ absl::Status EnterUserNamespace() {
   return WriteOwn("gid_map", absl::StrCat(kInnerId, " ", group, " 1"));
 }
 
-absl::Status GiveFolders(const std::vector<std::string>& writable) {
+absl::Status GiveFolders(const std::vector<std::string>& writable, unsigned owner) {
   for (const std::string& folder : writable) {
-    struct stat status {};
-
-    if (lstat(folder.c_str(), &status) != 0) return base::SystemError(errno, "stat " + folder);
-    if (status.st_uid == kOuterId) continue;
     std::error_code error;
     for (auto entry = std::filesystem::recursive_directory_iterator(folder, error);
          !error && entry != std::filesystem::recursive_directory_iterator();
          entry.increment(error)) {
-      // Never through a link, which may lead anywhere.
-      (void)lchown(entry->path().c_str(), kOuterId, kOuterId);
+      // Never through a link, which may lead anywhere. What a child removes meanwhile is gone.
+      struct stat status {};
+
+      if (lstat(entry->path().c_str(), &status) == 0 && status.st_uid != owner) {
+        (void)lchown(entry->path().c_str(), owner, owner);
+      }
     }
-    // Last, so that an interrupted attempt is made again.
-    if (lchown(folder.c_str(), kOuterId, kOuterId) != 0) {
+    if (lchown(folder.c_str(), owner, owner) != 0) {
       return base::SystemError(errno, "give away " + folder);
     }
   }

@@ -23,9 +23,9 @@ bool IsPrivileged();
 // has all capabilities. REQUIRES: one thread.
 absl::Status EnterUserNamespace();
 
-// As root: hands `writable` to kOuterId, with all they hold unless they are its
-// own already.
-absl::Status GiveFolders(const std::vector<std::string>& writable);
+// As root: hands `writable` to the user `owner`, with all they hold, which may be another
+// user's since a start at another level.
+absl::Status GiveFolders(const std::vector<std::string>& writable, unsigned owner);
 
 // As root: becomes kOuterId, without other groups than those that may open
 // `devices`.

@@ -53,9 +53,11 @@ class Start {
   // As root the user namespace comes last: then it owns none of the others, and
   // nothing in it can undo them.
   absl::Status EnterNamespaces() {
-    if (Has(Mechanism::kUserNamespace)) {
-      MTMC_RETURN_IF_ERROR(is_privileged_ ? GiveFolders(spec_.rights.writable)
-                                          : EnterUserNamespace());
+    if (is_privileged_) {
+      const unsigned owner = Has(Mechanism::kUserNamespace) ? kOuterId : geteuid();
+      MTMC_RETURN_IF_ERROR(GiveFolders(spec_.rights.writable, owner));
+    } else if (Has(Mechanism::kUserNamespace)) {
+      MTMC_RETURN_IF_ERROR(EnterUserNamespace());
     }
     int flags = 0;
     for (const auto& [mechanism, flag] : {std::pair{Mechanism::kPidNamespace, CLONE_NEWPID},

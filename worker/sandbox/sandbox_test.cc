@@ -195,6 +195,24 @@ TEST_CASE("a party with a GPU writes to nothing in /proc but its own", "[sandbox
   CheckDenied(RunConfined(place, PartyKind::kRunner, isolation, place.Attempts()), allowed);
 }
 
+TEST_CASE("what a party wrote is its own at every level that it is started at", "[sandbox]") {
+  const Place place;
+  for (const IsolationLevel level :
+       {IsolationLevel::kConfined, IsolationLevel::kRestricted, IsolationLevel::kProcess,
+        IsolationLevel::kConfined, IsolationLevel::kRestricted}) {
+    INFO(NameOf(level));
+    const Isolation isolation = DecideIsolation(Program("mtmc-sandbox"), Host(), level);
+    base::SubprocessOptions start = place.StartOf(
+        {"/bin/sh", "-c", "umask 077; mkdir -p kept && echo line >> kept/file && cat kept/file"});
+    REQUIRE(Confine({.rights = place.RightsOf(PartyKind::kRunner), .isolation = isolation}, start)
+                .ok());
+    const auto run = base::RunProcess(start, {.timeout = absl::Seconds(30)});
+    REQUIRE(run.ok());
+    INFO(run->error);
+    CHECK(run->exit.is_success());
+  }
+}
+
 TEST_CASE("a restricted party is denied the same, but for the bounds", "[sandbox]") {
   const Isolation isolation = At(IsolationLevel::kRestricted);
   if (isolation.mechanisms.count(Mechanism::kLandlock) == 0) return;
