@@ -306,7 +306,7 @@ int Main(int argc, char** argv) {
   metrics::Registry registry("mtmc-coordinator");
   flags.stores.is_insecure = flags.daemon.is_insecure;
   flags.stores.is_swept = ParseRetention(flags.artifact_retention) > absl::ZeroDuration();
-  absl::StatusOr<Stores> stores = OpenStores(flags.stores, registry);
+  absl::StatusOr<Stores> stores = AwaitStores(flags.stores, registry, shutdown);
   if (!stores.ok()) return daemon::Fail("cannot open the store", stores.status());
   return Serve(flags, registry, *stores, shutdown);
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/coordinator/stores.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/base/clock.h"
+#include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
 #include "server/s3/client.h"
@@ -23,6 +26,11 @@ namespace {
 // From an answer that a blob is there to the commit of what refers to it: seconds, or
 // minutes where the database is away. Each promise is remembered for so long.
 constexpr absl::Duration kPromise = absl::Minutes(15);
+
+// Longer than a database takes to restart; whoever mistyped its address waits no longer.
+constexpr absl::Duration kPatience = absl::Seconds(30);
+constexpr absl::Duration kMinBackoff = absl::Milliseconds(250);
+constexpr absl::Duration kMaxBackoff = absl::Seconds(2);
 
 absl::Status InvalidFlags(const std::string& message) {
   return rpc::MakeError(absl::StatusCode::kInvalidArgument, "INVALID_STORE", message);
@@ -80,6 +88,21 @@ absl::StatusOr<Stores> OpenStores(const StoreFlags& flags, metrics::Registry& re
                                                                       kPromise, clock);
   }
   return stores;
+}
+
+absl::StatusOr<Stores> AwaitStores(const StoreFlags& flags, metrics::Registry& registry,
+                                   const base::ShutdownSignal& shutdown) {
+  const absl::Time end = absl::Now() + kPatience;
+  absl::Duration backoff = kMinBackoff;
+  while (true) {
+    absl::StatusOr<Stores> stores = OpenStores(flags, registry);
+    if (!absl::IsUnavailable(stores.status()) || absl::Now() >= end) return stores;
+    if (backoff == kMinBackoff) {
+      base::Log(base::LogLevel::kWarning, "waits for the store", {{"error", stores.status()}});
+    }
+    if (shutdown.WaitUntil(absl::Now() + backoff)) return stores.status();
+    backoff = std::min(2 * backoff, kMaxBackoff);
+  }
 }
 
 }  // namespace mtmc::coordinator

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/base/shutdown_signal.h"
 #include "common/metrics/metrics.h"
 #include "server/store/artifact_store.h"
 #include "server/store/data_directory.h"
@@ -42,5 +43,10 @@ struct Stores {
 // INVALID_ARGUMENT with reason INVALID_STORE for flags that do not go together; else
 // the errors of the stores. The registry is borrowed, for what is counted of the artifacts.
 absl::StatusOr<Stores> OpenStores(const StoreFlags& flags, metrics::Registry& registry);
+
+// The same for a daemon that may be started before its database, as after a power cut: while
+// that is UNAVAILABLE it is tried again, for half a minute or until a stop is requested.
+absl::StatusOr<Stores> AwaitStores(const StoreFlags& flags, metrics::Registry& registry,
+                                   const base::ShutdownSignal& shutdown);
 
 }  // namespace mtmc::coordinator
