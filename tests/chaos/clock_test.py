@@ -15,7 +15,7 @@ def beat(world):
     return int(world.sql("SELECT beat FROM owner")[0][0])
 
 
-@pytest.mark.skipif(not worlds.FAKETIME.exists(), reason="libfaketime is not installed; apt-get install faketime")
+@pytest.mark.skipif(not worlds.FAKETIME.exists(), reason="libfaketime is not installed; run scripts/setup")
 def test_an_owner_goes_on_beating_after_its_clock_was_set_back(tmp_path):
     with worlds.World(tmp_path, has_worker=False, coordinators=("c0",)) as world:
         processes.eventually(lambda: beat(world) > 0, 30, "a coordinator owns the jobs")

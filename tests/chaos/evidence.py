@@ -55,7 +55,8 @@ def candidate_end(candidate):
         name=candidate.name, trial=candidate.trial, state=STATE.Name(candidate.state).removeprefix("STATE_"),
         tag=tag if tag.startswith("chaos ") else "", is_cached=candidate.evaluation.is_cached,
         is_correct=candidate.evaluation.verdict == CORRECT,
-        is_crash=candidate.evaluation.failure.kind == CRASH, program=candidate.program.sha256,
+        is_crash=candidate.evaluation.failure.kind == CRASH,
+        failure=candidate.evaluation.failure.message[:500], program=candidate.program.sha256,
         tokens=candidate.token_use.input_tokens + candidate.token_use.output_tokens,
     )  # fmt: skip
 

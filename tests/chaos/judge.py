@@ -38,6 +38,8 @@ class CandidateEnd:
     is_cached: bool = False
     is_correct: bool = False
     is_crash: bool = False
+    # What its evaluation says is wrong.
+    failure: str = ""
     program: str = ""
     tokens: int = 0
 
@@ -111,14 +113,23 @@ def _jobs(history, final):
             yield f"improper end: nobody cancelled {name}"
         elif job.state == "FAILED" and not job.failure:
             yield f"improper end: {name} failed without a reason"
+        elif job.failure == "NO_CORRECT_CANDIDATE" and _are_all_wrong(final.candidates.get(name, ())):
+            continue
         elif job.end_reason == "FAILED" or (job.failure and job.failure not in FAILURES):
-            yield f"improper end: {name} was ended by a fault that passed, {job.failure}"
+            told = sorted({c.failure for c in final.candidates.get(name, ()) if c.failure})
+            yield f"improper end: {name} was ended by a fault that passed, {job.failure} {told}"
         elif job.state == "SUCCEEDED":
             best = [c for c in final.candidates.get(name, ()) if c.name == job.best]
             if not best or not best[0].is_correct:
                 yield f"improper end: {name} succeeded by {job.best or 'nothing'}, which is not correct"
     for name in final.jobs.keys() - history.jobs.keys():
         yield f"job nobody created: {name}"
+
+
+def _are_all_wrong(candidates):
+    """Whether simulated workers, which call one program of eight wrong, judged so all that was judged."""
+    judged = [candidate for candidate in candidates if candidate.state == "EVALUATED"]
+    return bool(judged) and all(c.tag and not c.is_correct and not c.is_crash for c in judged)
 
 
 def _events(history, final):

@@ -49,7 +49,30 @@ def test_a_history_without_a_fault_is_not_blamed(story):
     assert found(story) == []
 
 
+def without_a_correct_candidate(history, final):
+    job = final.jobs[JOB]
+    job.state, job.failure, job.best = "FAILED", "NO_CORRECT_CANDIDATE", ""
+    for one in final.candidates[JOB]:
+        one.is_correct = False
+
+
+def test_a_job_may_fail_of_which_workers_called_each_program_wrong(story):
+    without_a_correct_candidate(*story)
+
+    assert found(story) == []
+
+
 # Each damages a story; and words of what must be found.
+def wrong_by_a_real_worker(history, final):
+    without_a_correct_candidate(history, final)
+    final.candidates[JOB][1].tag = ""
+
+
+def judged_by_nobody(history, final):
+    without_a_correct_candidate(history, final)
+    final.candidates[JOB] = []
+
+
 def lost_job(history, final):
     del final.jobs[JOB]
 
@@ -183,7 +206,8 @@ def difference(history, final):
 
 DAMAGES = {
     lost_job: "lost job", open_job: "job does not end", cancelled_by_nobody: "improper end",
-    failed_without_reason: "improper end", failed_by_a_fault: "improper end", won_by_nothing: "improper end", lost_event: "events missed",
+    failed_without_reason: "improper end", failed_by_a_fault: "improper end", won_by_nothing: "improper end",
+    wrong_by_a_real_worker: "improper end", judged_by_nobody: "improper end", lost_event: "events missed",
     lost_last_event: "events missed", doubled_event: "events twice", disordered_events: "events disordered",
     changed_event: "events changed", gap_in_the_log: "event log with gaps", lost_evaluation: "lost evaluation",
     lost_candidate: "lost evaluation", doubled_evaluation: "doubled evaluation", done_again: "lost evaluation",

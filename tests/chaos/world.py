@@ -150,7 +150,7 @@ class World:
             variables = {"LD_PRELOAD": str(FAKETIME), "FAKETIME_TIMESTAMP_FILE": str(self._clock(name)),
                          "FAKETIME_CACHE_DURATION": "1", "DONT_FAKE_MONOTONIC": "1"}  # fmt: skip
         else:
-            self.skipped["clock jump"] = "libfaketime is not installed; apt-get install faketime"
+            self.skipped["clock jump"] = "libfaketime is not installed; run scripts/setup"
         # The port is needed before the process, for the link at which others reach it.
         store = self._link(f"{name}-postgres", self.ports["postgres"]).split(":")
         s3 = self._link(f"{name}-s3", self.ports["s3"])
