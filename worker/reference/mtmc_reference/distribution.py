@@ -29,6 +29,7 @@ HEAVY_TAILED = "DISTRIBUTION_HEAVY_TAILED"
 PARAMETERS_ZERO = "DISTRIBUTION_PARAMETERS_ZERO"
 PARAMETERS_ONE = "DISTRIBUTION_PARAMETERS_ONE"
 NONFINITE = "DISTRIBUTION_NONFINITE"
+DIRECTED = "DISTRIBUTION_DIRECTED"
 # In the order of the enumeration: its numbers are part of the seeds.
 DISTRIBUTIONS = (
     TIMES_3,
@@ -46,6 +47,7 @@ DISTRIBUTIONS = (
     PARAMETERS_ZERO,
     PARAMETERS_ONE,
     NONFINITE,
+    DIRECTED,
 )
 # Those whose inputs are as `get_inputs` draws them.
 OF_PARAMETERS = (PARAMETERS_ZERO, PARAMETERS_ONE)
@@ -197,6 +199,8 @@ class Changer:
     def _note_ordinary(self, index, value, seen):
         may_be_small = self._may_be_small and value.dtype != torch.float16
         for name, ways in _CHANGES.items():
+            if name == DIRECTED and (self._uses[index].is_probability or not value.dim()):
+                continue
             delicate = [way for way in ways if way in float_ways.DELICATE]
             bold = self._bold_ways(name, index)
             ways = (*bold, *ways) if may_be_small else ways[len(delicate) :]
@@ -352,4 +356,6 @@ _CHANGES = {
         special_values.go_near_ends,
     ),
     NONFINITE: (special_values.make_nonfinite,),
+    # `directed.Director` does it, boldly or mildly.
+    DIRECTED: (float_ways.stay, float_ways.stay),
 }

@@ -42,15 +42,16 @@ class Execution:
             if output["kind"] == "KIND_USER_OUTPUT"
         ]
 
-    def run(self, inputs, kind, observer=None, seed=None, state=None):
+    def run(self, inputs, kind, observer=None, seed=None, state=None, has_gradients=False):
         """Outputs of one forward pass in the arithmetic `kind`, none aliasing an input.
 
         `state` is the name of one of the model's `parameters.States`, by default the public
         one, which it has again afterwards. `observer` is a context, such as a dispatch mode,
-        that is entered around the pass. Random operations start from the same seed each time
-        unless another is given. What the user's code raises becomes a ProblemFailure.
+        that is entered around the pass; with `has_gradients` it sees them. Random operations
+        start from the same seed each time unless another is given. What the user's code raises
+        becomes a ProblemFailure.
         """
-        with self.in_state(state):
+        with self.in_state(state), torch.set_grad_enabled(has_gradients):
             return self._run(inputs, kind, observer, seed)
 
     def state_of(self, key):
@@ -77,7 +78,7 @@ class Execution:
         if any(output["kind"] == "KIND_INPUT_MUTATION" for output in self._mutations):
             inputs = [_copied(value) for value in inputs]
         preserved = self.preserved_state(model)
-        with preserved as changed, arithmetic(kind, self._device), torch.no_grad():
+        with preserved as changed, arithmetic(kind, self._device):
             torch.manual_seed(self._seed if seed is None else seed)
             with observer or contextlib.nullcontext():
                 answer = self._problem.call(model, *inputs)

@@ -10,6 +10,7 @@ import torch
 from . import choices
 from .coarse import Limits, is_coarsely_within
 from .compare import errors, float_spreads, relative_error, root_mean_squares
+from .directed import Director
 from .distribution import DELICATE, HEAVY_TAILED, LEVEL, NONFINITE
 from .failure import Dropped, ProblemFailure, is_out_of_memory
 from .group_bounds import GroupBounds
@@ -99,6 +100,20 @@ class Judge:
         if self._steadiness.holds(inputs, state, outputs):
             return True
         return state == ZERO and self._steadiness.holds_by_rows(inputs, state, outputs)
+
+    def direct(self, key, inputs, indices, level, seed):
+        """Moves inputs of a directed workload, in place; raises Dropped."""
+
+        def run(inputs, observer, state, has_gradients):
+            return self.execution.run(
+                inputs, Arithmetic.STRICT, observer, state=state, has_gradients=has_gradients
+            )
+
+        def move():
+            Director(run).move(inputs, indices, level, seed, self.execution.state_of(key))
+
+        what = f"search {key.distribution} {level}"
+        self.peril.run(what, lambda: True, move) if self.peril else move()
 
     def _accepts(self, key, levels):
         """Whether the reference is defined on `key` with other levels of its distribution."""

@@ -78,6 +78,7 @@ class LoadedProblem:
         )
         self._budget = self._make_budget()
         self._judge.peril = Peril(self._scratch, self._problem.source, self._device)
+        self._workloads.direct = self._judge.direct
         self._prepared = PreparedWorkloads(self._judge, self, self._budget)
         self._baselines = Baselines(self._execution, self._device)
         # Parameters, buffers and constants.

@@ -44,7 +44,8 @@ AS_MADE = 200
 _SWEPT = tuple(
     name
     for name in distribution.DISTRIBUTIONS
-    if name not in (*distribution.OF_PARAMETERS, distribution.NONFINITE, distribution.HEAVY_TAILED)
+    if name not in (*distribution.OF_PARAMETERS, distribution.NONFINITE)
+    and name not in (distribution.HEAVY_TAILED, distribution.DIRECTED)
 )
 _FIRST_SWEPT = (distribution.ROUNDED, distribution.RAMPS)
 # How often values of a workload are tried, milder the second time.

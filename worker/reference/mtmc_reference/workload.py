@@ -23,6 +23,8 @@ from .problem import seed_everything
 _USABLE_RATIO = 0.8
 # Part of the free memory up to which drawn inputs are held for the next workload.
 _HELD_RATIO = 0.05
+# Directed workloads that are remembered.
+_MOST_DIRECTED = 4
 # Draws of `get_inputs`, beside the public one, that show what values an input has.
 _EXAMPLES = 2
 
@@ -79,6 +81,11 @@ class Workloads:
         self._base = None
         # (key, inputs) that were drawn last, where they are small enough.
         self._held = None
+        # Moves inputs: (key, inputs, indices, level, seed), set by whoever can run the model.
+        self.direct = None
+        # Directed inputs by index, on the host, by key and levels: a search on a device may end
+        # elsewhere the next time.
+        self._directed = {}
         # Inputs of a key that somebody keeps, or None.
         self.kept_elsewhere = lambda key: None
 
@@ -227,10 +234,23 @@ class Workloads:
         inputs = self._distribution_base()
         seed = self._fork(key.salt, key.seed_index, key.distribution)
         self._changer.apply(key.distribution, inputs, levels, seed)
+        if key.distribution == distribution.DIRECTED:
+            self._direct(key, inputs, levels, seed)
         reason = self._changer.refusal(inputs, levels)
         if reason:
             raise Dropped(reason)
         return inputs
+
+    def _direct(self, key, inputs, levels, seed):
+        """Gives the inputs in `levels` directed elements, the same at each call."""
+        search = (key, *sorted(levels.items()))
+        if search not in self._directed:
+            self.direct(key, inputs, list(levels), max(levels.values()), seed)
+            while len(self._directed) >= _MOST_DIRECTED:
+                del self._directed[next(iter(self._directed))]
+            self._directed[search] = {index: inputs[index].cpu().clone() for index in levels}
+        for index, tensor in self._directed[search].items():
+            inputs[index].copy_(tensor)
 
     @contextlib.contextmanager
     def held(self, key, inputs):

@@ -189,7 +189,7 @@ _CASES = {
         signed=lambda t: torch.where(t["x"] < 0, -1.0, 1.0) * (t["x"].abs() - t["p"]).relu(),
     ),
 }
-_AS_MADE = (2, 4, 9, 13, 14)
+_AS_MADE = (2, 4, 9, 13, 14, 16)
 
 
 def _refused_on(client, write_problem, source, program):

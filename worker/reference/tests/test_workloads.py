@@ -218,7 +218,7 @@ def test_distributions_on_which_the_reference_is_not_defined_are_dropped_by_name
     found = client.load(write_problem(source=source))
 
     names = set(found["droppedDistributions"]) - set(distribution.UNTYPICAL)
-    assert names == {TIMES_3, NEGATED, OFFSET, HEAVY_TAILED, CENTERED}
+    assert names == {TIMES_3, NEGATED, OFFSET, HEAVY_TAILED, CENTERED, distribution.DIRECTED}
     assert "between 0 and 1" in found["droppedDistributions"][NEGATED]
     assert client.session.prepare({"workload": 5, "distribution": NEGATED})["dropped"]
 
