@@ -27,6 +27,8 @@ _MOST_STEPS = 6
 # Beyond what starts a search as a rule, such as -1e30 or the end of FP16; sums of a million
 # elements stay in the range of FP32. Where squares are taken the second one is left.
 _SIZES = (4e30, 2e6)
+# What every element is moved beyond where neither leaves anything of small differences.
+_BESIDE = 500.0
 # Least part of the largest number of a type to keep away from.
 _ROOM = 16
 
@@ -41,7 +43,15 @@ def is_searched(domain, name):
 
 def far(sign):
     """Ways to put every element far on one side of zero, the farthest first."""
-    return tuple(_far(sign * size) for size in _SIZES)
+    return (*(_far(sign * size) for size in _SIZES), _moved(sign))
+
+
+def _moved(sign):
+    def change(tensor, *_):
+        low, high = tensor.aminmax()
+        tensor.sub_(low if sign > 0 else high).add_(sign * _BESIDE)
+
+    return change
 
 
 def _far(size):

@@ -90,6 +90,7 @@ BOUNDS = {
     **{op: ("other",) for op in ("eq", "ne", "lt", "le", "gt", "ge", "maximum", "minimum")},
 }
 OWN_BOUNDS = {"relu6": (0.0, 6.0), "hardswish": (-3.0, 3.0), "hardsigmoid": (-3.0, 3.0)}
+_COMPARES = frozenset("eq ne lt le gt ge".split())
 # Both sides of zero.
 _SYMMETRIC = frozenset({"softshrink", "hardshrink"})
 _MOST_BOUNDS = 8
@@ -106,7 +107,9 @@ class Uses:
     legal: tuple = None
     # Values that mean something else to an operator, such as classes that are ignored.
     special: tuple = ()
-    # Of those, what stands for elements that do not count in a mean.
+    # Whole numbers of the code with which it is compared.
+    compared: tuple = ()
+    # Of the special ones, what stands for elements that do not count in a mean.
     ignored: tuple = ()
     # Whether elements must not decrease.
     is_ordered: bool = False
@@ -205,6 +208,10 @@ class GraphDomain:
         found.is_ordered |= key in _ORDERED
         found.is_probability |= key in _PROBABILITIES
         arguments = dict(zip(node["argumentNames"], node["arguments"]))
+        if op in _COMPARES and argument == "self":
+            value = number(arguments.get("other", {}))
+            if value is not None and value == int(value) and value not in found.compared:
+                found.compared += (int(value),)
         legal = self._legal(op, argument, place, arguments)
         if legal:
             low, high = found.legal or legal
@@ -272,7 +279,8 @@ class GraphDomain:
                 is_index |= argument == "target" and op in _CLASS_LOSSES
                 if is_index or (op, argument) in restricted:
                     return True
-                if _is_taming(node, argument):
+                # What is true of how many elements is seen in any values.
+                if _is_taming(node, argument) or op in _COMPARES:
                     continue
                 fresh = [value for value in node["results"] if value not in seen]
                 seen.update(fresh)

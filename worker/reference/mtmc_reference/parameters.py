@@ -6,8 +6,9 @@ So each workload has one of few states,
 
     public   as the constructor made them
     first,   other numbers of the same type, shape, scale, sign and structure; workloads
-    second   take them in turn; of the first some rows and stretches are zero or minute, as
-             pruning leaves them, of the second some elements far out, as training moves them
+    second,  take them in turn; of the first some rows and stretches are zero or minute, as
+    third    pruning leaves them, of the second some elements far out, as training moves them;
+             the third, of seeds and directed inputs alone, has neither: nothing hides the rest
     zero     all 0; where the reference bears that for some tensors alone, the others are minute
     one      all 1
     lone     zero or one, but for one element of each tensor
@@ -32,8 +33,9 @@ from . import distribution, redraw, state_ways, sweeps
 from .workload import total_bytes
 
 PUBLIC, FIRST, SECOND, ZERO, ONE = "public", "first", "second", "zero", "one"
+THIRD = "third"
 LONE_ZERO, LONE_ONE = "zero but one", "one but one"
-ORDINARY = (FIRST, SECOND)
+ORDINARY = (FIRST, SECOND, THIRD)
 _OF_ONE_VALUE = {ZERO: 0, ONE: 1, LONE_ZERO: 0, LONE_ONE: 1}
 # What a lone state is where the reference does not bear it.
 _WITHOUT_LONE = {LONE_ZERO: ZERO, LONE_ONE: ONE}
@@ -73,7 +75,10 @@ def state_of(key):
         return LONE_ONE if is_as_made else ONE
     if key.is_public or is_as_made:
         return PUBLIC
-    return ORDINARY[(key.seed_index + key.salt) % 2]
+    if key.distribution == distribution.DIRECTED:
+        return THIRD
+    turn = key.seed_index + key.salt
+    return (THIRD, SECOND, FIRST)[turn % 3] if key.is_unchanged else (FIRST, SECOND)[turn % 2]
 
 
 class States:
@@ -117,10 +122,9 @@ class States:
             self._keep(target, "an operator may define no other value")
         # Ways of sweeps.ways by target and distribution.
         self._sweeps = {} if self._byte_count() > _MOST_SWEPT_BYTES else self._find_sweeps(domain)
-        # Values of states, once it is known which the reference bears: to draw hundreds of
-        # tensors takes longer than to run the model.
+        # What states were drawn from and their values, without what is swept: to draw hundreds
+        # of tensors takes longer than to run the model.
         self._drawn = {}
-        self._is_settled = False
         # How many times milder a state is than at first, as the reference bears it.
         self._calm = collections.Counter()
 
@@ -185,21 +189,27 @@ class States:
             yield
             return
         # The same elements under two names change once.
-        tensors = list({tensor.data_ptr(): tensor for tensor in self._tensors.values()}.values())
+        tensors = [tensor for _, tensor in self._each_once()]
         saved = [tensor.detach().clone() for tensor in tensors]
         try:
-            self._enter(state, tensors)
+            name, _, turn = state.removesuffix(_MILDLY).partition(_AND)
+            self._enter(name, tensors)
+            if turn:
+                self._sweep(turn, is_mild=state.endswith(_MILDLY))
             yield
         finally:
             _copy(tensors, saved)
 
     def _enter(self, state, tensors):
-        if state in self._drawn:
-            _copy(tensors, self._drawn[state])
+        origin = (tuple(self._tensors), dict(self._levels), tuple(self._divisors))
+        known, values = self._drawn.get(state, (None, None))
+        if known == origin:
+            _copy(tensors, values)
             return
         self._write(state)
-        if self._is_settled and self._byte_count() * (len(self._drawn) + 1) <= _MOST_DRAWN_BYTES:
-            self._drawn[state] = [tensor.detach().clone() for tensor in tensors]
+        count = len(self._drawn.keys() | {state})
+        if self._byte_count() * count <= _MOST_DRAWN_BYTES:
+            self._drawn[state] = (origin, [tensor.detach().clone() for tensor in tensors])
 
     def settle(self, accepts):
         """Finds for each tensor a way to change it that the reference accepts.
@@ -210,12 +220,12 @@ class States:
         self._settle(FIRST, accepts)
         count = len(self._tensors)
         self._settle(SECOND, accepts)
+        self._settle(THIRD, accepts)
         if len(self._tensors) < count:
             self._settle(FIRST, accepts)
         self._divisors = self._find_divisors(accepts)
         if self._divisors and not self._are_accepted(ZERO, self._tensors, accepts):
             self._divisors = []
-        self._is_settled = True
 
     def _find_divisors(self, accepts):
         """Targets of the tensors of which one alone may not be zero; none where the reference
@@ -285,21 +295,26 @@ class States:
 
     @torch.no_grad()
     def _write(self, state):
-        is_mild = state.endswith(_MILDLY)
-        state, _, turn = state.removesuffix(_MILDLY).partition(_AND)
-        written = set()
-        for target, tensor in self._tensors.items():
-            if tensor.data_ptr() in written:
-                continue
-            written.add(tensor.data_ptr())
+        for target, tensor in self._each_once():
             way = self._way(state, target)
             if way is not None:
                 redraw.changed(way, tensor, self._generator(f"state {state} {target}", tensor))
             else:
                 state_ways.fill(tensor, _OF_ONE_VALUE[state], self._uses[target])
+
+    @torch.no_grad()
+    def _sweep(self, turn, is_mild):
+        for target, tensor in self._each_once():
             sweep = self._sweeps.get(target, {}).get(turn)
             if sweep is not None:
                 sweep(tensor, self._generator(f"sweep {turn} {target}", tensor), is_mild)
+
+    def _each_once(self):
+        """(target, tensor) of all that a state changes; tensors with two names under the first."""
+        found = {}
+        for target, tensor in self._tensors.items():
+            found.setdefault(tensor.data_ptr(), (target, tensor))
+        return found.values()
 
     def _generator(self, words, tensor):
         return torch.Generator(tensor.device).manual_seed(self._seed_of(words))
@@ -319,5 +334,9 @@ class States:
 
 @torch.no_grad()
 def _copy(tensors, values):
+    # One by one, hundreds of them take as long as the model; lists have one type each.
+    by_type = collections.defaultdict(list)
     for tensor, value in zip(tensors, values):
-        tensor.copy_(value)
+        by_type[tensor.dtype].append((tensor, value))
+    for pairs in by_type.values():
+        torch._foreach_copy_(*map(list, zip(*pairs)))

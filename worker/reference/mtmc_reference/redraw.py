@@ -86,9 +86,10 @@ def redrawn_ways(tensor, domain):
         return [_other_places(domain), _permute] if tensor.dim() == 1 else [_permute]
     if domain.values is None and not (math.isfinite(domain.low) and math.isfinite(domain.high)):
         return [_shuffle, _permute]
+    ways = [_patterns(domain)] if tensor.dtype != torch.bool else []
     if tensor.dim() == 1 and not tensor.dtype == torch.bool:
-        return [_resample(domain), _shuffle, _sorted(domain)]
-    return [_resample(domain), _shuffle, _permute, *move_some_ways()]
+        return [*ways, _resample(domain), _shuffle, _sorted(domain)]
+    return [*ways, _resample(domain), _shuffle, _permute, *move_some_ways()]
 
 
 def extreme_ways(tensor, domain):
@@ -230,6 +231,43 @@ def _resample(domain):
                 part.copy_(ones)
             else:
                 part.copy_(_draw_values(part.shape, domain, generator, part.dtype))
+
+    return change
+
+
+def _patterns(domain):
+    """Half of the rows are drawn anew; the others are one number, one but for a few elements, in
+    runs of one length or another, or without a number with which the graph compares, wholly or
+    up to a late place."""
+    compared = [v for v in domain.uses.compared if domain.low <= v <= domain.high]
+
+    def change(tensor, generator):
+        device = generator.device
+        chosen = torch.tensor(compared, dtype=tensor.dtype, device=device)
+        for rows in pieces(tensor):
+            count, extent = shape = rows.shape
+
+            def drawn(*shape, dtype=rows.dtype):
+                return _draw_values(shape, domain, generator, dtype).to(dtype)
+
+            def chance(most, *shape):
+                return torch.randint(most, shape, generator=generator, device=device)
+
+            plain, one, other = drawn(*shape), drawn(count, 1), drawn(count, 1)
+            if compared:
+                one = torch.where(chance(2, count, 1) == 0, chosen[chance(len(chosen), count, 1)], one)
+            few = torch.where(some_of_each(shape, generator), other, one)
+            ends = chance(1 << 16, *shape) < (1 << 16) >> (1 + chance(6, count, 1))
+            runs = plain.gather(1, ends.cumsum(1).clamp(max=extent - 1))
+            # Where none is left in its place, it may be there once more.
+            without = torch.where(torch.isin(plain, chosen), drawn(*shape), plain)
+            without = torch.where(torch.isin(without, chosen), drawn(*shape), without)
+            last = (extent >> (1 + chance(4, count, 1))).clamp(min=1)
+            late = torch.arange(extent, device=device) >= extent - last
+            kind = chance(8, count, 1)
+            for number, pattern in enumerate((one, few, runs, without, torch.where(late, plain, without))):
+                plain = torch.where(kind == number, pattern, plain)
+            rows.copy_(plain)
 
     return change
 

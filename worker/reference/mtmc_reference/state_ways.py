@@ -19,15 +19,19 @@ _REACHES = (150.0, 12.0)
 # Powers of ten to which a positive buffer goes down and up, such as a variance: below what
 # guards add to it, and beyond what bounds it.
 _POSITIVE_DECADES = (-7.0, 6.0)
-# Rows from which on a tensor has pruned ones, one of how many is zero, and factors of minute
-# ones.
-_LEAST_ROWS, _ROWS_PER_ZERO, _MINUTE_POWERS = 4, 16, (1e-7, 1e-5, 1e-3)
+# Rows from which on a matrix has pruned ones, elements from which on a vector has, since its ends
+# are, too; one of how many is zero, and factors of minute ones.
+_LEAST_ROWS, _LEAST_ELEMENTS, _ROWS_PER_ZERO, _MINUTE_POWERS = 4, 12, 16, (1e-7, 1e-5, 1e-3)
 # Rows and columns of which one has a pattern of zeros; powers of ten of a single number.
 _ROWS_PER_COMB, _SMALL_POWERS = 8, (-2.0, -0.3)
 # Those of what may not be zero: a single number, a vector, and the rows of others.
 _MINUTE_NUMBER, _MINUTE_VECTOR, _MINUTE_ROWS = (-2.4, -2.2), (-5.0, -4.0), (-8.0, -4.0)
 # Part of the largest row that one has which is not minute.
 _LEAST_SIZE = 1e-2
+# By how much a counter goes on at most.
+_FAR_COUNT = 30000
+# Powers of ten, in parts of the distance to 0 or 1, of what is next to it.
+_NEAR_POWERS = (-3.0, -0.5)
 # Elements of a tensor of which a quarter are far out, and one of how many of a larger one.
 _FEW, _FAR_APART = 256, 64
 
@@ -41,13 +45,16 @@ class Ways:
     first: list = ()
     second: list = ()
 
+    def _bold(self, number):
+        return (self.first, self.second, ())[number]
+
     def in_state(self, number):
-        """All of the first state (0) or the second (1)."""
-        return [*(self.second if number else self.first), *self.near]
+        """All of the first state (0), the second (1) or the third (2)."""
+        return [*self._bold(number), *self.near]
 
     def is_bold(self, number, level):
         """Whether that way of a state leads to other than near values."""
-        return level < len(self.second if number else self.first)
+        return level < len(self._bold(number))
 
 
 def exchange(tensor, uses, seed):
@@ -77,7 +84,8 @@ def of(tensor, uses, place):
         return Ways(near, [], [_over_decades(near[0]), *second] if (tensor > 0).all() else second)
     if tensor.numel() == 1:
         return Ways(near, [_small(near[0])], second)
-    is_long = tensor.dim() > 0 and tensor.shape[0] >= _LEAST_ROWS
+    least = _LEAST_ELEMENTS if tensor.dim() == 1 else _LEAST_ROWS
+    is_long = tensor.dim() > 0 and tensor.shape[0] >= least
     pruned = [_pruned(near[0], place), _minute_rows(near[0], place)] if is_long else []
     return Ways(near, pruned, second)
 
@@ -94,7 +102,10 @@ def _near_ways(tensor, uses):
             return [*_signed(tensor, _spread), _spread, _scale]
         if _is_whole(tensor):
             return [_resample, _permute_last, *redraw.move_some_ways()]
-        return [*_signed(tensor, _resample_scaled), _resample_scaled, _scale_each, _scale]
+        usual = [*_signed(tensor, _resample_scaled), _resample_scaled, _scale_each]
+        # A probability, or what is the cosine of something, stays between its ends.
+        inside = [_near_one] if max(-low.item(), high.item()) <= 1 else []
+        return [*usual, *inside, _resample, _shrink_each, _scale]
     if tensor.dtype == torch.bool:
         is_mixed = bool(tensor.any() and not tensor.all())
         return [_resample, _permute_last, *redraw.move_some_ways()] if is_mixed else [_flip_some]
@@ -167,6 +178,21 @@ def _scale_each(tensor, generator):
         part.mul_(_uniform(part.shape, generator, _LEAST_FACTOR, _MOST_FACTOR).to(part.dtype))
 
 
+def _shrink_each(tensor, generator):
+    for part in _parts(tensor):
+        part.mul_(_uniform(part.shape, generator, _LEAST_FACTOR, 1.0).to(part.dtype))
+
+
+def _near_one(tensor, generator):
+    """Its own elements at other places, a third of them next to 0 and a third next to 1 in size."""
+    _resample(tensor, generator)
+    for part in _parts(tensor):
+        powers = torch.pow(10.0, _uniform(part.shape, generator, *_NEAR_POWERS)).to(part.dtype)
+        kind = _uniform(part.shape, generator, 0.0, 3.0)
+        near_one = (1 - (1 - part.abs()) * powers).copysign(part)
+        part.copy_(torch.where(kind < 1, part * powers, torch.where(kind < 2, near_one, part)))
+
+
 def _scale(tensor, generator):
     factor = _uniform((1,), generator, 1.05, _MOST_FACTOR).item()
     tensor.mul_(factor)
@@ -186,8 +212,9 @@ def _flip_some(tensor, generator):
 
 
 def _count_on(tensor, generator):
-    """Another small number, as of a counter."""
-    tensor.add_(torch.randint(1, 100, (), generator=generator, device=generator.device))
+    """A counter that goes on, by a number of which each order of magnitude is as likely."""
+    power = _uniform((), generator, 0.0, math.log10(min(_FAR_COUNT, torch.iinfo(tensor.dtype).max // 2)))
+    tensor.add_(torch.pow(10.0, power).long().to(tensor.dtype))
 
 
 def _count_far(tensor, generator):

@@ -29,7 +29,7 @@ _SPREAD = 0.025
 _HUGE = 1e30
 # Those of a counter. In turn with them it is beside where an operator turns, so far from there:
 # most count before they compare. All of them are as many as there are workloads for them.
-_COUNTS = (0, 20000, 1, 10**9, 100)
+_COUNTS = (0, (1000, 30000), 1, (40, 1000), 10**9, (2, 40))
 _BESIDE = (-1, 0, -1, 0, -1, 0)
 # The multiples of what it is divided by are the first ones, and one above 2^16.
 _FIRST_MULTIPLES, _FAR_MULTIPLE = 3, 70000
@@ -100,12 +100,26 @@ def _numbers(tensor, turns):
     public = tensor.item()
     if not tensor.is_floating_point():
         most = torch.iinfo(tensor.dtype).max
-        counts = [functools.partial(_fill, min(count, most)) for count in _COUNTS]
+        counts = [_count(count, most) for count in _COUNTS]
         beside = [functools.partial(_turn, turns, most, by) for by in _BESIDE if turns] or [None]
         pairs = itertools.zip_longest(counts, beside, fillvalue=_KEEP)
         return [way for pair in pairs for way in pair if way is not _KEEP]
     parts = [factor * public for factor in _FACTORS] if 0 < abs(public) < _HUGE else []
     return [functools.partial(_near, value, public) for value in (*parts, *_NUMBERS)]
+
+
+def _count(count, most):
+    """The way to a number, or to any between two, each order of magnitude as likely."""
+    if isinstance(count, int):
+        return functools.partial(_fill, min(count, most))
+    low, high = (math.log(min(end, most)) for end in count)
+
+    @torch.no_grad()
+    def change(tensor, generator, _):
+        drawn = torch.rand((), generator=generator, device=generator.device).item()
+        tensor.fill_(int(math.exp(low + (high - low) * drawn)))
+
+    return change
 
 
 @torch.no_grad()

@@ -161,6 +161,26 @@ def test_a_single_number_is_small_in_one_state_and_has_the_other_sign(client, wr
     assert min(found) < 0 < max(found) and min(map(abs, found)) < 0.6
 
 
+def test_what_may_not_leave_its_range_is_other_within_it(client, write_problem):
+    init = "self.register_buffer('a', torch.linspace(0.99, 0.3, 16))"
+    client.load(write_problem("return x * (1 - self.a).sqrt() + self.a.sqrt()", init=init))
+
+    public, *others = [tensors(client, seed)["a"] for seed in range(4)]
+
+    for a in others:
+        assert not torch.equal(a, public) and (0 < a).all() and (a < 1).all()
+    assert min(a.min() for a in others) < 0.25 and max(a.max() for a in others) > 0.9975
+
+
+def test_one_state_has_neither_zeros_nor_far_elements(client, write_problem):
+    client.load(write_problem("return self.fc(x)", init=_LINEAR))
+
+    w, public = tensors(client, 3)["fc_weight"], tensors(client)["fc_weight"]
+
+    assert not torch.equal(w, public)
+    assert (w != 0).all() and w.abs().max() <= 1.31 * public.abs().max()
+
+
 def test_a_counter_goes_beyond_32_bits(client, write_problem):
     init = "self.register_buffer('n', torch.tensor(0))"
     client.load(write_problem("return x, self.n + 1", init=init))
@@ -308,5 +328,5 @@ def test_states_are_shared_once(client, write_problem):
         inputs = client.session.prepare({"workload": seed})["inputs"]
         return {entry["name"]: entry.get("content") for entry in inputs}["fc_weight"]
 
-    assert number(1) == number(1) == number(3)
-    assert len({number(0), number(1), number(2)}) == 3
+    assert number(1) == number(1) == number(4)
+    assert len({number(seed) for seed in range(4)}) == 4

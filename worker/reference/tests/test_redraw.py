@@ -226,3 +226,25 @@ def test_without_an_input_to_change_a_distribution_is_dropped(drawn):
 
     assert dropped[REDRAWN] == dropped[EXTREMES] == "no input to change"
     assert dropped["DISTRIBUTION_PARAMETERS_ONE"] == "there are no parameters"
+
+
+def test_some_rows_have_few_numbers_runs_or_a_late_one(client, write_problem):
+    footer = """
+def get_inputs():
+    return [torch.randint(0, 9, (256, 96))]
+
+def get_init_inputs():
+    return []
+"""
+    client.load(write_problem("return (x == 5).cumsum(1)", footer=footer))
+
+    x = client.session._loaded._workloads.draw(Key(107, "DISTRIBUTION_REDRAWN"))[0]
+
+    is_chosen = x == 5
+    is_equal = (x == x[:, :1]).all(1)
+    assert is_equal.any() and (is_equal & is_chosen[:, 0]).any()
+    assert (~is_chosen).all(1).any()
+    assert (is_chosen.any(1) & ~is_chosen[:, :72].any(1)).any()
+    changes = (x[:, 1:] != x[:, :-1]).sum(1)
+    assert ((changes > 0) & (changes < 16)).any() and (changes > 64).any()
+    assert x.min() >= 0 and x.max() < 9
