@@ -39,6 +39,11 @@ _ADVICE = (
         r"Expected input|pytree|Unsupported output type|output type",
         "return tensors in tuples, lists or dictionaries",
     ),
+    (
+        r"attribute '\w+' already exists",
+        "rename the parameter, buffer or submodule of that name: torch.export keeps something of "
+        "its own under it",
+    ),
 )
 # Where a file may take a number out of a tensor.
 _NUMBER = re.compile(r"\b(float|int)\(")

@@ -35,6 +35,8 @@ _RUNNING_FACTOR = 1.0
 # Equal terms are rounded alike in a plain sum as well: n of them may be off by n roundings,
 # of which this much was seen over the wandering ones.
 _ALIKE_FACTOR = 0.3
+# Of a norm's row in which one element outweighs all others, for each of so many terms at most.
+_LED_FACTOR, _MAX_LED_TERMS = 0.1, 4096
 # Roundings of an operator without sums, such as exp.
 _ELEMENT_ROUNDINGS = 4.0
 # Places along the sum of a product at which its partial sums are looked at.
@@ -227,10 +229,23 @@ def _normalized(func, args, kwargs, out):
     """A norm over part of its input: errors of mean and variance, and of the division."""
     x, y = args[0], out[0]
     terms = min(x.numel() // max(_statistic(out).numel(), 1), _MAX_ROW_TERMS)
-    factor = _ELEMENT_ROUNDINGS + _SUM_FACTOR * math.sqrt(terms)
+    factor = _ELEMENT_ROUNDINGS + _SUM_FACTOR * math.sqrt(terms) + _led(terms, y, out)
     # The mean's error is that of a sum as large as the mean over the deviation.
     ratio = _offset_ratio(func._schema.name, x, y, out)
     return (y.abs() + _largest_weight(func, args) * (1.0 + ratio)) * factor
+
+
+def _led(terms, y, out):
+    """What a row adds in which one element outweighs the others: these are alike then, and so
+    are the roundings of what they add to it. Known of norms along the last axes alone."""
+    statistic = _statistic(out)
+    if statistic.dim() != y.dim():
+        return 0.0
+    axes = [axis for axis, extent in enumerate(statistic.shape) if extent < y.shape[axis]]
+    if not axes:
+        return 0.0
+    led = y.square().amax(axes, keepdim=True) / (y.numel() / statistic.numel())
+    return led.clamp_(max=1.0) * (_LED_FACTOR * min(terms, _MAX_LED_TERMS))
 
 
 def _offset_ratio(name, x, y, out):

@@ -56,6 +56,14 @@ def test_bad_forward(process, write_problem, forward, reason, line):
     assert (failure["reason"], failure["line"]) == (reason, line)
 
 
+def test_a_name_that_the_trace_needs_for_itself_is_told(process, write_problem):
+    init = "self.code = nn.Parameter(torch.ones(16))"
+    failure = process.load(write_problem("return x + self.code", init=init))["failure"]
+
+    assert failure["reason"] == "UNTRACEABLE"
+    assert "rename" in failure["message"] and "'code'" in failure["message"]
+
+
 def test_missing_file(process, tmp_path):
     assert process.load(tmp_path / "absent.py")["failure"]["reason"] == "FILE_NOT_FOUND"
 
