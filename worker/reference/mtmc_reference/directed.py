@@ -24,6 +24,8 @@ from torch.overrides import TorchFunctionMode
 
 from .failure import Dropped, ProblemFailure, is_out_of_memory
 from .rounding import Disturbed, unit_of
+from .steadiness import FACTOR, MOST_OF_ROW
+from .workload import total_bytes
 
 # What a search may take; no second pass where the first took so long.
 _SECONDS, _FIRST_SECONDS = 2.0, 0.5
@@ -42,8 +44,6 @@ _SHORTER = 4.0
 _BEYOND = ((0.25, 1.0, 4.0, 15.0, 60.0), (0.1, 0.25))
 # Powers of ten, in parts of the root mean square, of what is next to zero.
 _NEAR_ZERO = (-6.0, -1.0)
-# How much rounding may do to a row beside what it does to an undirected one, and in any case.
-_FACTOR, _MOST_OF_ROW = 4.0, 2.5e-5
 
 
 class Director:
@@ -58,7 +58,7 @@ class Director:
     def move(self, inputs, indices, level, seed, state=None):
         """Moves those of the `inputs` with `indices`, dense floats, in place; at `level` 1 by
         less than at 0. Raises Dropped where no row gets anywhere."""
-        if sum(x.numel() * x.element_size() for x in inputs if torch.is_tensor(x)) > _MOST_BYTES:
+        if total_bytes(inputs) > _MOST_BYTES:
             raise Dropped("the inputs are too large to search for others")
         try:
             _Search(self._run, inputs, indices, level, seed, state).find()
@@ -299,7 +299,7 @@ class _Search:
         is_steady = everywhere
         for part, before in zip(there, usual):
             # A row may have had nothing to round.
-            most = (_FACTOR * before.median()).clamp(min=_MOST_OF_ROW)
+            most = (FACTOR * before.median()).clamp(min=MOST_OF_ROW)
             is_steady = is_steady & (part <= most)
         return is_steady
 

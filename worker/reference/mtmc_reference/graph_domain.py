@@ -77,6 +77,7 @@ _PROBABILITIES = frozenset(
         ("multinomial", "self"),
     ]
 )
+_COMPARES = frozenset("eq ne lt le gt ge".split())
 # Arguments that say where an operator changes its mind.
 BOUNDS = {
     "clamp": ("min", "max"),
@@ -87,10 +88,9 @@ BOUNDS = {
     "softplus": ("threshold",),
     "softshrink": ("lambd",),
     "hardshrink": ("lambd",),
-    **{op: ("other",) for op in ("eq", "ne", "lt", "le", "gt", "ge", "maximum", "minimum")},
+    **{op: ("other",) for op in (*_COMPARES, "maximum", "minimum")},
 }
 OWN_BOUNDS = {"relu6": (0.0, 6.0), "hardswish": (-3.0, 3.0), "hardsigmoid": (-3.0, 3.0)}
-_COMPARES = frozenset("eq ne lt le gt ge".split())
 # Both sides of zero.
 _SYMMETRIC = frozenset({"softshrink", "hardshrink"})
 _MOST_BOUNDS = 8

@@ -3,6 +3,7 @@
 scale, sign and structure, and to those that training, pruning or a checkpoint may bring."""
 
 import dataclasses
+import functools
 import math
 
 import torch
@@ -105,7 +106,8 @@ def _near_ways(tensor, uses):
         usual = [*_signed(tensor, _resample_scaled), _resample_scaled, _scale_each]
         # A probability, or what is the cosine of something, stays between its ends.
         inside = [_near_one] if max(-low.item(), high.item()) <= 1 else []
-        return [*usual, *inside, _resample, _shrink_each, _scale]
+        shrink_each = functools.partial(_scale_each, most=1.0)
+        return [*usual, *inside, _resample, shrink_each, _scale]
     if tensor.dtype == torch.bool:
         is_mixed = bool(tensor.any() and not tensor.all())
         return [_resample, _permute_last, *redraw.move_some_ways()] if is_mixed else [_flip_some]
@@ -173,14 +175,9 @@ def _flip_signs(tensor, generator):
         part.mul_(torch.where(kind < 0.25, -1.0, 1.0).to(part.dtype))
 
 
-def _scale_each(tensor, generator):
+def _scale_each(tensor, generator, most=_MOST_FACTOR):
     for part in _parts(tensor):
-        part.mul_(_uniform(part.shape, generator, _LEAST_FACTOR, _MOST_FACTOR).to(part.dtype))
-
-
-def _shrink_each(tensor, generator):
-    for part in _parts(tensor):
-        part.mul_(_uniform(part.shape, generator, _LEAST_FACTOR, 1.0).to(part.dtype))
+        part.mul_(_uniform(part.shape, generator, _LEAST_FACTOR, most).to(part.dtype))
 
 
 def _near_one(tensor, generator):

@@ -19,11 +19,11 @@ from .rounding import Disturbed, unit_of
 from .workload import return_cached_memory
 
 # A workload may magnify rounding by so much more than the public one.
-_FACTOR = 4.0
+FACTOR = 4.0
 # Part of the outputs that rounding may change where they are small.
 _MOST_CHANGE = 1e-2
 # Part of each row, a quarter of what KERNELBENCH allows one.
-_MOST_OF_ROW = 2.5e-5
+MOST_OF_ROW = 2.5e-5
 
 
 class Steadiness:
@@ -77,7 +77,7 @@ class Steadiness:
         if self._public is None:
             public = self._public_inputs()
             self._public = self._change(public, None, self._run(public, None, None), floats)
-        return all(t <= max(most, _FACTOR * p) for t, most, p in zip(found, limits, self._public))
+        return all(t <= max(most, FACTOR * p) for t, most, p in zip(found, limits, self._public))
 
     def _holds_by_rows(self, inputs, state, outputs):
         floats = [index for index, y in enumerate(outputs) if y.is_floating_point()]
@@ -96,7 +96,7 @@ class Steadiness:
             public = self._public_inputs()
             self._public_part = self._part(public, None, self._run(public, None, None), floats)
         return all(
-            part <= max(_MOST_CHANGE, _FACTOR * usual)
+            part <= max(_MOST_CHANGE, FACTOR * usual)
             for part, usual in zip(found, self._public_part)
         )
 
@@ -116,7 +116,7 @@ class Steadiness:
 
 def _is_steady_by_rows(groups):
     count = groups.layout.rows + groups.layout.channels
-    return bool((groups.error[:count] <= _MOST_OF_ROW * groups.size[:count]).all())
+    return bool((groups.error[:count] <= MOST_OF_ROW * groups.size[:count]).all())
 
 
 def _finite(disturbed, output):
