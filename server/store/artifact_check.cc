@@ -31,6 +31,12 @@ absl::Status DigestMismatch(const v1::Digest& digest) {
                                      digest.size_bytes(), " bytes; send them again"));
 }
 
+absl::Status ArtifactNotFound(const v1::Digest& digest) {
+  return rpc::MakeError(absl::StatusCode::kNotFound, "ARTIFACT_NOT_FOUND",
+                        absl::StrCat("artifact ", digest.sha256(), " is not stored"),
+                        {{"sha256", digest.sha256()}});
+}
+
 CheckedReading::CheckedReading(v1::Digest digest, int64_t offset, const ArtifactSink& sink,
                                DamagedBlobs& damaged)
     : digest_(std::move(digest)), sink_(sink), damaged_(damaged), to_skip_(offset) {}

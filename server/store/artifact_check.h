@@ -30,6 +30,10 @@ class DamagedBlobs {
 // INVALID_ARGUMENT with reason DIGEST_MISMATCH, for an upload.
 absl::Status DigestMismatch(const v1::Digest& digest);
 
+// NOT_FOUND with reason ARTIFACT_NOT_FOUND: what Read says of a blob that is absent, and of
+// one that is to look like it.
+absl::Status ArtifactNotFound(const v1::Digest& digest);
+
 // Passes a blob on while it hashes it, and keeps the last piece back until the digest of
 // the whole is right:
 //

@@ -75,7 +75,20 @@ void FakeJobStore::ApplyJob(const Write& write) {
   }
 }
 
+void FakeJobStore::ApplyUses(const Write& write) {
+  const auto add = [&](const v1::Digest& digest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (digest.sha256().empty()) return;
+    uses_.emplace(digest.sha256(), ProjectOfJob(write.job_name), write.job_name);
+  };
+  if (write.new_job) {
+    add(write.new_job->problem().source());
+    add(write.new_job->start_program());
+  }
+  for (const v1::Candidate& candidate : write.candidates) add(candidate.program());
+}
+
 void FakeJobStore::DeleteJob(const std::string& name) {
+  std::erase_if(uses_, [&](const auto& use) { return std::get<2>(use) == name; });
   const JobRecord record = std::move(jobs_.extract(name).mapped());
   std::erase_if(evaluations_, [&](const auto& entry) {
     return std::any_of(record.candidates.begin(), record.candidates.end(), [&](const auto& each) {
@@ -107,6 +120,7 @@ absl::Status FakeJobStore::Commit(const Write& write) {
   MTMC_ASSIGN_OR_RETURN(const QuotaLedger::Posting posting, ledger_.Weigh(write));
   ledger_.Post(posting);
   ApplyJob(write);
+  ApplyUses(write);
   if (write.evaluation) {
     const auto [present, is_new] =
         evaluations_.emplace(write.evaluation->fingerprint, *write.evaluation);
@@ -233,7 +247,7 @@ absl::StatusOr<std::vector<v1::TunedRecord>> FakeJobStore::FindRecords(
   for (const auto& [name, placed] : records_) {
     const bool is_asked =
         std::find(anchors.begin(), anchors.end(), placed.learned.anchor) != anchors.end();
-    if (is_asked && name.rfind(project + "/records/", 0) == 0) {
+    if (is_asked && (project.empty() || name.rfind(project + "/records/", 0) == 0)) {
       found.push_back(placed.learned.record);
     }
   }
@@ -300,6 +314,34 @@ absl::Status FakeJobStore::ReplaceOwner(const OwnerRecord& seen, const OwnerReco
   absl::MutexLock lock(&mu_);
   if (owner_ != seen) return OwnerChanged();
   owner_ = next;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::set<std::string>> FakeJobStore::FindOwned(
+    const std::vector<std::string>& sha256s, const std::vector<std::string>& projects) {
+  absl::MutexLock lock(&mu_);
+  std::set<std::string> owned;
+  for (const auto& [sha256, project, job] : uses_) {
+    if (std::find(sha256s.begin(), sha256s.end(), sha256) != sha256s.end() &&
+        std::find(projects.begin(), projects.end(), project) != projects.end()) {
+      owned.insert(sha256);
+    }
+  }
+  return owned;
+}
+
+absl::Status FakeJobStore::AddUpload(const std::string& sha256,
+                                     const std::vector<std::string>& projects) {
+  absl::MutexLock lock(&mu_);
+  for (const std::string& project : projects) uses_.emplace(sha256, project, "");
+  return absl::OkStatus();
+}
+
+absl::Status FakeJobStore::RemoveUploads(const std::string& sha256) {
+  absl::MutexLock lock(&mu_);
+  std::erase_if(uses_, [&](const auto& use) {
+    return std::get<0>(use) == sha256 && std::get<2>(use).empty();
+  });
   return absl::OkStatus();
 }
 

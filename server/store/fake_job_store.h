@@ -2,11 +2,14 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "server/store/artifact_uses.h"
 #include "server/store/job_store.h"
 #include "server/store/owner_store.h"
 #include "server/store/quota_ledger.h"
@@ -15,7 +18,7 @@ namespace mtmc::store {
 
 // A JobStore in memory, for tests: everything that the interface promises but
 // to survive the process. Open, so that a test can make single calls fail.
-class FakeJobStore : public JobStore, public OwnerStore {
+class FakeJobStore : public JobStore, public OwnerStore, public ArtifactUses {
  public:
   absl::Status Commit(const Write& write) override;
   absl::StatusOr<v1::Job> LookupJob(const std::string& name) override;
@@ -39,6 +42,12 @@ class FakeJobStore : public JobStore, public OwnerStore {
   absl::StatusOr<OwnerRecord> ReadOwner() override;
   absl::Status ReplaceOwner(const OwnerRecord& seen, const OwnerRecord& next) override;
 
+  absl::StatusOr<std::set<std::string>> FindOwned(
+      const std::vector<std::string>& sha256s, const std::vector<std::string>& projects) override;
+  absl::Status AddUpload(const std::string& sha256,
+                         const std::vector<std::string>& projects) override;
+  absl::Status RemoveUploads(const std::string& sha256) override;
+
  private:
   struct JobRecord {
     v1::Job job;
@@ -57,6 +66,7 @@ class FakeJobStore : public JobStore, public OwnerStore {
   void ApplyRecords(const Write& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckJob(const Write& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ApplyJob(const Write& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ApplyUses(const Write& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void DeleteJob(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   absl::Mutex mu_;
@@ -69,6 +79,8 @@ class FakeJobStore : public JobStore, public OwnerStore {
   std::map<std::string, WorkerRecord> workers_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, PlacedRecord> records_ ABSL_GUARDED_BY(mu_);
   int64_t last_record_ ABSL_GUARDED_BY(mu_) = 0;
+  // Digest, project and job; an upload is of no job.
+  std::set<std::tuple<std::string, std::string, std::string>> uses_ ABSL_GUARDED_BY(mu_);
   QuotaLedger ledger_ ABSL_GUARDED_BY(mu_);
 };
 

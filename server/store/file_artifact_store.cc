@@ -307,11 +307,7 @@ absl::Status FileArtifactStore::Read(const v1::Digest& digest, int64_t offset,
   MTMC_RETURN_IF_ERROR(CheckDigest(digest));
   const std::string path = BlobPath(digest);
   const base::UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd.get() < 0 && errno == ENOENT) {
-    return rpc::MakeError(absl::StatusCode::kNotFound, "ARTIFACT_NOT_FOUND",
-                          absl::StrCat("artifact ", digest.sha256(), " is not stored"),
-                          {{"sha256", digest.sha256()}});
-  }
+  if (fd.get() < 0 && errno == ENOENT) return ArtifactNotFound(digest);
   if (fd.get() < 0) return IoError(errno, absl::StrCat("cannot open ", path));
   CheckedReading reading(digest, offset, sink, damaged_);
   std::string buffer(kReadBytes, '\0');

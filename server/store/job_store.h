@@ -233,7 +233,7 @@ class JobStore {
 
   virtual absl::StatusOr<std::optional<v1::Inspection>> FindInspection(const std::string& key) = 0;
 
-  // The records of a project with one of these anchors, in no order.
+  // The records of a project, of all if it is empty, with one of these anchors; in no order.
   virtual absl::StatusOr<std::vector<v1::TunedRecord>> FindRecords(
       const std::string& project, const std::vector<std::string>& anchors) = 0;
 

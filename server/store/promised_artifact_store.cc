@@ -30,8 +30,9 @@ class PromisedArtifactWriter final : public ArtifactWriter {
 };
 
 PromisedArtifactStore::PromisedArtifactStore(std::unique_ptr<ArtifactStore> store,
-                                             absl::Duration kept, const base::Clock& clock)
-    : store_(std::move(store)), kept_(kept), clock_(clock) {}
+                                             absl::Duration kept, const base::Clock& clock,
+                                             Forget forget)
+    : store_(std::move(store)), kept_(kept), clock_(clock), forget_(std::move(forget)) {}
 
 void PromisedArtifactStore::Promise(const std::string& sha256) {
   const absl::Time now = clock_.Now();
@@ -96,7 +97,8 @@ absl::Status PromisedArtifactStore::Remove(const v1::Digest& digest) {
     }
     removed_now_.insert(digest.sha256());
   }
-  const absl::Status status = store_->Remove(digest);
+  absl::Status status = forget_ ? forget_(digest.sha256()) : absl::OkStatus();
+  if (status.ok()) status = store_->Remove(digest);
   const absl::MutexLock lock(&mu_);
   removed_now_.erase(digest.sha256());
   return status;

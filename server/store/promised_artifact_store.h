@@ -23,12 +23,16 @@ namespace mtmc::store {
 // Remove() refuses such a blob, FAILED_PRECONDITION with reason ARTIFACT_PROMISED, and
 // while it removes another one, whoever asks for that waits. Holds within this process: of
 // several coordinators, the one that owns the jobs removes, and makes what refers to blobs.
+// What is remembered of a blob besides goes first, with nobody asking for it either.
 // Thread-safe.
 class PromisedArtifactStore final : public ArtifactStore {
  public:
+  // Forgets what is remembered of a blob that goes; its error keeps the blob.
+  using Forget = std::function<absl::Status(const std::string& sha256)>;
+
   // A blob is kept for `kept` from the newest promise on. The clock is borrowed.
   PromisedArtifactStore(std::unique_ptr<ArtifactStore> store, absl::Duration kept,
-                        const base::Clock& clock);
+                        const base::Clock& clock, Forget forget = nullptr);
 
   std::vector<absl::StatusOr<v1::Digest>> PutAll(const std::vector<std::string>& blobs) override;
   absl::StatusOr<std::unique_ptr<ArtifactWriter>> CreateWriter(const v1::Digest& digest) override;
@@ -48,6 +52,8 @@ class PromisedArtifactStore final : public ArtifactStore {
   const std::unique_ptr<ArtifactStore> store_;
   const absl::Duration kept_;
   const base::Clock& clock_;
+  // May be null.
+  const Forget forget_;
   absl::Mutex mu_;
   // When each was promised last.
   std::map<std::string, absl::Time> promises_ ABSL_GUARDED_BY(mu_);

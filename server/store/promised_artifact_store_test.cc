@@ -38,6 +38,32 @@ TEST_CASE("PromisedArtifactStore keeps what somebody was told is there", "[store
   CHECK_THAT(store.Remove(DigestOf("asked")), IsOk());
 }
 
+TEST_CASE("PromisedArtifactStore forgets what is remembered of a blob before it goes", "[store]") {
+  FolderMaker maker;
+  testing::FakeClock clock;
+  std::vector<std::string> forgotten;
+  absl::Status answer;
+  PromisedArtifactStore store(maker.Open(), absl::Hours(1), clock, [&](const std::string& sha256) {
+    forgotten.push_back(sha256);
+    return answer;
+  });
+  const v1::Digest digest = *store.Put("blob");
+
+  CHECK(rpc::ErrorReason(store.Remove(digest)) == "ARTIFACT_PROMISED");
+  CHECK(forgotten.empty());
+
+  clock.Advance(absl::Hours(2));
+  answer = absl::UnavailableError("away");
+  CHECK(store.Remove(digest) == answer);
+  // Read does not ask for it.
+  CHECK_THAT(ReadWhole(store, digest, 100).status(), IsOk());
+
+  answer = absl::OkStatus();
+  CHECK_THAT(store.Remove(digest), IsOk());
+  CHECK(forgotten == std::vector<std::string>{digest.sha256(), digest.sha256()});
+  CHECK_FALSE(*store.Contains(digest));
+}
+
 TEST_CASE("PromisedArtifactStore never removes what it says is there", "[store]") {
   FolderMaker maker;
   testing::FakeClock clock;

@@ -58,6 +58,9 @@ TEMPLATE_TEST_CASE("Records are found by any of their anchors, in their project"
   CHECK(SecondsOf(store->FindRecords("projects/p", {"x", "y"})) == std::vector<double>{1, 2, 3});
   CHECK(SecondsOf(store->FindRecords("projects/p", {"w"})).empty());
   CHECK(SecondsOf(store->FindRecords("projects/p", {})).empty());
+  // Where projects share, in all of them.
+  CHECK(SecondsOf(store->FindRecords("", {"x", "y"})) == std::vector<double>{1, 2, 3, 5});
+  CHECK(SecondsOf(store->FindRecords("", {"w"})).empty());
 }
 
 TEMPLATE_TEST_CASE("Records are listed oldest first, in pages", "[store]", SqliteMaker, FakeMaker,

@@ -204,11 +204,7 @@ absl::Status S3ArtifactStore::Read(const v1::Digest& digest, int64_t offset,
     request.headers.push_back(absl::StrCat("Range: bytes=", at, "-", at + options_.part_bytes - 1));
     if (!tag.empty()) request.headers.push_back(absl::StrCat("If-Match: ", tag));
     MTMC_ASSIGN_OR_RETURN(const s3::Response response, client_->Send(request));
-    if (response.status == 404) {
-      return rpc::MakeError(absl::StatusCode::kNotFound, "ARTIFACT_NOT_FOUND",
-                            absl::StrCat("artifact ", digest.sha256(), " is not stored"),
-                            {{"sha256", digest.sha256()}});
-    }
+    if (response.status == 404) return ArtifactNotFound(digest);
     if (response.status == 412) {
       return absl::UnavailableError(
           absl::StrCat("artifact ", digest.sha256(), " was written while it was read; try again"));

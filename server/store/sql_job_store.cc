@@ -17,6 +17,7 @@
 #include "server/store/sql_quota.h"
 #include "server/store/sql_records.h"
 #include "server/store/sql_statements.h"
+#include "server/store/sql_uses.h"
 
 namespace mtmc::store {
 namespace {
@@ -240,6 +241,40 @@ absl::Status SqlJobStore::ReplaceOwner(const OwnerRecord& seen, const OwnerRecor
                       return true;
                     })
       .status();
+}
+
+absl::StatusOr<std::set<std::string>> SqlJobStore::FindOwned(
+    const std::vector<std::string>& sha256s, const std::vector<std::string>& projects) {
+  using Owned = std::set<std::string>;
+  return Read<Owned>("", [&](soci::session& session) {
+    return absl::StatusOr<Owned>(sql::FindOwned(session, sha256s, projects));
+  });
+}
+
+template <class Body>
+absl::Status SqlJobStore::WriteUses(const Body& body) {
+  const auto write = [&body](soci::session& session) {
+    soci::transaction transaction(session);
+    body(session);
+    transaction.commit();
+    return absl::OkStatus();
+  };
+  // The one that writes, because SQLite has one at a time.
+  absl::MutexLock lock(&write_mu_);
+  const absl::Status status = Run(*writer_, write);
+  // It may have died while it was idle.
+  if (!status.ok() && writer_->was_lost) return Run(*writer_, write);
+  return status;
+}
+
+absl::Status SqlJobStore::AddUpload(const std::string& sha256,
+                                    const std::vector<std::string>& projects) {
+  if (projects.empty()) return absl::OkStatus();
+  return WriteUses([&](soci::session& session) { sql::AddUpload(session, sha256, projects); });
+}
+
+absl::Status SqlJobStore::RemoveUploads(const std::string& sha256) {
+  return WriteUses([&](soci::session& session) { sql::RemoveUploads(session, sha256); });
 }
 
 }  // namespace mtmc::store

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -16,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/store/artifact_uses.h"
 #include "server/store/job_store.h"
 #include "server/store/owner_store.h"
 #include "server/store/quota_ledger.h"
@@ -39,7 +41,7 @@ class SqlDatabase;
 // not written, or, if it was lost within the commit itself, is looked up before the same
 // Write is applied again: a caller that repeats a Write after UNAVAILABLE never writes
 // twice.
-class SqlJobStore : public JobStore, public OwnerStore {
+class SqlJobStore : public JobStore, public OwnerStore, public ArtifactUses {
  public:
   ~SqlJobStore() override;
 
@@ -72,6 +74,14 @@ class SqlJobStore : public JobStore, public OwnerStore {
   absl::StatusOr<OwnerRecord> ReadOwner() override;
   absl::Status ReplaceOwner(const OwnerRecord& seen, const OwnerRecord& next) override;
 
+  // Whatever the owner does; a write waits for the commit that is under way.
+  absl::StatusOr<std::set<std::string>> FindOwned(
+      const std::vector<std::string>& sha256s, const std::vector<std::string>& projects) override;
+  absl::Status AddUpload(const std::string& sha256,
+                         const std::vector<std::string>& projects) override
+      ABSL_LOCKS_EXCLUDED(write_mu_);
+  absl::Status RemoveUploads(const std::string& sha256) override ABSL_LOCKS_EXCLUDED(write_mu_);
+
  protected:
   explicit SqlJobStore(std::unique_ptr<const SqlDatabase> database);
 
@@ -86,6 +96,11 @@ class SqlJobStore : public JobStore, public OwnerStore {
   // `subject` is what a thread whose commits are grouped waits for; all if empty.
   template <class T, class Body>
   absl::StatusOr<T> Read(const std::string& subject, const Body& body);
+
+  // Runs `body` in a transaction that may be repeated. REQUIRES: no commit of the caller's
+  // waits to be written with others.
+  template <class Body>
+  absl::Status WriteUses(const Body& body) ABSL_LOCKS_EXCLUDED(write_mu_);
 
   absl::Status TryCommit(const Write& write, bool& is_in_doubt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mu_);

@@ -14,6 +14,7 @@
 #include "server/store/sql_codec.h"
 #include "server/store/sql_quota.h"
 #include "server/store/sql_statements.h"
+#include "server/store/sql_uses.h"
 
 namespace mtmc::store::sql {
 namespace {
@@ -78,6 +79,7 @@ void InsertJob(soci::session& sql, const Write& write) {
          " CAST(:speedup AS BIGINT) FROM jobs",
       use(job.name()), use(project), use(state), use(write.request_id, request_kind), use(body),
       use(keys.end, keys.end_kind), use(keys.speedup, keys.speedup_kind);
+  WriteUses(sql, job);
 }
 
 void UpdateJob(soci::session& sql, const Write& write) {
@@ -106,6 +108,7 @@ void DeleteJob(soci::session& sql, const std::string& name) {
       use(name);
   sql << "DELETE FROM candidates WHERE job = :job", use(name);
   sql << "DELETE FROM events WHERE job = :job", use(name);
+  DeleteUses(sql, name);
   DropReservations(sql, name);
   std::string inspection;
   sql << "SELECT inspection_key FROM jobs WHERE name = :name", use(name), into(inspection);

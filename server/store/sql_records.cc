@@ -47,10 +47,12 @@ absl::StatusOr<std::vector<v1::TunedRecord>> FindRecords(soci::session& sql,
                                                          const std::string& project,
                                                          const std::vector<std::string>& anchors) {
   std::vector<v1::TunedRecord> records;
+  // Each has an index of its own.
+  const std::string query =
+      project.empty() ? "SELECT body FROM records WHERE :any = '' AND anchor = :anchor"
+                      : "SELECT body FROM records WHERE project = :any AND anchor = :anchor";
   for (const std::string& anchor : anchors) {
-    soci::rowset<std::string> rows =
-        (sql.prepare << "SELECT body FROM records WHERE project = :project AND anchor = :anchor",
-         use(project), use(anchor));
+    soci::rowset<std::string> rows = (sql.prepare << query, use(project), use(anchor));
     for (const std::string& body : rows) {
       MTMC_ASSIGN_OR_RETURN(records.emplace_back(), Decode<v1::TunedRecord>(body));
     }

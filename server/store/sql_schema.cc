@@ -88,9 +88,20 @@ constexpr const char* kVersion8[] = {
     " SELECT name, 1, project, 1 FROM jobs WHERE state IN (1, 2, 5, 7)",
 };
 
+constexpr const char* kVersion9[] = {
+    // Whose blobs are: `job` is one that refers to it, or empty for an upload to the project.
+    // FillUses writes those of older jobs. The project has a column, since a range of names
+    // would depend on the order of texts of a PostgreSQL database.
+    "CREATE TABLE artifact_uses (sha256 TEXT NOT NULL, project TEXT NOT NULL, job TEXT NOT NULL,"
+    " PRIMARY KEY (sha256, project, job))",
+    "CREATE INDEX artifact_uses_by_job ON artifact_uses (job)",
+    // Where all projects share what they learned.
+    "CREATE INDEX records_of_all_by_anchor ON records (anchor)",
+};
+
 constexpr Migration kMigrations[] = {
-    {1, kVersion1}, {2, kVersion2}, {3, kVersion3}, {4, kVersion4},
-    {5, kVersion5}, {6, kVersion6}, {7, kVersion7}, {8, kVersion8},
+    {1, kVersion1}, {2, kVersion2}, {3, kVersion3}, {4, kVersion4}, {5, kVersion5},
+    {6, kVersion6}, {7, kVersion7}, {8, kVersion8}, {9, kVersion9},
 };
 
 }  // namespace

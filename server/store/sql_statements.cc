@@ -15,6 +15,7 @@
 #include "server/store/sql_quota.h"
 #include "server/store/sql_records.h"
 #include "server/store/sql_schema.h"
+#include "server/store/sql_uses.h"
 
 namespace mtmc::store::sql {
 namespace {
@@ -31,6 +32,7 @@ void WriteCandidate(soci::session& sql, const std::string& job, const v1::Candid
   sql << "INSERT INTO candidates (name, job, trial, body) VALUES (:name, :job, :trial, :body)"
          " ON CONFLICT (name) DO UPDATE SET body = excluded.body",
       use(candidate.name()), use(job), use(trial), use(body);
+  WriteUse(sql, job, candidate);
 }
 
 // `last` is the sequence of the newest event. Only the column has an event's own.
@@ -126,6 +128,7 @@ absl::Status Migrate(soci::session& session) {
     if (migration.version <= version) continue;
     for (const char* statement : migration.statements) session << statement;
     if (migration.version == kOrderKeysVersion) MTMC_RETURN_IF_ERROR(FillOrderKeys(session));
+    if (migration.version == kUsesVersion) MTMC_RETURN_IF_ERROR(FillUses(session));
     session << "INSERT INTO schema_version (version) VALUES (:v)", use(migration.version);
   }
   return absl::OkStatus();

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/store/sql_uses.h"
+
+#include <soci/soci.h>
+
+#include <algorithm>
+
+#include "common/base/status_macros.h"
+#include "server/store/quota.h"
+#include "server/store/sql_codec.h"
+
+namespace mtmc::store::sql {
+namespace {
+
+using soci::into;
+using soci::use;
+
+void Insert(soci::session& sql, const std::string& sha256, const std::string& project,
+            const std::string& job) {
+  if (sha256.empty()) return;
+  sql << "INSERT INTO artifact_uses (sha256, project, job) VALUES (:sha256, :project, :job)"
+         " ON CONFLICT DO NOTHING",
+      use(sha256), use(project), use(job);
+}
+
+bool IsOwned(soci::session& sql, const std::string& sha256, const std::string& project) {
+  int one = 0;
+  sql << "SELECT 1 FROM artifact_uses WHERE sha256 = :sha256 AND project = :project LIMIT 1",
+      use(sha256), use(project), into(one);
+  return sql.got_data();
+}
+
+std::vector<std::string> Column(soci::rowset<std::string> rows) {
+  return {rows.begin(), rows.end()};
+}
+
+}  // namespace
+
+void WriteUses(soci::session& sql, const v1::Job& job) {
+  const std::string project = ProjectOfJob(job.name());
+  Insert(sql, job.problem().source().sha256(), project, job.name());
+  Insert(sql, job.start_program().sha256(), project, job.name());
+}
+
+void WriteUse(soci::session& sql, const std::string& job, const v1::Candidate& candidate) {
+  Insert(sql, candidate.program().sha256(), ProjectOfJob(job), job);
+}
+
+void DeleteUses(soci::session& sql, const std::string& job) {
+  sql << "DELETE FROM artifact_uses WHERE job = :job", use(job);
+}
+
+std::set<std::string> FindOwned(soci::session& sql, const std::vector<std::string>& sha256s,
+                                const std::vector<std::string>& projects) {
+  std::set<std::string> owned;
+  for (const std::string& sha256 : sha256s) {
+    const auto is_of = [&](const std::string& project) { return IsOwned(sql, sha256, project); };
+    if (std::any_of(projects.begin(), projects.end(), is_of)) owned.insert(sha256);
+  }
+  return owned;
+}
+
+void AddUpload(soci::session& sql, const std::string& sha256,
+               const std::vector<std::string>& projects) {
+  for (const std::string& project : projects) Insert(sql, sha256, project, /*job=*/"");
+}
+
+void RemoveUploads(soci::session& sql, const std::string& sha256) {
+  sql << "DELETE FROM artifact_uses WHERE sha256 = :sha256 AND job = ''", use(sha256);
+}
+
+absl::Status FillUses(soci::session& sql) {
+  const auto jobs = Column(soci::rowset<std::string>((sql.prepare << "SELECT name FROM jobs")));
+  for (const std::string& name : jobs) {
+    const auto body = FindBody(sql, "SELECT body FROM jobs WHERE name = :name", name);
+    MTMC_ASSIGN_OR_RETURN(const v1::Job job, Decode<v1::Job>(body.value_or("")));
+    WriteUses(sql, job);
+    const auto bodies = Column(soci::rowset<std::string>(
+        (sql.prepare << "SELECT body FROM candidates WHERE job = :job", use(name))));
+    for (const std::string& candidate_body : bodies) {
+      MTMC_ASSIGN_OR_RETURN(const v1::Candidate candidate, Decode<v1::Candidate>(candidate_body));
+      WriteUse(sql, name, candidate);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mtmc::store::sql
