@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/access/caller.h"
 #include "common/access/rule_table.h"
 #include "common/base/status_macros.h"
 #include "common/base/string_view.h"
@@ -99,7 +100,10 @@ rpc::Gate::Decision Guard::Decide(const rpc::ArrivedCall& call) {
   if (rule == nullptr) return {.status = RoleMissing(*identity, kClosed, ""), .on_end = {}};
   const std::string resource = ResourceOf(*rule, call.request);
   const Grant* grant = FindGrant(*identity, *rule, resource);
-  Decision decision{.status = {}, .on_end = {}, .caller = identity->name};
+  Decision decision{.status = {},
+                    .on_end = {},
+                    .caller = identity->name,
+                    .caller_note = WriteGrants(identity->grants)};
   if (grant == nullptr) decision.status = RoleMissing(*identity, *rule, resource);
   if (!audit_ || (!rule->is_audited && !rule->is_refusal_audited)) return decision;
   AuditEntry entry{.time = clock_.Now(),

@@ -71,6 +71,7 @@ TEST_CASE("Only one bearer token that somebody has lets a call in", "[access]") 
   };
 
   CHECK(reason({"Bearer mtmc_planted"}).empty());
+  CHECK(guarded.Decide({"Bearer mtmc_planted"}).caller_note == "submitter vision\n");
   CHECK(reason({"bearer mtmc_planted"}).empty());
   CHECK(reason({}) == "TOKEN_MISSING");
   CHECK(reason({""}) == "TOKEN_INVALID");

@@ -76,7 +76,8 @@ std::vector<Rule> MakeRules() {
   update_quota.method = "UpdateQuota";
   update_quota.resource_field = "name";
   update_quota.is_audited = true;
-  // Blobs have no project: who knows a digest may read what it stands for.
+  // A digest names no project: of which it is, and whether the caller reads there, the service
+  // looks up (server/coordinator/artifact_access.h).
   Rule upload = InAnyProject(kArtifacts, "UploadArtifact", Role::kSubmitter);
   upload.is_audited = true;
   Rule download = InAnyProject(kArtifacts, "DownloadArtifact", Role::kViewer);

@@ -31,6 +31,7 @@ using grpc::internal::RpcMethod;
 constexpr char kAdmitted[] = "mtmc-admitted";
 // Beside the note, and worth nothing without it.
 constexpr char kCaller[] = "mtmc-caller";
+constexpr char kCallerNote[] = "mtmc-caller-note";
 constexpr char kAuthorization[] = "authorization";
 constexpr std::string_view kOurs = "mtmc.";
 
@@ -42,6 +43,13 @@ const std::string& Note() {
 bool HasNote(const grpc::ServerContextBase& context) {
   const auto found = context.client_metadata().find(kAdmitted);
   return found != context.client_metadata().end() && found->second == Note();
+}
+
+std::string Noted(const grpc::ServerContextBase& context, const char* key) {
+  if (!HasNote(context)) return "";
+  const auto found = context.client_metadata().find(key);
+  if (found == context.client_metadata().end()) return "";
+  return std::string(found->second.data(), found->second.size());
 }
 
 class GateHandler final : public MethodHandler {
@@ -118,6 +126,7 @@ class GateInterceptor final : public grpc::experimental::Interceptor {
     auto* metadata = methods.GetRecvInitialMetadata();
     metadata->erase(kAdmitted);
     metadata->erase(kCaller);
+    metadata->erase(kCallerNote);
     // "/package.Service/Method".
     const std::string_view path = info_.method() == nullptr ? "" : info_.method();
     const size_t slash = path.rfind('/');
@@ -138,6 +147,7 @@ class GateInterceptor final : public grpc::experimental::Interceptor {
     if (!decision_.status.ok()) return;
     metadata->emplace(kAdmitted, Note());
     metadata->emplace(kCaller, decision_.caller);
+    metadata->emplace(kCallerNote, decision_.caller_note);
   }
 
   grpc::experimental::ServerRpcInfo& info_;
@@ -168,11 +178,10 @@ std::unique_ptr<grpc::Service> PutBehindGate(grpc::Service& service, const std::
   return std::make_unique<GatedService>(service, *descriptor);
 }
 
-std::string CallerOf(const grpc::ServerContextBase& context) {
-  if (!HasNote(context)) return "";
-  const auto found = context.client_metadata().find(kCaller);
-  if (found == context.client_metadata().end()) return "";
-  return std::string(found->second.data(), found->second.size());
+std::string CallerOf(const grpc::ServerContextBase& context) { return Noted(context, kCaller); }
+
+std::string CallerNoteOf(const grpc::ServerContextBase& context) {
+  return Noted(context, kCallerNote);
 }
 
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeGateInterceptor(

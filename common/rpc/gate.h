@@ -49,6 +49,8 @@ class Gate {
     std::function<void(absl::StatusCode)> on_end;
     // Who calls, for the method (CallerOf).
     std::string caller{};
+    // What else the method may ask about them, as text of the gate's own (CallerNoteOf).
+    std::string caller_note{};
   };
 
   virtual ~Gate() = default;
@@ -64,6 +66,9 @@ std::unique_ptr<grpc::Service> PutBehindGate(grpc::Service& service, const std::
 // Who makes the call of `context`, as the gate of its server knows them; empty on a
 // server without a gate, whatever the client says.
 std::string CallerOf(const grpc::ServerContextBase& context);
+
+// What else the gate says about them; likewise empty without one.
+std::string CallerNoteOf(const grpc::ServerContextBase& context);
 
 // What asks `gate`, borrowed, about each call of the services whose full name begins
 // with `mtmc.`. Health checks and reflection are open to all.

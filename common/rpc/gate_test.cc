@@ -43,7 +43,10 @@ class FakeGate final : public Gate {
       has_ended = true;
     };
     if (authorization == std::vector<std::string>{"Bearer good"}) {
-      return {.status = absl::OkStatus(), .on_end = on_end, .caller = "alice"};
+      return {.status = absl::OkStatus(),
+              .on_end = on_end,
+              .caller = "alice",
+              .caller_note = "wears a hat"};
     }
     return {.status = WithRetryDelay(
                 MakeError(absl::StatusCode::kUnauthenticated, "TOKEN_MISSING", "log in"),
@@ -97,6 +100,7 @@ struct Gated {
     // A client's own note is no admission.
     context.AddMetadata("mtmc-admitted", "1");
     context.AddMetadata("mtmc-caller", "mallory");
+    context.AddMetadata("mtmc-caller-note", "owns it all");
     v1::FindMissingArtifactsRequest request;
     request.add_digests()->set_sha256("ab");
     v1::FindMissingArtifactsResponse response;
@@ -131,6 +135,7 @@ TEST_CASE("The method knows its caller from the gate, not from the client", "[ga
   CHECK_THAT(gated.Find("Bearer good"), IsOk());
 
   CHECK(gated.service.caller == "alice");
+  CHECK(gated.service.caller_note == "wears a hat");
 }
 
 TEST_CASE("A call without a gate has no caller, whatever the client says", "[gate]") {
@@ -141,12 +146,15 @@ TEST_CASE("A call without a gate has no caller, whatever the client says", "[gat
   SetDeadline(context, absl::Now() + kPatience);
   context.AddMetadata("mtmc-admitted", "1");
   context.AddMetadata("mtmc-caller", "mallory");
+  context.AddMetadata("mtmc-caller-note", "owns it all");
   v1::FindMissingArtifactsResponse response;
   service.caller = "nobody yet";
+  service.caller_note = "nothing yet";
 
   CHECK_THAT(FromGrpc(stub->FindMissingArtifacts(&context, {}, &response)), IsOk());
 
   CHECK(service.caller.empty());
+  CHECK(service.caller_note.empty());
 }
 
 TEST_CASE("A call that the gate refuses gets its answer, and no method runs", "[gate]") {

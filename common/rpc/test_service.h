@@ -33,6 +33,7 @@ class TestService final : public v1::ArtifactService::CallbackService {
 
   // Who made its last call, by CallerOf().
   std::string caller;
+  std::string caller_note;
 
   // What DownloadArtifact does with its stream.
   std::function<void(std::shared_ptr<DownloadStream>)> download;
@@ -42,6 +43,7 @@ class TestService final : public v1::ArtifactService::CallbackService {
       grpc::CallbackServerContext* context, const v1::FindMissingArtifactsRequest* request,
       v1::FindMissingArtifactsResponse* response) override {
     caller = CallerOf(*context);
+    caller_note = CallerNoteOf(*context);
     return ServeUnary(context, *request, *response, executor_,
                       [this](const auto& asked, const Call& call) { return find(asked, call); });
   }
