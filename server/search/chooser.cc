@@ -70,7 +70,8 @@ std::optional<v1::Action> Chooser::RecallRecords(int parent) {
   const Recall recall(run_.job, run_.CandidateOf(0));
   const std::vector<std::string> anchors = recall.Anchors();
   if (anchors.empty()) return std::nullopt;
-  const auto records = run_.tools.store.FindRecords(ProjectOf(run_.job), anchors);
+  const std::string project = run_.options.shares_across_projects ? "" : ProjectOf(run_.job);
+  const auto records = run_.tools.store.FindRecords(project, anchors);
   if (!records.ok()) {
     base::Log(base::LogLevel::kWarning, "a job does without what earlier ones learned",
               {{"job", run_.name}, {"reason", records.status()}});

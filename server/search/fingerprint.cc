@@ -59,6 +59,10 @@ std::string InspectionKey(const v1::InspectionRequest& request, const v1::Device
       .sha256_hex;
 }
 
+std::string WithinProject(const std::string& project, const std::string& key) {
+  return base::Sha256(Join({"project", project, key})).sha256_hex;
+}
+
 bool IsAnswer(const v1::EvaluationRequest& request, const v1::Evaluation& evaluation) {
   return !evaluation.skipped_confirmation() || evaluation.comparisons().empty() ||
          evaluation.comparisons(0).speedup() <= request.speedup_to_beat();

@@ -27,6 +27,10 @@ std::string EvaluationFingerprint(const v1::EvaluationRequest& request,
 // ignored here, too.
 std::string InspectionKey(const v1::InspectionRequest& request, const v1::DeviceFacts& device);
 
+// `key`, one of the above, of the work of one project alone: the same work of another has
+// another key, so that nothing of it is shared.
+std::string WithinProject(const std::string& project, const std::string& key);
+
 // Whether a finished evaluation may answer for another candidate with the same
 // fingerprint. Not when its failure may be the host's doing: a crash, a
 // time-out, memory that ran out, a reference that failed. Nor where IsAnswer is false.

@@ -55,6 +55,16 @@ TEST_CASE("The key of an inspection does not depend on the least isolation", "[s
   CHECK(InspectionKey(request, Device()) != before);
 }
 
+TEST_CASE("The same work has another key in each project", "[search]") {
+  const std::string key = EvaluationFingerprint({}, Device());
+
+  CHECK(WithinProject("projects/p", key) == WithinProject("projects/p", key));
+  CHECK(WithinProject("projects/p", key) != WithinProject("projects/q", key));
+  CHECK(WithinProject("projects/p", key) != key);
+  CHECK(WithinProject("projects/p", key) !=
+        WithinProject("projects/p", InspectionKey({}, Device())));
+}
+
 TEST_CASE("Who was no winner of one search is evaluated again where it would be one", "[search]") {
   v1::EvaluationRequest request;
   request.set_speedup_to_beat(2);

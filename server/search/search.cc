@@ -186,7 +186,7 @@ class Search::Impl {
     *request->mutable_problem() = run_.job.problem();
     *request->mutable_baselines() = run_.job.evaluation().baselines();
     request->set_min_isolation(run_.job.evaluation().min_isolation());
-    work.key = InspectionKey(*request, run_.job.device());
+    work.key = run_.KeyOf(InspectionKey(*request, run_.job.device()));
     absl::StatusOr<std::optional<v1::Inspection>> known = run_.tools.store.FindInspection(work.key);
     if (!known.ok()) co_return known.status();
     const std::string key = work.key;

@@ -108,6 +108,8 @@ class Search {
     // How much device time of a project with a quota an evaluation reserves at once: above
     // most evaluations, and little of any quota.
     absl::Duration quota_slice = absl::Seconds(60);
+    // Evaluations, inspections and records of other projects are used as well.
+    bool shares_across_projects = false;
   };
 
   Search(std::string job, const Options& options, const SearchTools& tools);

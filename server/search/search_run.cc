@@ -5,7 +5,9 @@
 
 #include "common/base/executor.h"
 #include "server/search/event_loop.h"
+#include "server/search/fingerprint.h"
 #include "server/store/artifact_store.h"
+#include "server/store/quota.h"
 
 namespace mtmc::search {
 namespace {
@@ -45,6 +47,10 @@ awaitable<absl::StatusOr<v1::Program>> SearchRun::ReadProgram(const v1::Candidat
   program.set_text(*std::move(text));
   program.set_schedule(candidate.schedule());
   co_return program;
+}
+
+std::string SearchRun::KeyOf(const std::string& key) const {
+  return options.shares_across_projects ? key : WithinProject(store::ProjectOfJob(name), key);
 }
 
 Work SearchRun::NewWork(const std::string& candidate) {

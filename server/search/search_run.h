@@ -57,6 +57,10 @@ struct SearchRun {
   // away; CANCELLED after an interruption.
   boost::asio::awaitable<absl::StatusOr<v1::Program>> ReadProgram(const v1::Candidate& candidate);
 
+  // `key`, of fingerprint.h, as it stands for work of this job: of its project alone, unless
+  // projects share.
+  std::string KeyOf(const std::string& key) const;
+
   // Work for `candidate`, or for the problem if it is empty, without its task.
   Work NewWork(const std::string& candidate);
 

@@ -202,9 +202,9 @@ awaitable<absl::Status> TrialRunner::Evaluate(v1::Candidate candidate) {
     for (std::string& call : LibraryCallsIn(program->text())) {
       request->add_allowed_calls(std::move(call));
     }
-    work.key = EvaluationFingerprint(*request, LibraryCalls(), run_.job.device());
+    work.key = run_.KeyOf(EvaluationFingerprint(*request, LibraryCalls(), run_.job.device()));
   } else {
-    work.key = EvaluationFingerprint(*request, {}, run_.job.device());
+    work.key = run_.KeyOf(EvaluationFingerprint(*request, {}, run_.job.device()));
   }
   request->set_fingerprint(work.key);
   // Steps at once are taken for the times of their kernels, which only a winner is asked for.
