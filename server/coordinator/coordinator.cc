@@ -137,7 +137,8 @@ absl::Status Coordinator::Load() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::CreateJobResponse> Coordinator::CreateJob(const v1::CreateJobRequest& request) {
+absl::StatusOr<v1::CreateJobResponse> Coordinator::CreateJob(const v1::CreateJobRequest& request,
+                                                             const MayRead& may_read) {
   MTMC_RETURN_IF_ERROR(CheckProjectName(request.parent()));
   MTMC_RETURN_IF_ERROR(CheckResourceId("job_id", request.job_id()));
   MTMC_RETURN_IF_ERROR(CheckRequestId(request.request_id()));
@@ -148,9 +149,9 @@ absl::StatusOr<v1::CreateJobResponse> Coordinator::CreateJob(const v1::CreateJob
     return response;
   }
   MTMC_ASSIGN_OR_RETURN(v1::Job job, search::ResolveJob(request.job()));
-  MTMC_RETURN_IF_ERROR(CheckUploaded("source", job.problem().source()));
+  MTMC_RETURN_IF_ERROR(CheckUploaded("source", job.problem().source(), may_read));
   if (job.has_start_program()) {
-    MTMC_RETURN_IF_ERROR(CheckUploaded("start program", job.start_program()));
+    MTMC_RETURN_IF_ERROR(CheckUploaded("start program", job.start_program(), may_read));
   }
   const std::string id = request.job_id().empty() ? base::MakeResourceId("job") : request.job_id();
   job.set_name(absl::StrCat(request.parent(), "/jobs/", id));
@@ -178,9 +179,14 @@ absl::StatusOr<v1::CreateJobResponse> Coordinator::CreateJob(const v1::CreateJob
   return response;
 }
 
-absl::Status Coordinator::CheckUploaded(const std::string& what, const v1::Digest& digest) {
-  MTMC_ASSIGN_OR_RETURN(const bool is_there, parts_.artifacts.Contains(digest));
-  if (is_there) return absl::OkStatus();
+absl::Status Coordinator::CheckUploaded(const std::string& what, const v1::Digest& digest,
+                                        const MayRead& may_read) {
+  MTMC_RETURN_IF_ERROR(store::CheckDigest(digest));
+  absl::StatusOr<bool> is_there = may_read ? may_read(digest) : true;
+  // Not asked for what is another's: how long that takes would tell whether it is there.
+  if (is_there.ok() && *is_there) is_there = parts_.artifacts.Contains(digest);
+  if (!is_there.ok()) return is_there.status();
+  if (*is_there) return absl::OkStatus();
   return rpc::MakeError(absl::StatusCode::kFailedPrecondition, "ARTIFACT_NOT_FOUND",
                         absl::StrCat("the ", what, " ", digest.sha256(),
                                      " was not uploaded; upload it and create the job again"),

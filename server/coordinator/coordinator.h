@@ -82,8 +82,13 @@ class Coordinator final : private search::SearchObserver {
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
+  // Whether who calls may read a blob.
+  using MayRead = std::function<absl::StatusOr<bool>(const v1::Digest&)>;
+
   // The methods of JobService that change something; job.proto has the codes.
-  absl::StatusOr<v1::CreateJobResponse> CreateJob(const v1::CreateJobRequest& request);
+  // A blob that the caller may not read is as if it were absent; with null all are read.
+  absl::StatusOr<v1::CreateJobResponse> CreateJob(const v1::CreateJobRequest& request,
+                                                  const MayRead& may_read = nullptr);
   absl::StatusOr<v1::Job> CancelJob(const std::string& name);
   absl::StatusOr<v1::Job> PauseJob(const std::string& name);
   absl::StatusOr<v1::Job> ResumeJob(const std::string& name);
@@ -143,8 +148,9 @@ class Coordinator final : private search::SearchObserver {
   void Tick();
   void ShowJobs();
   absl::StatusOr<std::vector<v1::Job>> FindByRequest(const v1::CreateJobRequest& request);
-  // ARTIFACT_NOT_FOUND names `what` if the blob is not in the store.
-  absl::Status CheckUploaded(const std::string& what, const v1::Digest& digest);
+  // ARTIFACT_NOT_FOUND names `what` if the blob is not in the store, or not for the caller.
+  absl::Status CheckUploaded(const std::string& what, const v1::Digest& digest,
+                             const MayRead& may_read);
 
   void OnEvents(const std::string& job) override;
   void OnDecision(const v1::Decision& decision, v1::Action::Type type) override;

@@ -46,6 +46,7 @@ struct World {
   absl::Duration patience = LeaseManager::Options().patience;
   absl::Duration retention = Coordinator::Options().retention;
   absl::Duration quota_slice = search::Search::Options().quota_slice;
+  bool shares_across_projects = false;
   absl::Duration artifact_retention = Coordinator::Options().artifact_retention;
 
   ~World();

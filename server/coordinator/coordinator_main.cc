@@ -27,6 +27,7 @@
 #include "common/metrics/metrics.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/error.h"
+#include "server/coordinator/artifact_access.h"
 #include "server/coordinator/clients.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/job_feed.h"
@@ -59,6 +60,7 @@ struct Flags {
   std::string retention = "0";
   std::string artifact_retention = "0";
   bool is_sweep_trial = false;
+  bool shares_across_projects = false;
   int lease_grace_ms = static_cast<int>(absl::ToInt64Milliseconds(LeaseManager::Options().grace));
 };
 
@@ -126,6 +128,8 @@ void Declare(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_flag("--artifact-retention-trial", flags.is_sweep_trial,
                "remove no artifact, and log those that --artifact-retention would remove");
+  app.add_flag("--share-across-projects", flags.shares_across_projects,
+               "let projects use each other's artifacts, evaluations and tuned records");
   app.add_option("--lease-grace-ms", flags.lease_grace_ms,
                  "milliseconds a worker may be late before its lease goes to another one")
       ->check(CLI::Range(100, 3'600'000))
@@ -162,6 +166,7 @@ absl::StatusOr<std::shared_ptr<Coordinator>> BeginReign(const Flags& flags, Stor
       reign->coordinator,
       Coordinator::Create(
           {.leases = {.grace = absl::Milliseconds(flags.lease_grace_ms)},
+           .search = {.shares_across_projects = flags.shares_across_projects},
            .retention = ParseRetention(flags.retention).value_or(absl::ZeroDuration()),
            .artifact_retention =
                ParseRetention(flags.artifact_retention).value_or(absl::ZeroDuration()),
@@ -235,9 +240,10 @@ int Serve(const Flags& flags, metrics::Registry& registry, Stores& stores,
     if (!coordinator.ok()) return daemon::Fail("cannot start", coordinator.status());
     seat.SetLocal(*std::move(coordinator));
   }
-  const auto jobs = MakeJobService(relay, *stores.jobs, feed, executor);
+  const ArtifactAccess access(*stores.jobs, flags.shares_across_projects);
+  const auto jobs = MakeJobService(relay, *stores.jobs, feed, executor, access);
   const auto candidates = MakeCandidateService(*stores.jobs, executor);
-  const auto artifacts = MakeArtifactService(*stores.artifacts, transfers);
+  const auto artifacts = MakeArtifactService(*stores.artifacts, transfers, access);
   const auto records = MakeRecordService(relay, *stores.jobs, executor);
   const auto quotas = MakeQuotaService(relay, *stores.jobs, executor);
   const auto workers = MakeWorkerService(relay, executor);

@@ -13,6 +13,7 @@
 #include "common/rpc/server_stream.h"
 #include "common/rpc/unary.h"
 #include "mtmc/v1/job.grpc.pb.h"
+#include "server/coordinator/artifact_access.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/job_feed.h"
 #include "server/coordinator/paging.h"
@@ -32,16 +33,20 @@ constexpr int kMostWatches = 1'000;
 
 class JobService final : public v1::JobService::CallbackService {
  public:
-  JobService(Relay& relay, store::JobStore& store, JobFeed& feed, base::Executor& executor)
-      : relay_(relay), store_(store), feed_(feed), executor_(executor) {}
+  JobService(Relay& relay, store::JobStore& store, JobFeed& feed, base::Executor& executor,
+             const ArtifactAccess& access)
+      : relay_(relay), store_(store), feed_(feed), executor_(executor), access_(access) {}
 
   grpc::ServerUnaryReactor* CreateJob(grpc::CallbackServerContext* context,
                                       const v1::CreateJobRequest* request,
                                       v1::CreateJobResponse* response) override {
     return relay_.Serve<v1::JobService>(
         context, *request, *response, executor_, &v1::JobService::Stub::CreateJob,
-        [](Coordinator& coordinator, const v1::CreateJobRequest& create) {
-          return coordinator.CreateJob(create);
+        [this, rights = access_.RightsOf(*context)](Coordinator& coordinator,
+                                                    const v1::CreateJobRequest& create) {
+          return coordinator.CreateJob(create, [this, &rights](const v1::Digest& digest) {
+            return access_.MayRead(rights, digest);
+          });
         });
   }
 
@@ -228,13 +233,15 @@ class JobService final : public v1::JobService::CallbackService {
   store::JobStore& store_;
   JobFeed& feed_;
   base::Executor& executor_;
+  const ArtifactAccess& access_;
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::Service> MakeJobService(Relay& relay, store::JobStore& store, JobFeed& feed,
-                                              base::Executor& executor) {
-  return std::make_unique<JobService>(relay, store, feed, executor);
+                                              base::Executor& executor,
+                                              const ArtifactAccess& access) {
+  return std::make_unique<JobService>(relay, store, feed, executor, access);
 }
 
 }  // namespace mtmc::coordinator

@@ -18,6 +18,7 @@ class JobStore;
 
 namespace mtmc::coordinator {
 
+class ArtifactAccess;
 class JobFeed;
 class Relay;
 class Seat;
@@ -26,11 +27,13 @@ class Seat;
 // outlives them. Work that may block runs on `executor`. Reads and watches are served
 // from the store by every coordinator; the rest goes to the owner of the jobs.
 std::unique_ptr<grpc::Service> MakeJobService(Relay& relay, store::JobStore& store, JobFeed& feed,
-                                              base::Executor& executor);
+                                              base::Executor& executor,
+                                              const ArtifactAccess& access);
 std::unique_ptr<grpc::Service> MakeCandidateService(store::JobStore& store,
                                                     base::Executor& executor);
 std::unique_ptr<grpc::Service> MakeArtifactService(store::ArtifactStore& artifacts,
-                                                   base::Executor& executor);
+                                                   base::Executor& executor,
+                                                   const ArtifactAccess& access);
 std::unique_ptr<grpc::Service> MakeRecordService(Relay& relay, store::JobStore& store,
                                                  base::Executor& executor);
 std::unique_ptr<grpc::Service> MakeQuotaService(Relay& relay, store::JobStore& store,

@@ -84,8 +84,11 @@ absl::StatusOr<Stores> OpenStores(const StoreFlags& flags, metrics::Registry& re
   stores.artifacts = std::make_unique<store::MeteredArtifactStore>(std::move(blobs), registry);
   if (flags.is_swept) {
     static const base::RealClock clock;
+    const auto forget = [jobs = stores.jobs.get()](const std::string& sha256) {
+      return jobs->RemoveUploads(sha256);
+    };
     stores.artifacts = std::make_unique<store::PromisedArtifactStore>(std::move(stores.artifacts),
-                                                                      kPromise, clock);
+                                                                      kPromise, clock, forget);
   }
   return stores;
 }

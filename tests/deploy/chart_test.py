@@ -309,6 +309,12 @@ def test_several_coordinators_stay_apart_and_one_at_a_time_is_away():
     assert charts.named(charts.rendered("trial"), "PodDisruptionBudget") == {}
 
 
+def test_projects_share_where_the_settings_say_so():
+    for is_shared in (False, True):
+        pods = dict(charts.pods(charts.render({"coordinator": {"shareAcrossProjects": is_shared}})))
+        assert ("--share-across-projects" in flags(pods["coordinator"]["containers"][0])) == is_shared
+
+
 def test_queues_scale_the_classes_by_a_metric_that_the_coordinator_has(tmp_path):
     objects = charts.rendered("team")
     (metric,) = charts.named(objects, "HorizontalPodAutoscaler")["mtmc-worker-h100"]["spec"]["metrics"]

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of docs/access.md: a service with TLS and tokens, from nothing."""
+"""The commands of docs/access.md: a service with TLS and tokens, from nothing. And what those
+who have them may see of each other."""
 
 import base64
+import hashlib
 import json
 import os
 import pathlib
@@ -9,7 +11,11 @@ import re
 import shutil
 import signal
 import subprocess
+import urllib.error
+import urllib.request
 
+import contract
+import problems
 import processes
 import pytest
 import stack as stacks
@@ -119,10 +125,13 @@ def test_the_page_makes_a_service_that_knows_its_callers(host):
 
 
 def tokens(host, **roles):
-    """A file of tokens, and a file with each token by its name."""
+    """A file of tokens, and a file with each token by its name. A role is `ROLE` or
+    `ROLE PROJECT`."""
     lines = []
     for name, role in roles.items():
-        made = json.loads(host.run("-o", "json", "token", "create", name, "--role", role).stdout)
+        role, *project = role.split()
+        flags = ["--role", role] + [flag for one in project for flag in ("--project", one)]
+        made = json.loads(host.run("-o", "json", "token", "create", name, *flags).stdout)
         host.write(f"{name}.token", made["token"])
         lines.append(made["line"])
     return host.write("tokens", "\n".join(lines) + "\n")
@@ -174,6 +183,131 @@ def test_a_worker_has_its_name_to_itself(host):
         if first.poll() is None:
             stacks.stop(first)
         assert stacks.stop(daemon) == 0
+
+
+class Projects(stacks.Daemons):
+    """All daemons, with a coordinator that asks who calls: `p` and `q` submit to the projects
+    of their names, `root` may do everything. A context manager."""
+
+    def __init__(self, folder, *flags):
+        super().__init__(folder)
+        self._flags = flags
+        self._clients = {}
+
+    def launch(self):
+        listen = ("--listen", "127.0.0.1:0")
+        known = tokens(self, p="submitter p", q="submitter q", root="administrator *", machine="worker")
+        policy = self.add("mtmc-policyd", *listen)
+        gateway = self.add("mtmc-gateway", *listen)
+        self.endpoint = self.add("mtmc-coordinator", *listen, "--policy", policy, "--gateway", gateway,
+                                 "--data-dir", self.folder / "data", "--tokens", known, *self._flags)  # fmt: skip
+        self.add("mtmc-worker", "--coordinator", self.endpoint, "--scratch", self.folder / "scratch",
+                 "--token-file", self.folder / "machine.token")  # fmt: skip
+
+    def __exit__(self, *error):
+        for client in self._clients.values():
+            client.close()
+        super().__exit__(*error)
+
+    def token(self, who):
+        return (self.folder / f"{who}.token").read_text().strip()
+
+    def of(self, who):
+        if who not in self._clients:
+            self._clients[who] = contract.Client(stacks.CONTRACT, self.endpoint, self.token(who))
+        return self._clients[who]
+
+    def download(self, who, digest):
+        parts = self.of(who).stream("ArtifactService", "DownloadArtifact", contract.CALL_SECONDS, digest=digest)
+        return b"".join(part.chunk for part in parts)
+
+    def get(self, who, digest):
+        """Its status over REST."""
+        url = (f"http://{self.http['mtmc-coordinator']}/v1/artifacts/{digest.sha256}"
+               f"?digest.size_bytes={digest.size_bytes}")  # fmt: skip
+        request = urllib.request.Request(url, headers={"Authorization": f"Bearer {self.token(who)}"})
+        try:
+            with urllib.request.urlopen(request, timeout=contract.CALL_SECONDS) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    def is_missing(self, who, digest):
+        return bool(self.of(who).call("ArtifactService", "FindMissingArtifacts", digests=[digest]).missing)
+
+    def create(self, who, source):
+        job = stacks.CONTRACT.Job(problem=stacks.CONTRACT.Problem(display_name="problem", source=source),
+                                  **problems.quick(stacks.CONTRACT, trials=1))  # fmt: skip
+        return self.of(who).call("JobService", "CreateJob", parent=f"projects/{who}", job=job,
+                                 request_id=contract.new_request_id()).job  # fmt: skip
+
+    def run_job(self, who, source):
+        """All candidates of a job of `source`, which its project has."""
+        name = self.create(who, source).name
+        state = stacks.CONTRACT.Job.State.Value("STATE_SUCCEEDED")
+        list(self.of(who).events(name, seconds=stacks.COMMAND_SECONDS))
+        assert self.of(who).call("JobService", "GetJob", name=name).job.state == state
+        return list(self.of(who).call("CandidateService", "ListCandidates", parent=name, page_size=500).candidates)
+
+
+def digest_of(data):
+    return stacks.CONTRACT.Digest(sha256=hashlib.sha256(data).hexdigest(), size_bytes=len(data))
+
+
+def refusal(call, digest):
+    """Code, reason and message of the error, without the digest that was asked for."""
+    with pytest.raises(contract.CallError) as error:
+        call()
+    return error.value.code, error.value.reason, error.value.message.replace(digest.sha256, "DIGEST")
+
+
+def test_a_project_has_its_artifacts_and_evaluations_to_itself(tmp_path):
+    data = problems.pointwise().encode()
+    source, absent = digest_of(data), digest_of(bytes(len(data)))
+    with Projects(tmp_path) as service:
+        service.of("p").upload(data, source)
+        candidates = service.run_job("p", source)
+        program = candidates[0].program
+        assert program.sha256
+
+        for digest in (source, program):
+            for reader in ("p", "root"):
+                assert digest_of(service.download(reader, digest)) == digest
+                assert service.get(reader, digest) == 200
+                assert not service.is_missing(reader, digest)
+            assert service.is_missing("q", digest)
+            assert service.get("q", digest) == service.get("q", absent) == 404
+            assert refusal(lambda: service.download("q", digest), digest) == refusal(
+                lambda: service.download("q", absent), absent
+            )
+        assert refusal(lambda: service.create("q", source), source) == refusal(
+            lambda: service.create("q", absent), absent
+        )
+
+        # Who has the bytes has the blob, and nothing of what was made from it.
+        service.of("q").upload(data, source)
+        assert service.download("q", source) == data
+        assert not service.is_missing("q", source)
+        assert service.is_missing("q", program)
+        theirs = service.run_job("q", source)
+        assert theirs[0].program == program
+        assert not theirs[0].evaluation.is_cached
+        assert service.download("q", program) == service.download("p", program)
+    assert service.exit_codes == [0] * 4
+
+    # The administrator's switch, on the same store.
+    with Projects(tmp_path, "--share-across-projects") as service:
+        only = next(c.program for c in candidates if c.program.sha256 and c.program != program)
+        assert digest_of(service.download("q", only)) == only
+        data = problems.pointwise(1).encode()
+        source = digest_of(data)
+        assert service.is_missing("q", source)
+        service.of("p").upload(data, source)
+        assert not service.is_missing("q", source)
+        assert service.get("q", source) == 200
+        assert not service.run_job("p", source)[0].evaluation.is_cached
+        assert service.run_job("q", source)[0].evaluation.is_cached
+    assert service.exit_codes == [0] * 4
 
 
 def test_a_listener_that_others_reach_is_refused_without_tls(host):

@@ -59,10 +59,11 @@ class Contract:
 class Client:
     """Calls of one daemon: `client.call("JobService", "GetJob", name=...)`.
 
-    Raises CallError for an error of the service."""
+    Raises CallError for an error of the service. With a token it calls as whoever has that."""
 
-    def __init__(self, contract, endpoint):
+    def __init__(self, contract, endpoint, token=None):
         self.contract = contract
+        self._metadata = [("authorization", f"Bearer {token}")] if token else []
         self.channel = grpc.insecure_channel(
             endpoint, options=[("grpc.max_reconnect_backoff_ms", 500)]
         )
@@ -83,14 +84,14 @@ class Client:
     def call(self, service, method, /, seconds=CALL_SECONDS, **fields):
         request, invoke = self._bound(service, method, "unary_unary")
         try:
-            return invoke(request(**fields), timeout=seconds)
+            return invoke(request(**fields), timeout=seconds, metadata=self._metadata)
         except grpc.RpcError as error:
             raise self.contract.error(error) from None
 
     def stream(self, service, method, /, seconds, **fields):
         """Yields the responses of a server's stream."""
         request, invoke = self._bound(service, method, "unary_stream")
-        responses = invoke(request(**fields), timeout=seconds)
+        responses = invoke(request(**fields), timeout=seconds, metadata=self._metadata)
         try:
             yield from responses
         except grpc.RpcError as error:
@@ -107,7 +108,7 @@ class Client:
                 yield request(chunk=data[start : start + CHUNK_BYTES])
 
         try:
-            return invoke(parts(), timeout=CALL_SECONDS).digest
+            return invoke(parts(), timeout=CALL_SECONDS, metadata=self._metadata).digest
         except grpc.RpcError as error:
             raise self.contract.error(error) from None
 

@@ -3,6 +3,7 @@
 
 import json
 
+import kept
 import problems
 import pytest
 import stack as stacks
@@ -79,6 +80,24 @@ def test_a_search_begins_with_what_is_known_of_its_parts(empty):
     correct = stacks.CONTRACT.Evaluation.Verdict.Value("VERDICT_CORRECT")
     assert step.evaluation.verdict == correct
     assert first_step(empty, "other", omit_records=True).action.text != RECALLED
+
+
+class Reachable(kept.Service):
+    """Whose coordinator `mtmc` finds."""
+
+    def run(self, *command, **options):
+        return super().run(*command, **{"MTMC_ENDPOINT": self.endpoint, **options})
+
+
+@pytest.mark.parametrize("flags", [(), ("--share-across-projects",)])
+def test_records_of_another_project_are_known_where_projects_share(tmp_path, flags):
+    with Reachable(tmp_path / "host", "--data-dir", tmp_path / "data", *flags) as service:
+        schedule = "group r template=pointwise nodes=n0 block=64 vector=4\n"
+        path = service.write("records.json", json.dumps({"records": [record(service, schedule)]}))
+        done = service.run("--project", "other", "records", "import", path)
+        assert done.returncode == 0, done.stderr
+
+        assert (first_step(service, "anything").action.text == RECALLED) == bool(flags)
 
 
 def test_a_record_that_makes_no_program_is_forgotten(empty):
