@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures: a reference process, and problem files written from a few lines."""
+"""Fixtures: a reference process, and problem files written from a few lines.
+
+What the reference draws in secret it draws here from a seed, which failures tell: a verdict of a
+test is then no matter of luck. `MTMC_TEST_SEED` gives another one.
+"""
 
 import json
 import os
 import pathlib
+import random
 import subprocess
 import sys
 
@@ -23,8 +28,33 @@ def get_init_inputs():
 """
 
 
+SEED = os.environ.get("MTMC_TEST_SEED", "1")
+
+# Runs `python -m mtmc_reference` with the bytes of a seed.
+_SEEDED = """
+import os, random, runpy
+os.urandom = random.Random({seed!r}).randbytes
+runpy.run_module("mtmc_reference", run_name="__main__")
+"""
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "gpu: needs a CUDA device, and is skipped without")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    report = yield
+    if report.failed:
+        report.sections.append(("Seed", f"MTMC_TEST_SEED={SEED}"))
+    return report
+
+
+@pytest.fixture(autouse=True)
+def draws(request, monkeypatch):
+    """What a test draws depends on the seed and its name, not on the tests before it."""
+    source = random.Random(f"{SEED} {request.node.nodeid.rpartition('/')[2]}")
+    monkeypatch.setattr(os, "urandom", source.randbytes)
 
 
 class Process:
@@ -34,7 +64,7 @@ class Process:
         self.scratch = scratch
         environment = {**os.environ, "PYTHONPATH": str(PACKAGE)}
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "mtmc_reference", "--scratch", str(scratch), *flags],
+            [sys.executable, "-c", _SEEDED.format(seed=SEED), "--scratch", str(scratch), *flags],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

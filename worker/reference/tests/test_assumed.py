@@ -11,12 +11,6 @@ _SEED = os.environ.get("MTMC_ASSUMED_SEED", "20261127")
 _MODELS = 12
 
 
-@pytest.fixture(autouse=True)
-def same_draws(monkeypatch):
-    """The evaluator draws the same inputs in each run: a verdict here is no matter of luck."""
-    monkeypatch.setattr(os, "urandom", lambda count: bytes(count))
-
-
 def test_assumptions_are_refused_and_models_are_not(client, tmp_path):
     judged = 0
     for model in assumed.draw(_SEED, _MODELS):

@@ -27,12 +27,6 @@ def refused_on(client, drawn, after):
 
 
 @pytest.fixture(autouse=True)
-def same_draws(monkeypatch):
-    """The evaluator draws the same inputs in each run: a verdict here is no matter of luck."""
-    monkeypatch.setattr(os, "urandom", lambda count: bytes(count))
-
-
-@pytest.fixture(autouse=True)
 def one_thread():
     """Small tensors gain nothing from more."""
     threads = torch.get_num_threads()
