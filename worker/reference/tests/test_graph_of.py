@@ -20,8 +20,17 @@ def get_init_inputs():
 """
 
 
-@pytest.mark.parametrize("path", EXAMPLES[:3], ids=lambda path: path.stem)
-def test_a_graph_is_that_of_a_load(client, path):
+@pytest.mark.parametrize(
+    "init, body",
+    [
+        ("self.fc = nn.Linear(16, 8)", "return torch.tanh(self.fc(x))"),
+        ("self.norm = nn.BatchNorm1d(16)", "return self.norm(x).relu()"),
+        ("self.scale = nn.Parameter(torch.ones(16))", "s = x.square().mean(1)\nreturn s, self.scale"),
+    ],
+    ids=["product", "buffers", "outputs"],
+)
+def test_a_graph_is_that_of_a_load(client, write_problem, init, body):
+    path = write_problem(body, init=init)
     assert graph_of(path) == client.load(path)["graph"]
 
 
