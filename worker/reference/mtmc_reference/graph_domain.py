@@ -39,6 +39,7 @@ _LIST_LOSS, _END_OF_LIST = "multilabel_margin_loss", -1
 _TAMED_BETWEEN = {"remainder": ("other",), "clamp": ("min", "max"), "__and__": ("other",)}
 # What is written twice to one place keeps either value.
 _OVERWRITES = frozenset({"scatter", "index_copy", "index_put", "_unsafe_index_put"})
+_WRITTEN = frozenset({"src", "source", "values", "value"})
 # Other operators that are defined for some whole numbers only: (name, argument).
 _RESTRICTED = frozenset(
     [
@@ -78,6 +79,12 @@ _PROBABILITIES = frozenset(
     ]
 )
 _COMPARES = frozenset("eq ne lt le gt ge".split())
+# Which result of an operator tells where it found something: a place along an axis, whatever
+# the values are. Those of `searchsorted` are not: one may lie behind the last place.
+_FINDERS = {
+    **dict.fromkeys("argmax argmin argsort".split(), 0),
+    **dict.fromkeys("sort topk max min median nanmedian kthvalue mode cummax cummin".split(), 1),
+}
 # Arguments that say where an operator changes its mind.
 BOUNDS = {
     "clamp": ("min", "max"),
@@ -216,12 +223,20 @@ class GraphDomain:
         if legal:
             low, high = found.legal or legal
             found.legal = (max(low, legal[0]), min(high, legal[1]))
-            is_sum = arguments.get("accumulate", {}).get("boolValue", False)
-            found.is_written |= op in _OVERWRITES and not is_sum
+            found.is_written |= op in _OVERWRITES and self._is_order_seen(arguments)
             found.special += self._special(op, argument, place, arguments)
             is_mean = number(arguments.get("reduction", {})) in (None, _MEAN)
             if is_mean and argument == "target" and "ignore_index" in arguments:
                 found.ignored = (number(arguments["ignore_index"]),)
+
+    def _is_order_seen(self, arguments):
+        """Whether one place shows which of several was written last: not where they are added
+        up, or are one number everywhere."""
+        is_sum = arguments.get("accumulate", {}).get("boolValue", False)
+        written = next(arguments[name] for name in arguments if name in _WRITTEN)
+        # A number of the code has no name.
+        kind = self._types.get(written.get("value"), {"shape": []})
+        return not is_sum and any(int(extent) != 1 for extent in kind.get("shape", ()))
 
     def _legal(self, op, argument, place, arguments):
         size = self._size(op, argument, place, arguments)
@@ -265,6 +280,10 @@ class GraphDomain:
         kind = self._types.get(value, {}).get("dataType", "")
         return kind.removeprefix("DATA_TYPE_")[:1] in ("I", "U")
 
+    def _is_truth(self, value):
+        """Whether its elements are true or false: what is true of how many is seen in any values."""
+        return self._types.get(value, {}).get("dataType") == "DATA_TYPE_BOOL"
+
     def _is_restricted(self, name):
         pending, seen = [name], {name}
         while pending:
@@ -279,10 +298,14 @@ class GraphDomain:
                 is_index |= argument == "target" and op in _CLASS_LOSSES
                 if is_index or (op, argument) in restricted:
                     return True
-                # What is true of how many elements is seen in any values.
-                if _is_taming(node, argument) or op in _COMPARES:
+                if _is_taming(node, argument):
                     continue
-                fresh = [value for value in node["results"] if value not in seen]
+                found = _FINDERS.get(op)
+                fresh = [
+                    value
+                    for place, value in enumerate(node["results"])
+                    if value not in seen and place != found and not self._is_truth(value)
+                ]
                 seen.update(fresh)
                 pending += fresh
         return False

@@ -71,6 +71,26 @@ def test_arithmetic_restricts_nothing(domain, body):
     assert uses.legal is None and not uses.is_restricted
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x[x.argmin(0)]",
+        "x.gather(1, x.topk(3, 1).indices)",
+        "x.gather(0, x.sort(0).indices)",
+        "x[:, x.max(0).indices.clamp(max=9)]",
+        "x[(x > 0).sum(0) % 8]",
+        "x[(x > 0).long()[:, 0]]",
+    ],
+)
+def test_values_among_which_something_is_found_are_not_restricted(domain, body):
+    assert not domain(body).uses("x").is_restricted
+
+
+@pytest.mark.parametrize("body", ["x[x.long()[0]]", "x[x.sort(0).values.long()[0]]"])
+def test_values_that_become_an_index_are_restricted(domain, body):
+    assert domain(body).uses("x").is_restricted
+
+
 @pytest.mark.parametrize("body", ["x[i * 1]", "x[:, (i + 1) // 8]", "self.e(i.clamp(max=4))"])
 def test_what_becomes_an_index_later_is_restricted(domain, body):
     uses = domain(body).uses("i")
@@ -83,6 +103,9 @@ def test_what_becomes_an_index_later_is_restricted(domain, body):
     [
         ("x.index_copy(0, i, x)", True),
         ("x.scatter(0, i[:, None], x)", True),
+        ("x.scatter(0, i[:, None], 1.0)", False),
+        ("x.index_put((i,), x[0, 0])", False),
+        ("x.index_put((i,), x[0])", True),
         ("x.index_add(0, i, x)", False),
         ("x.scatter_add(0, i[:, None], x)", False),
     ],

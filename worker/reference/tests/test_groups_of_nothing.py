@@ -134,6 +134,43 @@ def _statistics(first):
     return program
 
 
+def _nearest(is_dead):
+    """The nearest of the codes that are not dead."""
+
+    def program(t):
+        x, codes = t["x"], t["codes"]
+        d = (x * x).sum(1, keepdim=True) - 2 * x @ codes.T + (codes * codes).sum(1)
+        k = torch.where(is_dead(codes), torch.inf, d).argmin(1)
+        return {"y": codes[k], "k": k}
+
+    return program
+
+
+def _history(first):
+    """What was chosen before gets less, from the number `first` on."""
+
+    def program(t):
+        x = t["x"]
+        seen = torch.zeros_like(x).scatter(1, t["i"], 1.0) > 0
+        seen[:, :first] = False
+        return torch.where(seen, x - t["p"], x)
+
+    return program
+
+
+_CODES = (
+    "x",
+    "d = (x * x).sum(1, keepdim=True) - 2 * x @ self.codes.T + (self.codes * self.codes).sum(1); "
+    "k = d.argmin(1); return self.codes[k], k",
+    "torch.randn(128, 8)",
+    "self.codes = nn.Parameter(F.normalize(torch.randn(32, 8), dim=1))",
+)
+_HISTORY = (
+    "x, i",
+    "return torch.where(torch.zeros_like(x).scatter(1, i, 1.0) > 0, x - self.p, x)",
+    "torch.randn(16, 64), torch.randint(1, 64, (16, 24))",
+    "self.register_buffer('p', torch.tensor(1.2))",
+)
 _COLUMNS = (
     "x, m",
     "return (x * m).sum(0) / m.sum(0).clamp(min=1), "
@@ -238,6 +275,9 @@ _CASES = {
     "a gate that opens late": (_GATE, _gate(lambda most: most > 6.5)),
     "zero has a sign": (_SHRUNK, _shrunk(lambda x: torch.where(x < 0, -1.0, 1.0))),
     "a first batch": (_STATISTICS, _statistics(0.0)),
+    "a code that begins with zero": (_CODES, _nearest(lambda codes: codes[:, 0] == 0)),
+    "a long code": (_CODES, _nearest(lambda codes: codes.norm(dim=1) > 5)),
+    "zero for padding": (_HISTORY, _history(1)),
 }
 _HONEST = {
     "columns": (_COLUMNS, _columns(-torch.inf, 1)),
@@ -253,6 +293,8 @@ _HONEST = {
     "gate": (_GATE, _gate(lambda most: most > 6)),
     "shrunk": (_SHRUNK, _shrunk(torch.sign)),
     "statistics": (_STATISTICS, _statistics(0.9)),
+    "codes": (_CODES, _nearest(lambda codes: torch.zeros(len(codes), dtype=torch.bool))),
+    "history": (_HISTORY, _history(0)),
 }
 
 
