@@ -50,6 +50,8 @@ _SWEPT = tuple(
     and name not in (distribution.HEAVY_TAILED, distribution.DIRECTED)
 )
 _FIRST_SWEPT = (distribution.ROUNDED, distribution.RAMPS)
+# Those that a model has only with some inputs, such as whole numbers.
+_RARELY_SWEPT = (distribution.REDRAWN, distribution.EXTREMES)
 # How often values of a workload are tried, milder the second time.
 _TRIES = 2
 # Between the name of a state and that of the distribution whose values are swept.
@@ -140,9 +142,10 @@ class States:
                 generator = torch.Generator().manual_seed(self._seed_of(f"sweep {target}"))
                 fixed = dict(zip(_FIRST_SWEPT, ways))
                 rest = ways[len(fixed) :] if len(ways) > len(_SWEPT) - len(fixed) else ways
-                names = [name for name in _SWEPT if name not in fixed]
-                order = [int(place) for place in torch.randperm(len(names), generator=generator)]
-                found[target] = fixed | {n: rest[at % len(rest)] for n, at in zip(names, order)}
+                others = [name for name in _SWEPT if name not in (*fixed, *_RARELY_SWEPT)]
+                order = torch.randperm(len(others), generator=generator).tolist()
+                names = [*(others[place] for place in order), *_RARELY_SWEPT]
+                found[target] = fixed | {n: rest[at % len(rest)] for at, n in enumerate(names)}
         return found
 
     def of(self, key):

@@ -10,8 +10,8 @@ vector of both signs has all of either. A way is a function of (tensor, generato
 what the state has.
 """
 
+import dataclasses
 import functools
-import itertools
 import math
 
 import torch
@@ -19,18 +19,26 @@ import torch
 from . import redraw
 from .graph_domain import operator
 
+
+@dataclasses.dataclass(frozen=True)
+class _Beside:
+    """So far from a number with which an operator compares, or a multiple of a divisor."""
+
+    by: int
+
+
 # Parts of the public number that it becomes, and numbers whatever the public one is. A variance
 # has no other sign: the reference is not finite then.
-_FACTORS = (-0.5, 0.96, -3.0, 0.3, 1.04, 1e-3, 1e3)
-_NUMBERS = (-18.0, 0.02, 0.5, 1.1, 150.0)
+_FACTORS = (-0.5, 0.96, 1e-3, 1e3, -3.0, 0.3, 1.04)
+_NUMBERS = (-18.0, 150.0, 0.02, 0.5, 1.1)
 # How far from these a draw may be.
 _SPREAD = 0.025
 # What is no number to multiply.
 _HUGE = 1e30
-# Those of a counter. In turn with them it is beside where an operator turns, so far from there:
+# Those of a counter, and by how much it is off a number where an operator turns: far from there
 # most count before they compare. All of them are as many as there are workloads for them.
-_COUNTS = (0, (1000, 30000), 1, (40, 1000), 10**9, (2, 40))
-_BESIDE = (-1, 0, -1, 0, -1, 0)
+_COUNTS = (0, _Beside(-1), _Beside(0), (1000, 30000), (40, 1000), _Beside(0), (2, 40), 10**9)
+_COUNTS += (1, _Beside(-1), _Beside(0), _Beside(-1))
 # The multiples of what it is divided by are the first ones, and one above 2^16.
 _FIRST_MULTIPLES, _FAR_MULTIPLE = 3, 70000
 # What is added to all elements of what an exponential takes.
@@ -40,16 +48,15 @@ _EXPONENTIALS = frozenset("exp exp2 expm1 softplus sigmoid".split())
 _CLOSED = 3
 # Most elements of a vector that goes through signs.
 _MOST_SIDED = 1 << 12
-_KEEP = object()
 # What one element of many is that are all 0 or all 1, and how many of the first are not it.
 _LONE, _LEADING = 5.0, 8
 
 
 def ways(tensor, uses, consumers, turns=()):
-    """Ways for workloads to take in turn, of which the first is for inputs with zeros and the
-    second for ordinary ones; empty for a tensor whose states are enough.
+    """Ways for workloads to take in turn; empty for a tensor whose states are enough.
 
-    `uses`, `consumers` and `turns` are what the graph says of it (GraphDomain).
+    The first is for inputs with zeros, the second for ordinary ones, and the last two of as many as
+    there are workloads are left out where a model has not all of these. `uses`, `consumers` and `turns` are what the graph says of it (GraphDomain).
     """
     if not tensor.numel():
         return []
@@ -100,16 +107,19 @@ def _numbers(tensor, turns):
     public = tensor.item()
     if not tensor.is_floating_point():
         most = torch.iinfo(tensor.dtype).max
-        counts = [_count(count, most) for count in _COUNTS]
-        beside = [functools.partial(_turn, turns, most, by) for by in _BESIDE if turns] or [None]
-        pairs = itertools.zip_longest(counts, beside, fillvalue=_KEEP)
-        return [way for pair in pairs for way in pair if way is not _KEEP]
+        return [
+            _count(count, turns, most)
+            for count in _COUNTS
+            if turns or not isinstance(count, _Beside)
+        ]
     parts = [factor * public for factor in _FACTORS] if 0 < abs(public) < _HUGE else []
     return [functools.partial(_near, value, public) for value in (*parts, *_NUMBERS)]
 
 
-def _count(count, most):
+def _count(count, turns, most):
     """The way to a number, or to any between two, each order of magnitude as likely."""
+    if isinstance(count, _Beside):
+        return functools.partial(_turn, turns, most, count.by)
     if isinstance(count, int):
         return functools.partial(_fill, min(count, most))
     low, high = (math.log(min(end, most)) for end in count)
