@@ -140,11 +140,7 @@ class Cluster:
 
     def _stop(self):
         if len(self._daemons) == 4:
-            user = str(os.getuid())
-            self.call("scancel", f"--user={user}", check=False)
-            processes.eventually(
-                lambda: not self.call("squeue", "--noheader", check=False), START_SECONDS, "all jobs end", pause=0.2
-            )
+            self.cancel_all()
         for daemon in reversed(self._daemons):
             daemon.terminate()
             try:
@@ -165,6 +161,13 @@ class Cluster:
         )  # fmt: skip
         assert not check or done.returncode == 0, f"{command}: {done.stderr}"
         return done.stdout.strip()
+
+    def cancel_all(self):
+        """Ends all jobs of the cluster, which is then empty."""
+        self.call("scancel", f"--user={os.getuid()}", check=False)
+        processes.eventually(
+            lambda: not self.call("squeue", "--noheader", check=False), START_SECONDS, "all jobs end", pause=0.2
+        )
 
     def states(self, job):
         """State of each job of an array by its number in it."""

@@ -23,10 +23,17 @@ needs_slurm = pytest.mark.skipif(bool(slurm_cluster.missing()), reason=slurm_clu
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
+def whole_site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("slurm")
     with services.Service(folder / "home") as service, slurm_cluster.Cluster(folder / "cluster") as cluster:
         yield Site(service, cluster)
+
+
+@pytest.fixture
+def site(whole_site):
+    """The site without a job of Slurm, also after a test that failed in the middle."""
+    yield whole_site
+    whole_site.cancel_all()
 
 
 class Site:
@@ -77,6 +84,10 @@ class Site:
         processes.eventually(
             lambda: text in self.output(job, number), seconds, f"'{text}' of {job}_{number}: {self.output(job, number)}"
         )
+
+    def cancel_all(self):
+        self.cluster.cancel_all()
+        self.service.await_workers([], 60)
 
     def cancel(self, job):
         self.cluster.call("scancel", job)
