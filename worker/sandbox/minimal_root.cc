@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -51,8 +50,11 @@ struct Link {
 };
 
 struct Parts {
+  // By their real paths.
   std::vector<Tree> trees;
   std::vector<Link> links;
+  // Once more, by paths that lead through a link to them.
+  std::vector<Tree> aliases;
 };
 
 absl::StatusOr<base::UniqueFd> CloneTree(const std::string& path, uint64_t attributes) {
@@ -74,27 +76,31 @@ std::string RealPath(const std::string& path) {
   return text;
 }
 
+absl::StatusOr<Tree> TakeTree(const std::string& path, uint64_t attributes, bool is_writable) {
+  Tree tree{.path = path, .is_writable = is_writable};
+  if (stat(path.c_str(), &tree.status) != 0) return base::SystemError(errno, "stat " + path);
+  MTMC_ASSIGN_OR_RETURN(tree.mount, CloneTree(path, attributes));
+  return tree;
+}
+
 // Takes `path`, and what it leads to, out of the old root. A path that does not
 // exist is passed over.
 absl::Status Take(const std::string& path, uint64_t attributes, bool is_writable, Parts& parts) {
   const std::string real = RealPath(path);
   if (real.empty()) return absl::OkStatus();
-  std::vector<std::string> places = {real};
-  if (real != path) {
-    std::string target(PATH_MAX, '\0');
-    const ssize_t length = readlink(path.c_str(), target.data(), target.size());
-    if (length > 0) {
-      parts.links.push_back({path, target.substr(0, static_cast<size_t>(length))});
-    } else {
-      places.push_back(path);
-    }
+  MTMC_ASSIGN_OR_RETURN(Tree tree, TakeTree(real, attributes, is_writable));
+  parts.trees.push_back(std::move(tree));
+  if (real == path) return absl::OkStatus();
+
+  struct stat status {};
+
+  if (lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode)) {
+    // Not by way of other links, which the new root may lack.
+    parts.links.push_back({path, real});
+    return absl::OkStatus();
   }
-  for (std::string& place : places) {
-    Tree tree{.path = place, .is_writable = is_writable};
-    if (stat(place.c_str(), &tree.status) != 0) return base::SystemError(errno, "stat " + place);
-    MTMC_ASSIGN_OR_RETURN(tree.mount, CloneTree(place, attributes));
-    parts.trees.push_back(std::move(tree));
-  }
+  MTMC_ASSIGN_OR_RETURN(Tree alias, TakeTree(path, attributes, is_writable));
+  parts.aliases.push_back(std::move(alias));
   return absl::OkStatus();
 }
 
@@ -109,11 +115,13 @@ absl::StatusOr<Parts> TakeAll(const Rights& rights) {
   for (const std::string& path : rights.writable) {
     MTMC_RETURN_IF_ERROR(Take(path, kSafe, true, parts));
   }
-  // A folder before what lies in it.
-  std::stable_sort(parts.trees.begin(), parts.trees.end(), [](const Tree& a, const Tree& b) {
-    return std::count(a.path.begin(), a.path.end(), '/') <
-           std::count(b.path.begin(), b.path.end(), '/');
-  });
+  for (auto* trees : {&parts.trees, &parts.aliases}) {
+    // A folder before what lies in it.
+    std::stable_sort(trees->begin(), trees->end(), [](const Tree& a, const Tree& b) {
+      return std::count(a.path.begin(), a.path.end(), '/') <
+             std::count(b.path.begin(), b.path.end(), '/');
+    });
+  }
   return parts;
 }
 
@@ -301,7 +309,9 @@ absl::Status EnterMinimalRoot(const Rights& rights, bool has_own_processes) {
   }
   MTMC_RETURN_IF_ERROR(AddProcesses(root.get(), std::move(processes)));
   for (const Tree& tree : parts.trees) MTMC_RETURN_IF_ERROR(Attach(root.get(), tree));
+  // Before what lies behind them: the folder that an alias would make takes a link's place.
   for (const Link& link : parts.links) MTMC_RETURN_IF_ERROR(MakeLink(root.get(), link));
+  for (const Tree& alias : parts.aliases) MTMC_RETURN_IF_ERROR(Attach(root.get(), alias));
   MTMC_RETURN_IF_ERROR(AddFixedFiles(root.get()));
   return SwitchRoot(root.get());
 }

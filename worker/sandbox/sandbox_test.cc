@@ -213,6 +213,28 @@ TEST_CASE("what a party wrote is its own at every level that it is started at", 
   }
 }
 
+// As a Python whose folder is a link is given: the folder, and what lies in it.
+TEST_CASE("a folder behind a link is whole for a confined party", "[sandbox]") {
+  const Isolation isolation = At(IsolationLevel::kConfined);
+  if (isolation.mechanisms.empty()) return;
+  const Place place;
+  REQUIRE(base::MakeFolder(place.Path("environment/bin")).ok());
+  REQUIRE(base::WriteFileAtomically(place.Path("environment/settings"), "whole ").ok());
+  REQUIRE(base::WriteFileAtomically(place.Path("environment/bin/program"), "and in it").ok());
+  std::filesystem::create_symlink("environment", place.Path("between"));
+  std::filesystem::create_symlink("between", place.Path("linked"));
+  Rights rights = place.RightsOf(PartyKind::kReference);
+  rights.readable.push_back(place.Path("linked"));
+  rights.readable.push_back(place.Path("linked/bin"));
+  base::SubprocessOptions start =
+      place.StartOf({"/bin/cat", place.Path("linked/settings"), place.Path("linked/bin/program")});
+  REQUIRE(Confine({.rights = rights, .isolation = isolation}, start).ok());
+  const auto run = base::RunProcess(start, {.timeout = absl::Seconds(25)});
+  REQUIRE(run.ok());
+  INFO(run->error);
+  CHECK(run->output == "whole and in it");
+}
+
 TEST_CASE("a restricted party is denied the same, but for the bounds", "[sandbox]") {
   const Isolation isolation = At(IsolationLevel::kRestricted);
   if (isolation.mechanisms.count(Mechanism::kLandlock) == 0) return;
