@@ -55,8 +55,9 @@ _LONE, _LEADING = 5.0, 8
 def ways(tensor, uses, consumers, turns=()):
     """Ways for workloads to take in turn; empty for a tensor whose states are enough.
 
-    The first is for inputs with zeros, the second for ordinary ones, and the last two of as many as
-    there are workloads are left out where a model has not all of these. `uses`, `consumers` and `turns` are what the graph says of it (GraphDomain).
+    The first is for inputs with zeros, the second for ordinary ones. The last two of as many as
+    there are workloads are met only by models with whole numbers or the like among their inputs.
+    `uses`, `consumers` and `turns` are what the graph says of the tensor (GraphDomain).
     """
     if not tensor.numel():
         return []
