@@ -14,7 +14,6 @@ import urllib.request
 import contract
 import disk
 import fake_llm
-import grpc
 import links as links_module
 import parts
 import processes
@@ -258,10 +257,7 @@ class Client(contract.Client):
     """Calls of one coordinator through its link, on a connection of its own."""
 
     def __init__(self, endpoint):
-        self.contract = stacks.CONTRACT
-        self.channel = grpc.insecure_channel(
-            endpoint, options=[("grpc.max_reconnect_backoff_ms", 500), ("grpc.use_local_subchannel_pool", 1)]
-        )
+        super().__init__(stacks.CONTRACT, endpoint, options=[("grpc.use_local_subchannel_pool", 1)])
 
 
 class Clients:

@@ -59,13 +59,14 @@ class Contract:
 class Client:
     """Calls of one daemon: `client.call("JobService", "GetJob", name=...)`.
 
-    Raises CallError for an error of the service. With a token it calls as whoever has that."""
+    Raises CallError for an error of the service. With a token it calls as whoever has that.
+    `options` are more of the channel's (pairs of gRPC's names and values)."""
 
-    def __init__(self, contract, endpoint, token=None):
+    def __init__(self, contract, endpoint, token=None, options=()):
         self.contract = contract
         self._metadata = [("authorization", f"Bearer {token}")] if token else []
         self.channel = grpc.insecure_channel(
-            endpoint, options=[("grpc.max_reconnect_backoff_ms", 500)]
+            endpoint, options=[("grpc.max_reconnect_backoff_ms", 500), *options]
         )
 
     def close(self):
