@@ -134,6 +134,9 @@ class JobRunner:
         timing = None
         if self._dialect == 'cuda' and self._options.checkout:
             timing = self._options.checkout / 'src/kernelbench/timing.py'
+            if not timing.is_file():
+                raise StackError(f"{timing} does not exist, by which files are timed; "
+                                 "give a whole checkout of KernelBench, not its problems alone")
         index = self._options.device.partition(':')[2] or '0'
         torch_device = f'cuda:{index}' if self._dialect == 'cuda' else 'cpu'
         self._harness = HarnessProcess(self._python, torch_device, timing, self._work / 'harness.log')
