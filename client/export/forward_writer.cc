@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/export/argument_writer.h"
+#include "client/export/module_writer.h"
 #include "client/export/python_text.h"
 #include "client/export/structure_writer.h"
 #include "common/base/digest.h"
@@ -91,8 +92,9 @@ class ForwardWriter {
     const std::string plan =
         absl::StrCat("_mtmc_program = _MtmcProgram(\n    _MTMC_SOURCE, ", Macros(), ",\n    [",
                      absl::StrJoin(types_, ",\n     "),
-                     "],\n    replays=", ReplayPays(program_) ? "True" : "False", ")\n", prepared_,
-                     "\n\ndef _mtmc_plan(", absl::StrJoin(parameters_, ", "), "):\n", plan_);
+                     "],\n    replays=", ReplayPays(program_) ? "True" : "False", ", apart=[",
+                     absl::StrJoin(apart_, ", "), "])\n", prepared_, "\n\ndef _mtmc_plan(",
+                     absl::StrJoin(parameters_, ", "), "):\n", plan_);
     const std::string digest =
         base::Sha256(program_.text + plan).sha256_hex.substr(0, kDigestLetters);
     return absl::StrCat(
@@ -103,10 +105,15 @@ class ForwardWriter {
         "    torch.export take for one operator. There is no backward: whoever asks for gradients\n"
         "    gets an error, and a call under torch.no_grad() takes less time.\"\"\"\n\n"
         "    def forward(self, *arguments, **keywords):\n",
-        forward_);
+        absl::StrJoin(modules_.Preparation(), "", IndentedLine), forward_);
   }
 
  private:
+  // Of the body of a method.
+  static void IndentedLine(std::string* text, std::string_view line) {
+    absl::StrAppend(text, "        ", absl::string_view(line.data(), line.size()), "\n");
+  }
+
   template <typename... Parts>
   void Plan(const Parts&... parts) {
     absl::StrAppend(&plan_, "    ", parts..., "\n");
@@ -128,7 +135,7 @@ class ForwardWriter {
   absl::Status WriteInputs() {
     parameters_ = {"mtmc_device"};
     for (const std::string& line : arguments_.Preparation()) Forward(line);
-    Forward("inputs = [");
+    std::vector<std::string> inputs;
     for (const Tensor& tensor : program_.tensors) {
       if (IsMade(tensor)) continue;
       const kernel::GraphInput* input = graph_.FindInput(tensor.name);
@@ -140,22 +147,26 @@ class ForwardWriter {
         MTMC_RETURN_IF_ERROR(WriteConstant(*input));
         continue;
       }
-      Forward("    ", Source(*input), ",  # ", tensor.name);
+      std::string source = Source(*input);
+      places_.emplace(source, absl::StrCat("inputs[", inputs.size(), "]"));
+      inputs.push_back(absl::StrCat(std::move(source), ",  # ", tensor.name));
       parameters_.push_back(Variable(tensor.name));
       types_.push_back(TypeText(tensor.type));
     }
+    Forward("inputs = [");
+    for (const std::string& input : inputs) Forward("    ", input);
     Forward("]");
     return absl::OkStatus();
   }
 
-  std::string Source(const kernel::GraphInput& input) const {
+  std::string Source(const kernel::GraphInput& input) {
     switch (input.kind) {
       case kernel::GraphInput::Kind::kParameter:
-        return ParameterText(input.target);
+        return modules_.Parameter(input.target);
       case kernel::GraphInput::Kind::kUserInput:
         return arguments_.Tensor(input.name);
       default:
-        return BufferText(input.target, arguments_.First());
+        return modules_.Buffer(input.target, arguments_.First());
     }
   }
 
@@ -285,6 +296,8 @@ class ForwardWriter {
     WriteWait();
     std::vector<std::string> returned;
     std::vector<std::string> targets;
+    // By element type, what goes where at the end of the plan.
+    std::map<std::string, std::pair<std::vector<std::string>, std::vector<std::string>>> copies;
     std::map<std::string, std::string> leaves;
     for (const kernel::GraphOutput& output : graph_.outputs) {
       if (program_.FindTensor(output.name) == nullptr) {
@@ -298,10 +311,15 @@ class ForwardWriter {
         continue;
       }
       parameters_.push_back(absl::StrCat("mtmc_target_", targets.size()));
-      Plan(parameters_.back(), ".copy_(", Variable(output.name), ")");
+      auto& [to, from] = copies[TorchType(output.type.data_type)];
+      to.push_back(parameters_.back());
+      from.push_back(Variable(output.name));
       MTMC_ASSIGN_OR_RETURN(std::string target, Target(output));
-      targets.push_back(std::move(target));
+      const auto place = places_.find(target);
+      if (place == places_.end()) apart_.push_back(targets.size());
+      targets.push_back(place == places_.end() ? std::move(target) : place->second);
     }
+    for (const auto& [type, tensors] : copies) WriteCopies(tensors.first, tensors.second);
     Plan("return [", absl::StrJoin(returned, ", "), "]");
     Forward("targets = [", absl::StrJoin(targets, ", "), "]");
     Forward("if _mtmc_torch.compiler.is_compiling() or _mtmc_wants_gradients(inputs):");
@@ -317,9 +335,19 @@ class ForwardWriter {
     return absl::OkStatus();
   }
 
+  // In few launches, however many tensors of one element type there are: a network in training
+  // changes three buffers of each normalization.
+  void WriteCopies(const std::vector<std::string>& to, const std::vector<std::string>& from) {
+    if (to.size() == 1) {
+      Plan(to.front(), ".copy_(", from.front(), ")");
+    } else {
+      Plan("_mtmc_copy([", absl::StrJoin(to, ", "), "], [", absl::StrJoin(from, ", "), "])");
+    }
+  }
+
   absl::StatusOr<std::string> Target(const kernel::GraphOutput& output) {
     if (output.kind == kernel::GraphOutput::Kind::kBufferMutation) {
-      return BufferText(output.target, arguments_.First());
+      return modules_.Buffer(output.target, arguments_.First());
     }
     const kernel::GraphInput* input = graph_.FindInput(output.target);
     if (input == nullptr) {
@@ -333,6 +361,11 @@ class ForwardWriter {
   const kernel::Graph& graph_;
   const kernel::Bindings& bindings_;
   const ArgumentWriter arguments_;
+  ModuleWriter modules_;
+  // Of a tensor's expression in `inputs`.
+  std::map<std::string, std::string> places_;
+  // Targets that are no inputs, by number.
+  std::vector<size_t> apart_;
   std::map<std::string, kernel::KernelSignature> kernels_;
   std::map<std::string, size_t> last_use_;
   // Whether a kernel may be running that the plan has not waited for.

@@ -70,7 +70,11 @@ TEST_CASE("WriteForward evaluates a launch with the tuned values", "[export]") {
 }
 
 TEST_CASE("WriteForward binds parameters by their path in the model", "[export]") {
-  CHECK(Has(Forward(kProgram, {{"B", 8}}), R"(self._modules["fc"]._parameters["w"],  # w)"));
+  const std::string forward = Forward(kProgram, {{"B", 8}});
+
+  // The modules' numbers are in the order in which tensors ask for them.
+  CHECK(Has(forward, R"(module_1 = self._modules["fc"])"));
+  CHECK(Has(forward, R"(module_1._parameters["w"],  # w)"));
 }
 
 TEST_CASE("WriteForward lets a library call make its own result", "[export]") {
@@ -167,9 +171,50 @@ TEST_CASE("A plan with library calls is replayed only where it was captured befo
 TEST_CASE("WriteForward stores a changed buffer and returns the output", "[export]") {
   const std::string forward = Forward(kProgram, {{"B", 8}});
 
-  CHECK(Has(forward, R"(targets = [_mtmc_buffer(self._modules["bn"], "mean", arguments[0])])"));
+  CHECK(Has(forward, R"(module_2 = self._modules["bn"])"));
+  CHECK(Has(forward, R"(targets = [_mtmc_buffer(module_2, "mean", arguments[0])])"));
+  CHECK(Has(forward, "apart=[0])"));
   CHECK(Has(forward, "mtmc_target_0.copy_(m)"));
   CHECK(Has(forward, "return [y]\n"));
+}
+
+TEST_CASE("WriteForward looks each module up once and stores many buffers at once", "[export]") {
+  const TensorType type{.shape = {8}};
+  const TensorType count{.data_type = kernel::DataType::kI64, .shape = {}};
+  Graph graph = MakeGraph();
+  graph.outputs.resize(1);
+  for (const std::string name : {"a", "b"}) {
+    const std::string path = "layers.0." + name;
+    graph.inputs.push_back(
+        {.name = name, .kind = GraphInput::Kind::kBuffer, .type = type, .target = path});
+    graph.outputs.push_back({.name = name + "_new",
+                             .kind = GraphOutput::Kind::kBufferMutation,
+                             .value = name + "_new",
+                             .type = type,
+                             .target = path});
+  }
+  graph.outputs.push_back({.name = "n",
+                           .kind = GraphOutput::Kind::kBufferMutation,
+                           .value = "n",
+                           .type = count,
+                           .target = "layers.0.n"});
+  const kernel::ParseResult parsed = kernel::ParseProgram(
+      "//@ mtmc 1 cuda\n//@ input x f32[8]\n//@ weight a f32[8]\n//@ weight b f32[8]\n"
+      "//@ output y f32[8]\n//@ output a_new f32[8]\n//@ output b_new f32[8]\n"
+      "//@ output n i64[]\n//@ call aten::neg(x) -> y\n//@ call aten::neg(a) -> a_new\n"
+      "//@ call aten::neg(b) -> b_new\n//@ call aten::argmax(b) -> n\n");
+  REQUIRE(parsed.program);
+
+  const auto forward = WriteForward(*parsed.program, graph, {});
+
+  REQUIRE(forward.ok());
+  CHECK(Has(*forward,
+            "module_1 = self._modules[\"layers\"]\n"
+            "        module_2 = module_1._modules[\"0\"]\n"));
+  CHECK(Has(*forward, R"(targets = [inputs[1], inputs[2], _mtmc_buffer(module_2, "n", )"));
+  CHECK(Has(*forward, "_mtmc_copy([mtmc_target_0, mtmc_target_1], [a_new, b_new])"));
+  CHECK(Has(*forward, "mtmc_target_2.copy_(n)"));
+  CHECK(Has(*forward, "apart=[2])"));
 }
 
 TEST_CASE("WriteForward finds nested arguments and refuses other plain ones", "[export]") {
@@ -192,7 +237,7 @@ TEST_CASE("WriteForward finds nested arguments and refuses other plain ones", "[
   CHECK(Has(*forward, R"(if not (arguments[0] == 3 and len(arguments[1]) == 1 and )"
                       R"(len(arguments[1]["deep"]) == 2 and arguments[1]["deep"][1] is None):)"));
   CHECK(Has(*forward, "    arguments[1][\"deep\"][0],  # x\n"));
-  CHECK(Has(*forward, R"(_mtmc_buffer(self._modules["bn"], "mean", arguments[1]["deep"][0]))"));
+  CHECK(Has(*forward, R"(_mtmc_buffer(module_2, "mean", arguments[1]["deep"][0]))"));
 }
 
 TEST_CASE("WriteForward returns what the model returns", "[export]") {
@@ -226,7 +271,7 @@ TEST_CASE("WriteForward returns what the model returns", "[export]") {
   CHECK(Has(*forward, "_mtmc_class_1 = Model.Output\n"));
   CHECK(Has(*forward,
             "return {\"a\\\"\u00e9\": _mtmc_class_0._make((results[0], "
-            R"(self._modules["fc"]._parameters["w"])), )"
+            R"(module_1._parameters["w"])), )"
             R"(2: _mtmc_dataclass(_mtmc_class_1, {"f": 2.0}), )"
             "True: results[0], None: (results[0],)}\n"));
 }

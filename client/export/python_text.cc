@@ -134,30 +134,4 @@ std::string ScalarText(double value, const kernel::ScalarType& type) {
   return Scalar(Real(value), ScalarTypeName(type, value < 0));
 }
 
-namespace {
-
-// `self._modules["a"]` and `b` of `a.b`.
-std::pair<std::string, std::string> OwnerAndName(std::string_view path) {
-  const std::vector<std::string> names =
-      absl::StrSplit(absl::string_view(path.data(), path.size()), '.');
-  std::string owner = "self";
-  for (size_t i = 0; i + 1 < names.size(); ++i) {
-    absl::StrAppend(&owner, "._modules[", Quoted(names[i]), "]");
-  }
-  return {std::move(owner), Quoted(names.back())};
-}
-
-}  // namespace
-
-std::string ParameterText(std::string_view path) {
-  const auto [owner, name] = OwnerAndName(path);
-  return absl::StrCat(owner, "._parameters[", name, "]");
-}
-
-std::string BufferText(std::string_view path, std::string_view beside) {
-  const auto [owner, name] = OwnerAndName(path);
-  return absl::StrCat("_mtmc_buffer(", owner, ", ", name, ", ",
-                      absl::string_view(beside.data(), beside.size()), ")");
-}
-
 }  // namespace mtmc::client

@@ -35,11 +35,4 @@ std::string ArgumentText(const kernel::CallArgument& argument);
 std::string ScalarText(int64_t value, const kernel::ScalarType& type);
 std::string ScalarText(double value, const kernel::ScalarType& type);
 
-// Where a module keeps the parameter `path`: `self._modules["fc"]._parameters["weight"]` for
-// fc.weight. An attribute costs ten times as much.
-std::string ParameterText(std::string_view path);
-
-// The buffer `path`, or the plain attribute, which goes where the tensor `beside` is.
-std::string BufferText(std::string_view path, std::string_view beside);
-
 }  // namespace mtmc::client

@@ -17,12 +17,15 @@ class _MtmcProgram:
     # Bytes of the widest load.
     _ALIGNMENT = 16
 
-    def __init__(self, source, macros, shapes, replays):
+    def __init__(self, source, macros, shapes, replays, apart):
+        """`shapes` are (shape, element type) of the inputs; `apart` numbers those targets that
+        are not among the inputs."""
         self._source = source
         self._macros = macros
         self._shapes = [shape for shape, _ in shapes]
         self._types = [data_type for _, data_type in shapes]
         self._replays = replays
+        self._apart = apart
         self._lock = _mtmc_threading.Lock()
         self._modules = {}
         self._graphs = {}
@@ -34,10 +37,16 @@ class _MtmcProgram:
     def run(self, plan, inputs, targets):
         """The results of `plan(device, *inputs, *targets)`, which nobody else holds. `targets`
         are the tensors that the plan changes."""
-        inputs = [tensor.contiguous() for tensor in inputs]
-        # Part of a larger tensor: kernels load several elements at once.
-        inputs = [tensor.clone() if tensor.data_ptr() % self._ALIGNMENT else tensor
-                  for tensor in inputs]
+        # A network has hundreds of inputs, and the GPU waits: as little Python for each as can be.
+        tensor_class = _mtmc_torch.Tensor
+        addresses = [*map(tensor_class.data_ptr, inputs)]
+        written = [targets[at] for at in self._apart]
+        if (not all(map(tensor_class.is_contiguous, inputs))
+                or [at for at in addresses if at % self._ALIGNMENT]):
+            inputs = [self._laid_out(tensor) for tensor in inputs]
+            addresses = [*map(tensor_class.data_ptr, inputs)]
+            # The plan reads copies of some and changes the tensors themselves.
+            written = targets
         _mtmc_check(inputs, self._shapes, self._types)
         device = (inputs or targets)[0].device
         if device.type != "cuda":
@@ -46,8 +55,8 @@ class _MtmcProgram:
             stream = _mtmc_torch.cuda.current_stream(device)
             if not self._replays or _mtmc_torch.cuda.is_current_stream_capturing():
                 return self._launch(plan, inputs, targets, stream)
-            key = (stream.cuda_stream, *[tensor.data_ptr() for tensor in inputs],
-                   *[(tensor.data_ptr(), tensor.stride()) for tensor in targets])
+            key = (stream.cuda_stream, *addresses,
+                   *[(tensor.data_ptr(), tensor.stride()) for tensor in written])
             # Taken out and put back, so that the one that was used longest ago comes first.
             graph = self._graphs.pop(key, None)
             if graph is None:
@@ -65,6 +74,12 @@ class _MtmcProgram:
             if len(self._graphs) > self._MAX_GRAPHS:
                 del self._graphs[next(iter(self._graphs))]
             return results
+
+    def _laid_out(self, tensor):
+        """The tensor as kernels read it: dense, and where several elements can be loaded at once,
+        which a part of a larger tensor need not be."""
+        tensor = tensor.contiguous()
+        return tensor.clone() if tensor.data_ptr() % self._ALIGNMENT else tensor
 
     def _launch(self, plan, inputs, targets, stream):
         """Enters only what is not so already: that is the host's work before a first kernel."""

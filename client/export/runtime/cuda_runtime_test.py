@@ -47,8 +47,8 @@ class Machine:
     def add(self, x, w, scalar, y):
         self.memory[y] = self.memory[x] + self.memory[w] + scalar
 
-    def tensor(self, value, address=None, shape=(8,)):
-        return Tensor(self, address or next(self.addresses), shape, value)
+    def tensor(self, value, address=None, shape=(8,), is_dense=True):
+        return Tensor(self, address or next(self.addresses), shape, value, is_dense)
 
     def bindings(self):
         driver = types.SimpleNamespace(
@@ -99,7 +99,10 @@ class Machine:
             get_device_capability=lambda device: (9, 0),
         )
         return types.SimpleNamespace(
-            cuda=cuda, no_grad=torch.no_grad, is_grad_enabled=torch.is_grad_enabled
+            cuda=cuda,
+            no_grad=torch.no_grad,
+            is_grad_enabled=torch.is_grad_enabled,
+            Tensor=Tensor,
         )
 
 
@@ -107,14 +110,18 @@ class Tensor:
     dtype = torch.float32
     device = torch.device("cuda", 0)
 
-    def __init__(self, machine, address, shape, value=0):
+    def __init__(self, machine, address, shape, value=0, is_dense=True):
         self._machine = machine
         self._address = address
+        self._is_dense = is_dense
         self.shape = shape
         machine.memory[address] = value
 
     def contiguous(self):
-        return self
+        return self if self._is_dense else self.clone()
+
+    def is_contiguous(self):
+        return self._is_dense
 
     def data_ptr(self):
         return self._address
@@ -141,7 +148,7 @@ class Tensor:
 class Model:
     """y = x + w + 5, and what it counts in `total`, as an exported file would."""
 
-    def __init__(self, machine, replays=True):
+    def __init__(self, machine, replays=True, apart=(0,)):
         file = exported.module(
             "tensors",
             "cuda_runtime",
@@ -150,7 +157,7 @@ class Model:
         )
         self.machine = machine
         spec = ((8,), torch.float32)
-        self.program = file._MtmcProgram("source", {}, [spec, spec], replays)
+        self.program = file._MtmcProgram("source", {}, [spec, spec], replays, apart)
         five = (5).to_bytes(8, "little")
         self.add = file._MtmcKernel(
             self.program, "add", (2, 1, 1), (4, 1, 1), 0, [None, None, five, None]
@@ -224,6 +231,36 @@ def test_a_replay_changes_what_the_model_keeps(machine):
     machine.memory[x.data_ptr()] = 3
     model(x)
     assert model.total.value == 108
+
+
+def test_a_moved_target_is_changed_where_it_lies_now(machine):
+    model, x = Model(machine), machine.tensor(1)
+    for _ in range(3):
+        model(x)
+    before, model.total = model.total, machine.tensor(0)
+    machine.memory[before.data_ptr()] = 0
+    for _ in range(3):
+        model(x)
+    assert (before.value, model.total.value) == (0, 106)
+
+
+def test_a_target_that_is_an_input_moves_with_it(machine):
+    """`total` is what the plan reads as w; no target is told apart from the inputs."""
+    model, x = Model(machine, apart=()), machine.tensor(1)
+    for _ in range(2):
+        model.w = model.total = machine.tensor(100)
+        for count in range(1, 4):
+            assert model(x).value == 100 + 6 * count
+            assert model.w.value == 100 + 6 * count
+
+
+def test_a_target_is_changed_although_a_copy_of_it_is_read(machine):
+    model, x = Model(machine, apart=()), machine.tensor(1)
+    for _ in range(2):
+        model.w = model.total = machine.tensor(100, is_dense=False)
+        for count in range(1, 4):
+            model(x)
+            assert model.w.value == 100 + 6 * count
 
 
 def test_a_moved_parameter_is_read_where_it_lies_now(machine):

@@ -25,7 +25,7 @@ def file():
 
 def made(file, size=_SIZE, source=_SOURCE):
     """A program of one input, and a function that launches the scaling by 2."""
-    program = file._MtmcProgram(source, {}, [(torch.Size([size]), torch.float32)], replays=False)
+    program = file._MtmcProgram(source, {}, [(torch.Size([size]), torch.float32)], replays=False, apart=[])
     factor = file._mtmc_scalar(2.0, torch.float32)
     grid, block = (max(size // 64, 1), 1, 1), (min(size, 64), 1, 1)
     step = file._MtmcKernel(program, "scale", grid, block, 0, [None, None, factor])
@@ -117,7 +117,7 @@ def test_nothing_runs_after_a_plan_has_failed(file):
 
 
 def test_a_launch_that_cannot_be_is_said(file):
-    program = file._MtmcProgram(_SOURCE, {}, [(torch.Size([64]), torch.float32)], replays=False)
+    program = file._MtmcProgram(_SOURCE, {}, [(torch.Size([64]), torch.float32)], replays=False, apart=[])
     factor = file._mtmc_scalar(2.0, torch.float32)
     step = file._MtmcKernel(program, "scale", (1, 1, 1), (1 << 20, 1, 1), 0, [None, None, factor])
 

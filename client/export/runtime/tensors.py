@@ -41,6 +41,15 @@ def _mtmc_buffer(module, name, beside):
     return tensor
 
 
+def _mtmc_copy(targets, values):
+    """Each value to its target, all of one element type, in few launches and as if at once: a
+    value may be the memory of another one's target."""
+    taken = {target.untyped_storage().data_ptr() for target in targets}
+    values = [value.clone() if value.untyped_storage().data_ptr() in taken else value
+              for value in values]
+    _mtmc_torch._foreach_copy_(targets, values)
+
+
 def _mtmc_scalar(value, data_type):
     """The bytes of a kernel's scalar argument."""
     return bytes(_mtmc_torch.tensor([value], dtype=data_type).view(_mtmc_torch.uint8).tolist())

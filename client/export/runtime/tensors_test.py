@@ -75,6 +75,22 @@ def test_a_plain_attribute_goes_where_the_arguments_are(file):
     assert moved.device.type == "meta" and moved is module.seen
 
 
+def test_values_go_to_their_targets(file):
+    targets = [torch.zeros(2, 3), torch.zeros(3, 2).t(), torch.zeros(())]
+    values = [torch.rand(2, 3), torch.rand(2, 3), torch.rand(())]
+
+    file._mtmc_copy(targets, values)
+    for target, value in zip(targets, values, strict=True):
+        assert torch.equal(target, value)
+
+
+def test_a_value_may_be_the_memory_of_another_target(file):
+    first, second = torch.zeros(2, 3), torch.ones(2, 3)
+
+    file._mtmc_copy([first, second], [second.view(2, 3), first.view(2, 3)])
+    assert first.eq(1).all() and second.eq(0).all()
+
+
 def test_other_shapes_and_types_are_refused(file):
     x = torch.zeros(2, 3)
 
