@@ -42,13 +42,15 @@ _UNITS = 2.0
 # A run in another order is drawn with at least two deviations, and strict FP32's own may
 # have had luck. Above STRICT an operator may be off by several units, and what cancels
 # multiplies those. One run in low precision is one sample, and a poor one of a row in which
-# one sum decides all elements; operands that are cut off err twice as much.
+# one sum decides all elements, or of a channel of heavy tails: of a group of which eight
+# elements count, one of 3000 has four times the error of another run. Operands that are cut
+# off err twice as much.
 _HONEST = {
     "PRECISION_STRICT": ((Arithmetic.STRICT, 4.0), (Arithmetic.REORDERED, 4.0)),
     "PRECISION_KERNELBENCH": (
-        (Arithmetic.DEFAULT, 2.0),
+        (Arithmetic.DEFAULT, 4.0),
         (Arithmetic.REORDERED, 8.0),
-        (Arithmetic.ROUNDED_CONVOLUTIONS, 2.0),
+        (Arithmetic.ROUNDED_CONVOLUTIONS, 4.0),
     ),
     "PRECISION_TF32": (
         (Arithmetic.TF32, 4.0),

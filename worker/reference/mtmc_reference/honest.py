@@ -22,6 +22,10 @@ _BROUGHT = {
 # One run may have had luck in a row or a channel: each counts for at least the ratio of
 # error and size that so many of them stay below.
 _TYPICAL = 0.9
+# Of an output of few elements each is a group: at least so many of them tell what is usual,
+# which is so many times the error in the middle, for an element that is not so many times
+# smaller than the output.
+_ENOUGH, _USUAL, _LIKE = 8, 2.0, 64.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +42,11 @@ def honest(outputs, reference, spreads):
     pairs = list(zip(outputs, reference))
     groups = measured(pairs, spreads)
     for each in groups:
-        if each is not None and not each.layout.is_small:
+        if each is None:
+            continue
+        if each.layout.is_small:
+            _without_luck_of_elements(each)
+        else:
             _without_luck(each)
     return Honest(tolerances(pairs), groups)
 
@@ -51,6 +59,16 @@ def _without_luck(groups):
         if len(ratios) > 1:
             rank = math.ceil(_TYPICAL * len(ratios))
             error.copy_(torch.maximum(error, ratios.kthvalue(rank).values * size))
+
+
+def _without_luck_of_elements(groups):
+    """One element's error is one number, which may be anything: those of its like tell what is
+    usual. An element that is far smaller than the output is not of their like, as it is
+    bounded relative to itself."""
+    if groups.error.numel() >= _ENOUGH and groups.scale > 0:
+        likeness = (_LIKE * groups.size / groups.scale).clamp(max=1.0)
+        usual = _USUAL * groups.error.nan_to_num(posinf=0.0).median()
+        torch.maximum(groups.error, usual * likeness, out=groups.error)
 
 
 class HonestRuns:
