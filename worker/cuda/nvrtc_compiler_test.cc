@@ -33,6 +33,27 @@ TEST_CASE("NvrtcCompiler makes a cubin without a GPU", "[cuda]") {
   CHECK(IsElf(result.binary));
 }
 
+TEST_CASE("A source of many kernels has each of them", "[cuda]") {
+  auto compiler = FindCompiler();
+  if (!compiler) return;
+  std::string source;
+  for (int i = 0; i < 20; ++i) {
+    source += "extern \"C\" __global__ void kernel_" + std::to_string(i) +
+              "(float* y) { y[threadIdx.x] += " + std::to_string(i) + "; }\n";
+  }
+
+  const CompileResult result = compiler->Compile(source, {});
+
+  CHECK_FALSE(result.failure);
+  CHECK(IsElf(result.binary));
+  for (int i = 0; i < 20; ++i) {
+    CHECK(result.binary.find(".text.kernel_" + std::to_string(i)) != std::string::npos);
+  }
+  // One that is wrong is told as ever.
+  CHECK(compiler->Compile(source + "__global__ void g() { nothing(); }", {}).log.find("nothing") !=
+        std::string::npos);
+}
+
 TEST_CASE("A program whose blocks begin late compiles as the program does", "[cuda]") {
   auto compiler = FindCompiler();
   if (!compiler) return;
