@@ -147,9 +147,9 @@ class ForwardWriter {
         MTMC_RETURN_IF_ERROR(WriteConstant(*input));
         continue;
       }
-      std::string source = Source(*input);
+      const std::string source = Source(*input);
       places_.emplace(source, absl::StrCat("inputs[", inputs.size(), "]"));
-      inputs.push_back(absl::StrCat(std::move(source), ",  # ", tensor.name));
+      inputs.push_back(absl::StrCat(source, ",  # ", tensor.name));
       parameters_.push_back(Variable(tensor.name));
       types_.push_back(TypeText(tensor.type));
     }
