@@ -7,8 +7,8 @@ import torch
 
 from mtmc_reference.compare import float_spreads
 from mtmc_reference.group_bounds import GroupBounds
-from mtmc_reference.honest import honest
 from mtmc_reference.groups import measured
+from mtmc_reference.honest import honest
 from mtmc_reference.precision import Arithmetic
 
 CLASS = "PRECISION_KERNELBENCH"
@@ -51,12 +51,14 @@ class Network:
 
 @pytest.mark.parametrize("shape", [(8,), (24,), (64,), (64, 200), (30, 20, 4, 4)], ids=str)
 def test_another_run_of_the_same_arithmetic_passes(shape):
+    """But for one in a hundred, of outputs of few elements. Where a run bounds each group by
+    its own error alone, twice, 16 (of 30x20x4x4) to 300 (of 64) of 300 are refused."""
     refused = []
     for seed in range(300):
         network = Network(seed, shape)
         if not network.holds(network.run()):
             refused.append(seed)
-    assert len(refused) <= 3, refused
+    assert len(refused) <= 6, refused
 
 
 @pytest.mark.parametrize("shape", [(8,), (24,), (64,), (64, 200), (30, 20, 4, 4)], ids=str)
