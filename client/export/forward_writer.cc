@@ -89,6 +89,9 @@ class ForwardWriter {
       WriteEnds(i);
     }
     MTMC_RETURN_IF_ERROR(WriteResults());
+    // Before all that asked for them.
+    const std::string body = std::exchange(forward_, "");
+    for (const std::string& line : modules_.Preparation()) Forward(line);
     const std::string plan =
         absl::StrCat("_mtmc_program = _MtmcProgram(\n    _MTMC_SOURCE, ", Macros(), ",\n    [",
                      absl::StrJoin(types_, ",\n     "),
@@ -105,15 +108,10 @@ class ForwardWriter {
         "    torch.export take for one operator. There is no backward: whoever asks for gradients\n"
         "    gets an error, and a call under torch.no_grad() takes less time.\"\"\"\n\n"
         "    def forward(self, *arguments, **keywords):\n",
-        absl::StrJoin(modules_.Preparation(), "", IndentedLine), forward_);
+        forward_, body);
   }
 
  private:
-  // Of the body of a method.
-  static void IndentedLine(std::string* text, std::string_view line) {
-    absl::StrAppend(text, "        ", absl::string_view(line.data(), line.size()), "\n");
-  }
-
   template <typename... Parts>
   void Plan(const Parts&... parts) {
     absl::StrAppend(&plan_, "    ", parts..., "\n");

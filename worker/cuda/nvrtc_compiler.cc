@@ -80,6 +80,13 @@ std::string ArchitectureFlag(int compute_capability) {
                       compute_capability >= 90 ? "a" : "");
 }
 
+// Major and minor.
+std::pair<int, int> ReadVersion(const NvrtcApi& api) {
+  std::pair<int, int> version;
+  api.nvrtcVersion(&version.first, &version.second);
+  return version;
+}
+
 std::string ReadLog(const NvrtcApi& api, nvrtcProgram program) {
   size_t size = 0;
   if (api.nvrtcGetProgramLogSize(program, &size) != NVRTC_SUCCESS || size == 0) return "";
@@ -128,12 +135,7 @@ nvrtcResult Read(SizeFunction get_size, ReadFunction read, nvrtcProgram program,
 }  // namespace
 
 NvrtcCompiler::NvrtcCompiler(Options options, std::unique_ptr<NvrtcApi> api)
-    : options_(std::move(options)), api_(std::move(api)) {
-  int minor = 0;
-  int major = 0;
-  api_->nvrtcVersion(&major, &minor);
-  is_split_ = major >= kFirstSplitVersion;
-}
+    : options_(std::move(options)), api_(std::move(api)) {}
 
 NvrtcCompiler::~NvrtcCompiler() = default;
 
@@ -152,9 +154,7 @@ absl::StatusOr<std::unique_ptr<NvrtcCompiler>> NvrtcCompiler::Create(const Optio
 }
 
 std::string NvrtcCompiler::version() const {
-  int major = 0;
-  int minor = 0;
-  api_->nvrtcVersion(&major, &minor);
+  const auto [major, minor] = ReadVersion(*api_);
   return absl::StrCat("NVRTC ", major, ".", minor);
 }
 
@@ -187,7 +187,7 @@ std::vector<std::string> NvrtcCompiler::FlagsFor(const std::string& source,
     // Our limits are defined again by those of libcu++, with equal values.
     flags.emplace_back("--diag-suppress=47");
   }
-  if (is_split_ && HasManyKernels(source)) {
+  if (ReadVersion(*api_).first >= kFirstSplitVersion && HasManyKernels(source)) {
     flags.push_back(absl::StrCat("--split-compile=", kThreads));
   }
   if (has_prelude) flags.push_back(absl::StrCat("--pre-include=", kPrelude));

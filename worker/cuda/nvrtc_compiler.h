@@ -47,8 +47,6 @@ class NvrtcCompiler final : public Compiler {
 
   const Options options_;
   const std::unique_ptr<NvrtcApi> api_;
-  // Whether the library compiles one source on several threads.
-  bool is_split_ = false;
 };
 
 }  // namespace mtmc::worker
