@@ -57,8 +57,10 @@ class Comparison:
             lambda index: expectation.is_near(index, actual[index])
         )
         admitted = [0.0 if index in whole else t for index, t in enumerate(needed)]
-        by_element = bounds.satisfied(admitted, nearness)
-        by_group = _classes_of_groups(group_bounds, groups) if by_element else ()
+        by_element = bounds.satisfied(admitted, nearness, self._precision)
+        by_group = (
+            _classes_of_groups(group_bounds, groups, self._precision) if by_element else ()
+        )
         satisfied = [
             name
             for name in by_element
@@ -165,10 +167,14 @@ class Comparison:
         self._last = entry
 
 
-def _classes_of_groups(group_bounds, groups):
-    """Classes that allow every group its error; each has all that the one before it has."""
+def _classes_of_groups(group_bounds, groups, precision):
+    """Classes that allow every group its error; each has all that the one before it has. For
+    those before `precision` no run is made."""
     for number, name in enumerate(PRECISIONS):
-        if all(group_bounds.holds(name, index, each) for index, each in enumerate(groups)):
+        may_run = number >= PRECISIONS.index(precision)
+        if all(
+            group_bounds.holds(name, index, each, may_run) for index, each in enumerate(groups)
+        ):
             return PRECISIONS[number:]
     return ()
 

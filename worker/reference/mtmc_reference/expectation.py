@@ -406,9 +406,13 @@ class Expectation:
             strict.tolerances,
             lambda kind: self._honest_run(runs, kind, runs.tolerances),
             is_changed=not self.key.is_unchanged,
+            knows=runs.knows,
         )
         group_bounds = GroupBounds(
-            self._dtypes, bounds.fixed, lambda kind: self._honest_run(runs, kind, runs.groups)
+            self._dtypes,
+            bounds.fixed,
+            lambda kind: self._honest_run(runs, kind, runs.groups),
+            runs.knows,
         )
         return Limits(runs, bounds, group_bounds)
 

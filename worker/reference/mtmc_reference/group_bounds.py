@@ -92,19 +92,23 @@ class GroupBounds:
     """What each class allows the groups of the outputs of one workload.
 
     `tolerance(precision, index)` is the class's fixed tolerance of an output, and
-    `honest(kind)` the Groups of an honest run, by output, or None.
+    `honest(kind)` the Groups of an honest run, by output, or None; `knows(kind)` tells whether
+    that takes no run.
     """
 
-    def __init__(self, dtypes, tolerance, honest):
+    def __init__(self, dtypes, tolerance, honest, knows=lambda kind: True):
         self._dtypes = dtypes
         self._tolerance = tolerance
         self._honest = honest
+        self._knows = knows
 
-    def holds(self, precision, index, groups):
-        """Whether the class allows every group of an output its error."""
+    def holds(self, precision, index, groups, may_run=True):
+        """Whether the class allows every group of an output its error; as far as that is known
+        without another run, unless one may be made."""
         if groups is None:
             return True
-        return bool((groups.error <= self._allowed(precision, index, groups)).all())
+        allowed = self._widened(precision, index, groups, precision, may_run)
+        return bool((groups.error <= allowed).all())
 
     def holds_surely(self, index, groups, part):
         """Whether STRICT holds by that part of its ratios and floors alone."""
@@ -160,21 +164,29 @@ class GroupBounds:
     def _allowed(self, precision, index, groups):
         return self._widened(precision, index, groups, precision)
 
-    def _widened(self, precision, index, groups, fixed):
+    def _widened(self, precision, index, groups, fixed, may_run=True):
         """What the class `fixed` allows by its ratio and floor, and honest runs of the class
         `precision`, as far as these have to be asked."""
         allowed = self._fixed(fixed, index, groups)
-        for name, runs in _HONEST.items():
-            for kind, factor in runs:
-                if (groups.error <= allowed).all():
-                    return allowed
-                honest = self._honest(kind)
-                if honest and honest[index] is not None:
-                    error = torch.nan_to_num(honest[index].error, posinf=0.0)
-                    allowed = torch.maximum(allowed, factor * error)
-            if name == precision:
-                break
+        for kind, factor in self._runs(precision):
+            if (groups.error <= allowed).all():
+                return allowed
+            if not (may_run or self._knows(kind)):
+                continue
+            honest = self._honest(kind)
+            if honest and honest[index] is not None:
+                error = torch.nan_to_num(honest[index].error, posinf=0.0)
+                allowed = torch.maximum(allowed, factor * error)
         return allowed
+
+    def _runs(self, precision):
+        """Those of the class and of the ones before it, with their multiples: what takes no run
+        first, and a run in another order, which costs most, at last."""
+        names = list(_HONEST)
+        runs = [run for name in names[: names.index(precision) + 1] for run in _HONEST[name]]
+        return sorted(
+            runs, key=lambda run: (not self._knows(run[0]), run[0] == Arithmetic.REORDERED)
+        )
 
     def _fixed(self, precision, index, groups):
         ratio = self._ratio(precision, index, groups.layout.is_small)

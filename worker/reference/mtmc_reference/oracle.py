@@ -76,14 +76,15 @@ class Bounds:
 
     `spreads` are those of the reference, None for whole numbers; `strict` are strict
     FP32's own tolerances. `own(kind)` gives those of another arithmetic, a list or None
-    where the run is not possible. `is_changed` tells that the inputs are not as
-    `get_inputs` draws them.
+    where the run is not possible, and `knows(kind)` whether that takes no run. `is_changed`
+    tells that the inputs are not as `get_inputs` draws them.
     """
 
-    def __init__(self, spreads, dtypes, strict, own, is_changed=False):
+    def __init__(self, spreads, dtypes, strict, own, is_changed=False, knows=lambda kind: True):
         self._dtypes = dtypes
         self._strict = strict
         self._own = own
+        self._knows = knows
         self._is_changed = is_changed
         self._spreads = {index: each for index, each in enumerate(spreads) if each is not None}
 
@@ -95,30 +96,50 @@ class Bounds:
         size = min(self._spreads[index].zeros_tolerance(), 1.0)
         return _ROUNDING[str(self._dtypes[index])] * size
 
-    def allowed(self, precision, index, needed=float("inf"), is_near=None):
+    def allowed(self, precision, index, needed=float("inf"), is_near=None, own=None):
         """Tolerance of the output at `index`. Other runs of the model may widen it and
         are made only while `needed` is above it. `is_near(index)` tells whether the
         outputs at hand are near as a whole; none are without it."""
         if index not in self._spreads:
             return 0.0
-        strict = self._strict_bound(index, needed, is_near)
+        own = own or self._own
+
+        def cheap(kind):
+            """A run in another order costs most: it is made for what nothing else allows."""
+            return own(kind) if kind != Arithmetic.REORDERED or self._knows(kind) else None
+
+        tolerance = self._allowed(precision, index, needed, is_near, cheap)
+        if needed <= tolerance or self._knows(Arithmetic.REORDERED):
+            return tolerance
+        return self._allowed(precision, index, needed, is_near, own)
+
+    def _allowed(self, precision, index, needed, is_near, own):
+        strict = self._strict_bound(index, needed, is_near, own)
         tolerance = strict
         for name in PRECISIONS[1 : PRECISIONS.index(precision) + 1]:
-            bound = self._class_bound(name, index, needed, strict, is_near)
+            bound = self._class_bound(name, index, needed, strict, is_near, own)
             tolerance = max(tolerance, bound)
         return tolerance
 
-    def satisfied(self, needed, is_near=None):
-        """Classes that hold for outputs that need these tolerances."""
-        return [
-            name
-            for name in PRECISIONS
-            if all(t <= self.allowed(name, index, t, is_near) for index, t in enumerate(needed))
-        ]
+    def satisfied(self, needed, is_near=None, precision="PRECISION_STRICT"):
+        """Classes that hold for outputs that need these tolerances. Those before `precision`
+        are told as far as they are known without another run: nobody asked for them."""
+        first = PRECISIONS.index(precision)
 
-    def _strict_bound(self, index, needed, is_near):
+        def holds(name, own):
+            return all(
+                t <= self.allowed(name, index, t, is_near, own) for index, t in enumerate(needed)
+            )
+
+        asked = [name for name in PRECISIONS[first:] if holds(name, self._own)]
+        return [name for name in PRECISIONS[:first] if holds(name, self._known)] + asked
+
+    def _known(self, kind):
+        return self._own(kind) if self._knows(kind) else None
+
+    def _strict_bound(self, index, needed, is_near, own_of):
         own = max(_STRICT_FACTOR * self._strict[index], self.rounding(index))
-        reordered = self._own(Arithmetic.REORDERED) if needed > own else None
+        reordered = own_of(Arithmetic.REORDERED) if needed > own else None
         if not reordered:
             return own
         bound = max(own, _finite(_FACTOR * reordered[index]))
@@ -127,7 +148,7 @@ class Bounds:
             return bound
         return bound if is_near is not None and is_near(index) else cap
 
-    def _class_bound(self, name, index, needed, strict, is_near):
+    def _class_bound(self, name, index, needed, strict, is_near, own_of):
         lowest, kinds = _CLASSES[name]
         tolerance = max(lowest, self._kernelbench_bound(index))
         cap = self._cap(index, strict)
@@ -138,7 +159,7 @@ class Bounds:
             return min(tolerance, cap)
         own = 0.0
         for kind in kinds:
-            own = max(own, _FACTOR * self._own_tolerance(kind, index))
+            own = max(own, _FACTOR * self._own_tolerance(own_of(kind), index))
             if needed <= own:
                 break
         return max(min(tolerance, cap), own) if may_exceed else min(max(tolerance, own), cap)
@@ -157,8 +178,7 @@ class Bounds:
         is_widened = self._is_changed and str(dtype) not in _SMALL_TYPES
         return kernelbench_tolerance(dtype) * (_CHANGED_FACTOR if is_widened else 1.0)
 
-    def _own_tolerance(self, kind, index):
-        own = self._own(kind)
+    def _own_tolerance(self, own, index):
         # Half autocast may overflow; an infinite error bounds nothing.
         return _finite(own[index]) if own else 0.0
 

@@ -12,6 +12,7 @@ import torch
 
 from mtmc_reference.comparison import Comparison
 from mtmc_reference.expectation import Judge
+from mtmc_reference.oracle import PRECISIONS
 from mtmc_reference.precision import Arithmetic, arithmetic
 from mtmc_reference.steadiness import Steadiness
 from mtmc_reference.tensor_type import data_type
@@ -73,6 +74,16 @@ def judged(function, inputs, program, precision, key=PUBLIC, expectation=None, *
     comparison = Comparison([specification], 1, precision, lambda size: False, **options)
     entry = collections.namedtuple("Entry", "key expectation")(key, expectation)
     return comparison.compare(entry, expectation, {"y": output}, False)
+
+
+def satisfied(function, inputs, program, key=PUBLIC, expectation=None):
+    """The classes that accept a program, each asked by itself."""
+    expectation = expectation or expected(function, inputs, key)
+    return [
+        name
+        for name in PRECISIONS
+        if judged(function, inputs, program, name, key, expectation)["isCorrect"]
+    ]
 
 
 def expected(function, inputs, key=PUBLIC, may_use_tf32=False):

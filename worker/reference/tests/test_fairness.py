@@ -53,7 +53,7 @@ def test_signs_that_mix_decide_what_precision_a_product_has(scale):
         return lambda x, w: brought(x) @ brought(w)
 
     def satisfied(program, key):
-        return fairness.judged(_product, inputs, program, fairness.HALF, key)["satisfied"]
+        return fairness.satisfied(_product, inputs, program, key)
 
     for key in (fairness.PUBLIC, fairness.Key(3, "DISTRIBUTION_CENTERED")):
         tf32 = satisfied(by(rounded), key)
@@ -69,7 +69,7 @@ def test_doubles_that_are_computed_in_fp32_are_none():
         return torch.softmax(x, -1)
 
     def satisfied(program):
-        return fairness.judged(function, [x], program, fairness.KERNELBENCH)["satisfied"]
+        return fairness.satisfied(function, [x], program)
 
     def in_doubles(x):
         e = torch.exp(x - x.amax(-1, keepdim=True))
