@@ -8,9 +8,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def blocks(page):
-    """Text of every block of commands of docs/deploy/PAGE.md, in order."""
+    """Text of every block of commands of docs/deploy/PAGE.md, in order: those of no language."""
     text = (ROOT / "docs/deploy" / f"{page}.md").read_text()
-    return re.findall(r"^```\n(.*?)^```$", text, re.M | re.S)
+    return [text for language, text in re.findall(r"^```(.*?)\n(.*?)^```$", text, re.M | re.S) if not language]
 
 
 def block(page, word):
