@@ -17,9 +17,6 @@ namespace {
 // 25e12 operations per second), 2 to 4 on a CPU core.
 constexpr double kOperationsPerByte = 4;
 
-// Groups that one union takes at most: a kernel that a person can still read.
-constexpr size_t kMaxJoined = 32;
-
 bool IsUsed(const ScheduleContext& context, std::string_view node) {
   const std::vector<const Loop*>& loops = context.index.LoopsOf(node);
   return std::any_of(loops.begin(), loops.end(), [&](const Loop* loop) {

@@ -13,6 +13,9 @@
 
 namespace mtmc::kernel {
 
+// Groups that one union takes at most: a kernel that a person can still read.
+inline constexpr size_t kMaxJoined = 32;
+
 // What a schedule is about: a graph in both its forms, and the device. The
 // referenced objects must outlive it.
 struct ScheduleContext {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,6 +20,9 @@ namespace {
 
 // Moved by a kernel that takes as long as the host takes for two launches.
 constexpr double kBytesThatHideALaunch = 32 << 20;
+
+// Moved in about the time of one launch.
+constexpr double kBytesOfAPack = 4 << 20;
 
 // Sums of products, running sums and what has no loop form are where vendors
 // have put years of work, or where no template helps.
@@ -66,7 +70,36 @@ class Unions {
   // Joins the group with element-wise ones around it that stand in no union yet.
   void Grow(int seed) {
     if (union_of_[static_cast<size_t>(seed)]) return;
-    std::set<int> members = GrowByPointwise(context_, schedule_, graph_, seed, taken_);
+    Join(GrowByPointwise(context_, schedule_, graph_, seed, taken_));
+  }
+
+  // Joins small element-wise groups of one shape that stand in no union yet and have nothing
+  // to do with each other: each would take less time than its launch.
+  void Pack() {
+    std::map<std::vector<int64_t>, std::vector<int>> alike;
+    for (size_t g = 0; g < schedule_.groups.size(); ++g) {
+      const GroupView& view = graph_.ViewOf(static_cast<int>(g));
+      if (union_of_[g] || !IsElementwise(view)) continue;
+      if (TemplateOf(*view.group).cost(view).bytes > kBytesOfAPack / kMaxJoined) continue;
+      alike[TypeOf(view, view.outputs[0]).shape].push_back(static_cast<int>(g));
+    }
+    for (const auto& [shape, groups] : alike) {
+      std::set<int> members;
+      for (const int group : groups) {
+        members.insert(group);
+        // One that waits for others of the pack, by way of what is outside.
+        if (ClosesCycle(members)) members.erase(group);
+        if (members.size() == kMaxJoined) Join(std::exchange(members, {}));
+      }
+      Join(std::move(members));
+    }
+  }
+
+  Schedule Apply() const { return ReplaceGroups(context_, schedule_, taken_, joined_); }
+
+ private:
+  // Makes the members one union, if there are several and they may be one.
+  void Join(std::set<int> members) {
     if (members.size() < 2 || ClosesCycle(members)) return;
     std::optional<KernelGroup> joined = JoinGroups(context_, schedule_, graph_, members);
     if (!joined || !names_.insert(joined->name).second) return;
@@ -76,9 +109,6 @@ class Unions {
     joined_.push_back(*std::move(joined));
   }
 
-  Schedule Apply() const { return ReplaceGroups(context_, schedule_, taken_, joined_); }
-
- private:
   // Whether a path leaves the members and comes back, where each union is one.
   bool ClosesCycle(const std::set<int>& members) const {
     std::set<int> reached;
@@ -111,7 +141,7 @@ class Unions {
 
 // Joins every group with the element-wise ones around it. Those with a loop of
 // their own first: what they take along costs nothing, and chains of
-// element-wise groups are what remains.
+// element-wise groups are what remains. Small ones that are left go together.
 Schedule JoinNeighbours(const ScheduleContext& context, const Schedule& schedule) {
   Unions unions(context, schedule);
   for (const bool is_host : {true, false}) {
@@ -120,6 +150,7 @@ Schedule JoinNeighbours(const ScheduleContext& context, const Schedule& schedule
       if (unions.IsHost(static_cast<int>(g)) == is_host) unions.Grow(static_cast<int>(g));
     }
   }
+  unions.Pack();
   return unions.Apply();
 }
 
