@@ -145,7 +145,7 @@ import torch
 class Model(torch.nn.Module):
     def forward(self, x):
         a = torch.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True, scale=0.5)
-        return torch.einsum("abij,abkj->abik", a, x) @ x, a
+        return (torch.einsum("abij,abkj->abik", a, x) + a @ x.transpose(2, 3)) @ x, a
 
 def get_inputs():
     return [torch.randn(1, 2, 8, 16)]
@@ -157,11 +157,15 @@ def get_init_inputs():
 //@ capture
 //@ input x f32[1,2,8,16]
 //@ buffer h f32[1,2,8,8]
+//@ buffer g f32[1,2,8,8]
+//@ buffer k f32[1,2,8,8]
 //@ output y f32[1,2,8,16]
 //@ output z f32[1,2,8,16]
 //@ call aten::scaled_dot_product_attention(x, x, x, None, 0.0, True, scale=0.5) -> z
 //@ call aten::einsum("abij,abkj->abik", [z, x]) -> h
-//@ call aten::matmul(h, x) -> y precision=ieee
+//@ call aten::matmul(z, as_strided(x, [1, 2, 16, 8], [256, 128, 1, 16], 0)) -> g
+//@ call aten::add(h, g) -> k
+//@ call aten::matmul(k, x) -> y precision=ieee
 )",
                 graph);
 }

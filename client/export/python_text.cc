@@ -67,7 +67,9 @@ struct ValueWriter {
   std::string operator()(const kernel::NoneLiteral&) const { return "None"; }
 
   std::string operator()(const kernel::CallArgument::TensorName& tensor) const {
-    return Variable(tensor.name);
+    if (!tensor.view) return Variable(tensor.name);
+    return absl::StrCat("_mtmc_strided(", Variable(tensor.name), ", ", Tuple(tensor.view->shape),
+                        ", ", Tuple(tensor.view->strides), ", ", tensor.view->offset, ")");
   }
 
   std::string operator()(int64_t value) const { return absl::StrCat(value); }

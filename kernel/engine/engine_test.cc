@@ -167,6 +167,64 @@ TEST_CASE("A library call can become a kernel of our own with what is around it"
   CHECK(fused->schedule.find("group matmul template=contraction nodes=matmul,mul,relu,add") == 0);
 }
 
+// y = x moved by `op` times x, for x with four rows of four.
+Graph MakeMovedProduct(const std::string& op, std::vector<GraphArgument> arguments) {
+  const TensorType type{.shape = {4, 4}};
+  arguments.insert(arguments.begin(), ValueOf("self", "x"));
+  Graph graph{.source = kSource};
+  graph.inputs = {{.name = "x", .type = type}};
+  graph.nodes = {{"moved", op, std::move(arguments), {"moved"}, {type}, 3, ""},
+                 {"matmul",
+                  "aten::matmul.default",
+                  {ValueOf("self", "moved"), ValueOf("other", "x")},
+                  {"matmul"},
+                  {type},
+                  4,
+                  ""}};
+  graph.outputs = {{.name = "y", .value = "matmul", .type = type}};
+  return graph;
+}
+
+TEST_CASE("A library call reads what is moved where it lies, as far as strides can say",
+          "[engine]") {
+  const std::vector<GraphArgument> first = {{"", int64_t{0}}};
+  const Graph turned = MakeMovedProduct("aten::t.default", {});
+  const Graph reversed = MakeMovedProduct("aten::flip.default", {{"dims", first}});
+  const EngineOptions options = CudaOptions(StartMapping::kEager);
+
+  const std::string call = CreateProgram(turned, options).value().text;
+  const std::string copy = CreateProgram(reversed, options).value().text;
+
+  CHECK(call.find("call aten::matmul.default(as_strided(x, [4, 4], [1, 4], 0), x) -> y") !=
+        std::string::npos);
+  CHECK(call.find("//@ buffer") == std::string::npos);
+  CHECK(copy.find("call aten::matmul.default(moved, x) -> y") != std::string::npos);
+}
+
+TEST_CASE("Small maps of one shape that have nothing to do with each other start as one kernel",
+          "[engine]") {
+  Graph graph{.source = kSource};
+  for (int i = 0; i < 40; ++i) {
+    const std::string number = std::to_string(i);
+    const TensorType type{.shape = {i < 39 ? 8 : 9}};
+    graph.inputs.push_back({.name = "x" + number, .type = type});
+    graph.nodes.push_back({"neg" + number,
+                           "aten::neg.default",
+                           {ValueOf("self", "x" + number)},
+                           {"neg" + number},
+                           {type},
+                           3,
+                           ""});
+    graph.outputs.push_back({.name = "y" + number, .value = "neg" + number, .type = type});
+  }
+
+  const std::string start = StartOf(graph, CudaOptions(StartMapping::kEager));
+
+  CHECK(start.find("group neg0_to_neg31 ") == 0);
+  CHECK(start.find("group neg32_to_neg38 ") != std::string::npos);
+  CHECK(start.find("group neg39 ") != std::string::npos);
+}
+
 TEST_CASE("A naive start launches one kernel per graph node", "[engine]") {
   const absl::StatusOr<EngineProgram> made = CreateProgram(MakeGraph(), CudaOptions());
 

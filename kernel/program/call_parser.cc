@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "common/base/status_macros.h"
 #include "kernel/graph/identifier.h"
 #include "kernel/graph/text.h"
 #include "kernel/program/scanner.h"
@@ -84,6 +85,48 @@ absl::StatusOr<std::string> ParseString(std::string_view text) {
   return Invalid(text, "is no string");
 }
 
+constexpr std::string_view kStrided = "as_strided(";
+
+// `[64, 16]`, of integers that are not negative.
+absl::StatusOr<std::vector<int64_t>> ParseExtents(std::string_view text) {
+  if (text.size() < 2 || text.front() != '[' || text.back() != ']') {
+    return Invalid(text, "is no list such as [64, 16]");
+  }
+  MTMC_ASSIGN_OR_RETURN(const std::vector<std::string_view> parts,
+                        SplitList(text.substr(1, text.size() - 2)));
+  std::vector<int64_t> values;
+  for (const std::string_view part : parts) {
+    const std::optional<int64_t> value = FindInteger(part);
+    if (!value || *value < 0) return Invalid(part, "must be an integer from 0 on");
+    values.push_back(*value);
+  }
+  return values;
+}
+
+// `as_strided(x, [64, 16], [1, 64], 0)`, the offset 0 where it is left out.
+absl::StatusOr<CallArgument::TensorName> ParseStrided(std::string_view text) {
+  constexpr std::string_view kForm = "must be as_strided(TENSOR, [EXTENTS], [STRIDES], OFFSET)";
+  if (text.back() != ')') return Invalid(text, kForm);
+  MTMC_ASSIGN_OR_RETURN(const std::vector<std::string_view> parts,
+                        SplitList(text.substr(kStrided.size(), text.size() - kStrided.size() - 1)));
+  if (parts.size() < 3 || parts.size() > 4 || !IsIdentifier(parts[0])) return Invalid(text, kForm);
+  StridedView view;
+  MTMC_ASSIGN_OR_RETURN(view.shape, ParseExtents(parts[1]));
+  MTMC_ASSIGN_OR_RETURN(view.strides, ParseExtents(parts[2]));
+  if (view.shape.size() != view.strides.size()) {
+    return Invalid(text, "has another number of strides than of extents");
+  }
+  // A type that cannot be written is no view either: too many extents, or too large.
+  const TensorType type{.data_type = DataType::kF64, .shape = view.shape};
+  if (!FindTensorType(ToText(type))) return Invalid(parts[1], "is no shape of a tensor");
+  if (parts.size() == 4) {
+    const std::optional<int64_t> offset = FindInteger(parts[3]);
+    if (!offset || *offset < 0) return Invalid(parts[3], "must be an integer from 0 on");
+    view.offset = *offset;
+  }
+  return CallArgument::TensorName{.name = std::string(parts[0]), .view = std::move(view)};
+}
+
 absl::StatusOr<CallArgument> ParseValue(std::string_view text, bool is_element) {
   CallArgument argument;
   if (text == "None") {
@@ -97,7 +140,9 @@ absl::StatusOr<CallArgument> ParseValue(std::string_view text, bool is_element) 
     if (!value.ok()) return value.status();
     argument.value = *std::move(value);
   } else if (IsIdentifier(text)) {
-    argument.value = CallArgument::TensorName{std::string(text)};
+    argument.value = CallArgument::TensorName{.name = std::string(text)};
+  } else if (text.substr(0, kStrided.size()) == kStrided) {
+    MTMC_ASSIGN_OR_RETURN(argument.value, ParseStrided(text));
   } else if (text.front() == '[') {
     if (is_element) return Invalid(text, "is a list within a list");
     if (text.back() != ']') return Invalid(text, "misses a ]");
@@ -115,7 +160,9 @@ absl::StatusOr<CallArgument> ParseValue(std::string_view text, bool is_element) 
   } else if (const std::optional<int64_t> integer = FindInteger(text)) {
     argument.value = *integer;
   } else {
-    return Invalid(text, "is no tensor name, number, True, False, None, \"string\" or [list]");
+    return Invalid(text,
+                   "is no tensor name, as_strided(...), number, True, False, None, \"string\" or "
+                   "[list]");
   }
   return argument;
 }

@@ -39,6 +39,33 @@ TEST_CASE("ParseCall reads every kind of literal", "[program]") {
   CHECK(std::get<std::vector<CallArgument>>(call.arguments[9].value).empty());
 }
 
+TEST_CASE("ParseCall reads elements of a tensor where they lie", "[program]") {
+  const LibraryCall call =
+      ParseCall("aten::mm(as_strided(x, [64, 16], [1, 64], 8), as_strided(y, [], [])) -> z")
+          .value();
+
+  REQUIRE(call.arguments.size() == 2);
+  const auto& x = std::get<CallArgument::TensorName>(call.arguments[0].value);
+  CHECK(x.name == "x");
+  CHECK(x.view == StridedView{.shape = {64, 16}, .strides = {1, 64}, .offset = 8});
+  const auto& y = std::get<CallArgument::TensorName>(call.arguments[1].value);
+  CHECK(y.view == StridedView());
+}
+
+TEST_CASE("A view lies within a tensor that has its last element", "[program]") {
+  constexpr int64_t kLarge = INT64_MAX / 2;
+
+  CHECK(LiesWithin({.shape = {4, 3}, .strides = {3, 1}}, 12));
+  CHECK_FALSE(LiesWithin({.shape = {4, 3}, .strides = {3, 1}, .offset = 1}, 12));
+  CHECK(LiesWithin({.shape = {4, 3}, .strides = {0, 2}, .offset = 1}, 6));
+  CHECK_FALSE(LiesWithin({.shape = {4, 3}, .strides = {0, 2}, .offset = 2}, 6));
+  CHECK(LiesWithin({.shape = {5, 0}, .strides = {kLarge, kLarge}, .offset = 6}, 6));
+  CHECK_FALSE(LiesWithin({.shape = {0}, .strides = {1}, .offset = 7}, 6));
+  CHECK_FALSE(LiesWithin({.shape = {5}, .strides = {kLarge}}, 6));
+  CHECK_FALSE(LiesWithin({.shape = {3, 3}, .strides = {kLarge, kLarge}}, 6));
+  CHECK_FALSE(LiesWithin({}, 0));
+}
+
 TEST_CASE("ParseCall refuses what is no call", "[program]") {
   const std::string text = GENERATE(
       "", "aten::relu", "aten::relu(x)", "aten::relu(x -> y", "relu(x) -> y", "aten::(x) -> y",
@@ -46,7 +73,13 @@ TEST_CASE("ParseCall refuses what is no call", "[program]") {
       "aten::relu(x) => y", "aten::relu(x y) -> z", "aten::relu(,) -> y", "aten::relu([[1]]) -> y",
       "aten::relu([1) -> y", "aten::relu('a) -> y", "aten::relu(\"\\n\") -> y",
       "aten::relu(dim=) -> y", "aten::relu(dim=1, x) -> y", "aten::relu(x) -> y precision=fp8",
-      "aten::relu(x.y) -> z", "aten::relu(f(x)) -> y", "aten::relu(1e999) -> y");
+      "aten::relu(x.y) -> z", "aten::relu(f(x)) -> y", "aten::relu(1e999) -> y",
+      "aten::relu(as_strided(x)) -> y", "aten::relu(as_strided(x, [1], [1], 0, 0)) -> y",
+      "aten::relu(as_strided(x, [1], [1, 1])) -> y", "aten::relu(as_strided(x, [-1], [1])) -> y",
+      "aten::relu(as_strided(x, [1], [-1])) -> y", "aten::relu(as_strided(x, [1], [1], -1)) -> y",
+      "aten::relu(as_strided(x, 1, 1)) -> y", "aten::relu(as_strided(1, [1], [1])) -> y",
+      "aten::relu(as_strided(x, [1], [1]) -> y", "aten::relu(as_strided(x, [1], [1]], 0)) -> y",
+      "aten::relu(as_strided(x, [9999999999, 9999999999], [0, 0])) -> y");
   CAPTURE(text);
 
   CHECK(ParseCall(text).status().code() == absl::StatusCode::kInvalidArgument);

@@ -380,8 +380,16 @@ class PlanChecker {
     }
     const auto* tensor = std::get_if<CallArgument::TensorName>(&argument.value);
     if (tensor == nullptr) return;
-    if (tensors_.find(tensor->name) == tensors_.end()) {
-      Report(line, Concat("`", tensor->name, "` is not declared"));
+    const auto declared = tensors_.find(tensor->name);
+    if (declared == tensors_.end()) {
+      return Report(line, Concat("`", tensor->name, "` is not declared"));
+    }
+    if (tensor->view && !LiesWithin(*tensor->view, declared->second->type.elements())) {
+      Report(line, Concat("as_strided of `", tensor->name, "` reaches beyond its ",
+                          declared->second->type.elements(), " elements"));
+    }
+    if (argument.keyword == "out" && tensor->view) {
+      Report(line, Concat("`out=` takes a tensor, no part of `", tensor->name, "`"));
     } else if (argument.keyword == "out") {
       CheckWrite(tensor->name, line);
     } else {

@@ -83,6 +83,9 @@ TEST_CASE("CheckProgram finds what is wrong with a plan", "[program]") {
       {"//@ call aten::relu(x) -> z", "`z` is not declared"},
       {"//@ call aten::relu(x) -> w", "weight `w` is read only"},
       {"//@ call aten::sum(x, out=x) -> y", "input `x` is read only"},
+      {"//@ call aten::sum(x, out=as_strided(h, [1], [1])) -> y", "no part of `h`"},
+      {"//@ call aten::relu(as_strided(x, [2], [1], 1023)) -> y", "beyond its"},
+      {"//@ call aten::relu(as_strided(h, [1], [1])) -> y", "`h` is read before"},
   }));
   CAPTURE(c.steps);
 

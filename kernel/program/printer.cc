@@ -20,7 +20,12 @@ std::string PrintCallArgument(const CallArgument& argument);
 struct CallValuePrinter {
   std::string operator()(const NoneLiteral&) const { return "None"; }
 
-  std::string operator()(const CallArgument::TensorName& tensor) const { return tensor.name; }
+  std::string operator()(const CallArgument::TensorName& tensor) const {
+    if (!tensor.view) return tensor.name;
+    const StridedView& view = *tensor.view;
+    return Concat("as_strided(", tensor.name, ", [", Join(view.shape, ", "), "], [",
+                  Join(view.strides, ", "), "], ", view.offset, ")");
+  }
 
   std::string operator()(int64_t value) const { return Concat(value); }
 

@@ -11,6 +11,20 @@ const Tensor* Program::FindTensor(std::string_view name) const {
   return it == tensors.end() ? nullptr : &*it;
 }
 
+bool LiesWithin(const StridedView& view, int64_t elements) {
+  const bool is_empty = std::find(view.shape.begin(), view.shape.end(), 0) != view.shape.end();
+  if (is_empty) return view.offset <= elements;
+  int64_t last = view.offset;
+  for (size_t axis = 0; axis < view.shape.size(); ++axis) {
+    int64_t step = 0;
+    if (__builtin_mul_overflow(view.shape[axis] - 1, view.strides[axis], &step) ||
+        __builtin_add_overflow(last, step, &last)) {
+      return false;
+    }
+  }
+  return last < elements;
+}
+
 Bindings DefaultBindings(const Program& program) {
   Bindings bindings;
   for (const TuneParameter& parameter : program.tune) {

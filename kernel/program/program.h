@@ -59,6 +59,21 @@ struct Launch {
 
 struct NoneLiteral {};
 
+// Elements of a tensor where they lie, as PyTorch's `as_strided` names them: element (i, j) is
+// element offset + i * strides[0] + j * strides[1] of the row-major tensor. All in elements
+// and not negative.
+struct StridedView {
+  std::vector<int64_t> shape;
+  // One for each extent; 0 repeats elements.
+  std::vector<int64_t> strides;
+  int64_t offset = 0;
+
+  bool operator==(const StridedView&) const = default;
+};
+
+// Whether all elements of the view are among those of a tensor that has `elements`.
+bool LiesWithin(const StridedView& view, int64_t elements);
+
 // One argument of a library call in PyTorch's notation: a tensor name, a
 // literal, or a list of those.
 struct CallArgument {
@@ -67,6 +82,8 @@ struct CallArgument {
 
   struct TensorName {
     std::string name;
+    // The elements that the call reads; all, as they lie, without it.
+    std::optional<StridedView> view;
   };
 
   std::variant<NoneLiteral, TensorName, int64_t, double, bool, std::string,

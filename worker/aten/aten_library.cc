@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <cstddef>
 #include <deque>
 #include <string_view>
 #include <utility>
@@ -44,8 +45,8 @@ class MarshalledCall {
 
   const MtmcAtenCall& call() const { return call_; }
 
-  // Name of a tensor that has no bytes yet; empty when there is none.
-  const std::string& missing() const { return missing_; }
+  // What is wrong with the tensors that it names; empty when nothing is.
+  const std::string& problem() const { return problem_; }
 
  private:
   static MtmcAtenPrecision ToPrecision(kernel::LibraryCall::Precision precision) {
@@ -70,14 +71,8 @@ class MarshalledCall {
     MtmcAtenValue value{};
     value.keyword = argument.keyword.empty() ? nullptr : argument.keyword.c_str();
     if (const auto* tensor = std::get_if<kernel::CallArgument::TensorName>(&argument.value)) {
-      const LibraryOperand operand = find_(tensor->name);
-      if (!operand.address && operand.type.elements() > 0) missing_ = tensor->name;
-      const std::vector<int64_t>& shape = shapes_.emplace_back(operand.type.shape);
       value.kind = MTMC_ATEN_TENSOR;
-      value.tensor = {.data = operand.address,
-                      .data_type = static_cast<int32_t>(operand.type.data_type),
-                      .rank = static_cast<int32_t>(shape.size()),
-                      .shape = shape.data()};
+      value.tensor = Convert(*tensor);
     } else if (const auto* integer = std::get_if<int64_t>(&argument.value)) {
       value.kind = MTMC_ATEN_INTEGER;
       value.integer = *integer;
@@ -99,12 +94,42 @@ class MarshalledCall {
     return value;
   }
 
+  MtmcAtenTensor Convert(const kernel::CallArgument::TensorName& tensor) {
+    const LibraryOperand operand = find_(tensor.name);
+    const int64_t elements = operand.type.elements();
+    if (!operand.address && elements > 0) {
+      problem_ = absl::StrCat("'", tensor.name, "' has no value yet");
+    }
+    MtmcAtenTensor converted{.data = operand.address,
+                             .data_type = static_cast<int32_t>(operand.type.data_type)};
+    if (!tensor.view) {
+      SetShape(operand.type.shape, converted);
+      return converted;
+    }
+    if (!kernel::LiesWithin(*tensor.view, elements)) {
+      problem_ = absl::StrCat("as_strided reaches beyond the elements of '", tensor.name, "'");
+      return converted;
+    }
+    SetShape(tensor.view->shape, converted);
+    converted.strides = extents_.emplace_back(tensor.view->strides).data();
+    if (operand.address) {
+      const int64_t bytes = tensor.view->offset * kernel::SizeOf(operand.type.data_type);
+      converted.data = static_cast<std::byte*>(operand.address) + bytes;
+    }
+    return converted;
+  }
+
+  void SetShape(const std::vector<int64_t>& shape, MtmcAtenTensor& tensor) {
+    tensor.rank = static_cast<int32_t>(shape.size());
+    tensor.shape = extents_.emplace_back(shape).data();
+  }
+
   const Library::FindOperand& find_;
   MtmcAtenCall call_{};
-  std::string missing_;
+  std::string problem_;
   // Deques, because pointers to their elements stay valid.
   std::deque<std::vector<MtmcAtenValue>> lists_;
-  std::deque<std::vector<int64_t>> shapes_;
+  std::deque<std::vector<int64_t>> extents_;
 };
 
 class AtenTensor final : public LibraryTensor {
@@ -208,9 +233,8 @@ std::string AtenLibrary::torch_version() const { return functions_.torch_version
 Outcome<std::vector<std::unique_ptr<LibraryTensor>>> AtenLibrary::Call(
     const kernel::LibraryCall& call, const FindOperand& find) {
   const MarshalledCall marshalled(call, find);
-  if (!marshalled.missing().empty()) {
-    return LibraryFailure(call.line, call.op,
-                          absl::StrCat("'", marshalled.missing(), "' has no value yet"));
+  if (!marshalled.problem().empty()) {
+    return LibraryFailure(call.line, call.op, marshalled.problem());
   }
   MtmcAtenResult results[kMaxResults] = {};
   size_t count = 0;

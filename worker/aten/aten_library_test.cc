@@ -118,6 +118,37 @@ TEST_CASE("A library call takes lists, keywords and several results", "[aten]") 
   CHECK(OutputOf(**runner, 2) == Floats{3, 8});
 }
 
+TEST_CASE("A library call reads elements of a tensor where they lie", "[aten]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  auto runner = bench->Load(
+      "//@ mtmc 1 opencl\n//@ input x f32[2,3]\n//@ output y f32[2,2,2]\n"
+      "//@ call aten::cat([as_strided(x, [2, 1, 2], [1, 0, 3], 1), as_strided(x, [2, 1, 2], [3, 5, "
+      "0], 0)], 1) -> y\n",
+      {"aten::cat"});
+  REQUIRE(runner.ok());
+  const Floats x = {0, 1, 2, 3, 4, 5};
+  REQUIRE_FALSE((*runner)->Execute({{"x", Bytes(x)}}));
+
+  CHECK(OutputOf(**runner) == Floats{1, 4, 0, 0, 2, 5, 3, 3});
+}
+
+TEST_CASE("A library call does not read beyond a tensor", "[aten]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  auto runner = bench->Load(
+      "//@ mtmc 1 opencl\n//@ input x f32[4]\n//@ output y f32[2]\n"
+      "//@ call aten::relu(as_strided(x, [2], [4])) -> y\n",
+      {"aten::relu"});
+  REQUIRE(runner.ok());
+  const Floats x = {0, 1, 2, 3};
+  const MaybeFailure failure = (*runner)->Execute({{"x", Bytes(x)}});
+
+  REQUIRE(failure);
+  CHECK(failure->kind == Failure::Kind::kLibrary);
+  CHECK(failure->diagnostics.find("beyond the elements of 'x'") != std::string::npos);
+}
+
 TEST_CASE("Overloads are chosen by the arguments", "[aten]") {
   auto bench = Bench::Find();
   if (!bench) return;

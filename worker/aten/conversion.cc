@@ -37,9 +37,12 @@ std::optional<int64_t> FindScalarType(std::string_view text) {
 std::optional<at::Tensor> ToTensor(const MtmcAtenValue& value, c10::Device device) {
   if (value.kind != MTMC_ATEN_TENSOR) return std::nullopt;
   const MtmcAtenTensor& tensor = value.tensor;
-  return at::from_blob(
-      tensor.data, c10::IntArrayRef(tensor.shape, static_cast<size_t>(tensor.rank)),
-      c10::TensorOptions().dtype(kTypes.at(static_cast<size_t>(tensor.data_type))).device(device));
+  const auto rank = static_cast<size_t>(tensor.rank);
+  const c10::IntArrayRef shape(tensor.shape, rank);
+  const auto options =
+      c10::TensorOptions().dtype(kTypes.at(static_cast<size_t>(tensor.data_type))).device(device);
+  if (tensor.strides == nullptr) return at::from_blob(tensor.data, shape, options);
+  return at::from_blob(tensor.data, shape, c10::IntArrayRef(tensor.strides, rank), options);
 }
 
 std::optional<double> ToReal(const MtmcAtenValue& value) {

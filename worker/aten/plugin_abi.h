@@ -12,18 +12,21 @@
 extern "C" {
 
 // Raised by every change of what follows.
-#define MTMC_ATEN_ABI_VERSION 1
+#define MTMC_ATEN_ABI_VERSION 2
 
 // Room for a message, its zero byte included.
 #define MTMC_ATEN_MESSAGE_BYTES 4096
 
-// A dense row-major tensor in host or device memory.
+// A tensor in host or device memory.
 struct MtmcAtenTensor {
+  // Of its first element.
   void* data;
   // Position in kernel::DataType.
   int32_t data_type;
   int32_t rank;
   const int64_t* shape;
+  // In elements; null for a dense row-major one, as all results are.
+  const int64_t* strides;
 };
 
 enum MtmcAtenKind : int32_t {

@@ -50,6 +50,11 @@ def _mtmc_copy(targets, values):
     _mtmc_torch._foreach_copy_(targets, values)
 
 
+def _mtmc_strided(tensor, shape, strides, offset):
+    """Elements of a dense tensor where they lie; `offset` counts from its own first one."""
+    return tensor.as_strided(shape, strides, tensor.storage_offset() + offset)
+
+
 def _mtmc_scalar(value, data_type):
     """The bytes of a kernel's scalar argument."""
     return bytes(_mtmc_torch.tensor([value], dtype=data_type).view(_mtmc_torch.uint8).tolist())

@@ -99,3 +99,9 @@ def test_other_shapes_and_types_are_refused(file):
         file._mtmc_check([x], [torch.Size([3, 2])], [x.dtype])
     with pytest.raises(ValueError, match="float32"):
         file._mtmc_check([x.half()], [x.shape], [x.dtype])
+
+
+def test_strides_count_from_where_a_tensor_begins(file):
+    x = torch.arange(20.0)[5:17].view(3, 4)
+
+    assert torch.equal(file._mtmc_strided(x, (4, 2), (1, 4), 4), x[1:].t())

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <tuple>
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "kernel/algebra/index_algebra.h"
 #include "kernel/graph/operators.h"
 #include "kernel/graph/text.h"
 #include "kernel/templates/pointwise/pointwise_template.h"
@@ -81,62 +83,6 @@ std::pair<std::string, std::string> SplitOperator(const std::string& op) {
   return {op.substr(0, dot), op.substr(dot + 1)};
 }
 
-// Argument `index` if it is there and of that kind, else null.
-template <typename Kind>
-const Kind* ArgumentAt(const std::vector<GraphArgument>& arguments, size_t index) {
-  return index < arguments.size() ? std::get_if<Kind>(&arguments[index].value) : nullptr;
-}
-
-// The matrix whose transpose `value` is; null when it is anything else.
-const std::string* FindTransposed(const GroupView& view, const std::string& value) {
-  const GraphNode* producer = view.graph->FindProducer(value);
-  if (producer == nullptr || producer->result_types[0].shape.size() != 2) return nullptr;
-  bool is_transpose = producer->op == "aten::t.default";
-  if (producer->op == "aten::permute.default") {
-    const auto* dims = ArgumentAt<std::vector<GraphArgument>>(producer->arguments, 1);
-    const auto* first = dims ? ArgumentAt<int64_t>(*dims, 0) : nullptr;
-    is_transpose = first != nullptr && (*first == 1 || *first == -1);
-  } else if (producer->op == "aten::transpose.int") {
-    const auto* from = ArgumentAt<int64_t>(producer->arguments, 1);
-    const auto* to = ArgumentAt<int64_t>(producer->arguments, 2);
-    is_transpose = from != nullptr && to != nullptr && (*from % 2 == 0) != (*to % 2 == 0);
-  }
-  const auto* source = ArgumentAt<ValueArgument>(producer->arguments, 0);
-  return is_transpose && source != nullptr ? &source->name : nullptr;
-}
-
-// `x @ w.T` as `aten::linear(x, w)`, which reads the matrix as it lies in memory
-// instead of a transposed copy. Any other node as it is.
-GraphNode WithoutTransposedCopy(const GroupView& view, const GraphNode& node) {
-  const bool is_product = node.op == "aten::matmul.default" || node.op == "aten::mm.default";
-  if (!is_product) return node;
-  const auto* right = ArgumentAt<ValueArgument>(node.arguments, 1);
-  const std::string* source = right == nullptr ? nullptr : FindTransposed(view, right->name);
-  if (source == nullptr) return node;
-  GraphNode linear = node;
-  linear.op = "aten::linear.default";
-  linear.arguments[1].value = ValueArgument{*source};
-  return linear;
-}
-
-// Values that the call reads through a free movement node: the call needs them in memory.
-std::vector<std::string> MovedArguments(const GroupView& view, const GraphNode& node) {
-  std::vector<std::string> moved;
-  const auto visit = [&](const GraphArgument& argument, const auto& self) -> void {
-    if (const auto* value = std::get_if<ValueArgument>(&argument.value)) {
-      const Loop* loop = FindLoop(view, value->name);
-      if (loop != nullptr && loop->node != node.name &&
-          std::find(moved.begin(), moved.end(), value->name) == moved.end()) {
-        moved.push_back(value->name);
-      }
-    } else if (const auto* list = std::get_if<std::vector<GraphArgument>>(&argument.value)) {
-      for (const GraphArgument& element : *list) self(element, self);
-    }
-  };
-  for (const GraphArgument& argument : node.arguments) visit(argument, visit);
-  return moved;
-}
-
 struct NoKnobs {};
 
 const KnobTable& NoTable() {
@@ -178,10 +124,50 @@ std::vector<CallOffer> Offers(const GroupView& view, const EmitTarget& target, b
   return offers;
 }
 
-std::vector<ElementRead> ReadsOf(const GroupView& view, const std::string& value) {
-  const TensorType& type = view.nest->types.find(value)->second;
-  const ScalarPtr root = Read(value, Axes(static_cast<int>(type.shape.size())), type.data_type);
-  return ElementReads(view, root, type.shape);
+// Calls `visit` with every tensor among the arguments, those in lists too.
+template <typename Visit>
+void ForEachTensor(std::vector<CallArgument>& arguments, const Visit& visit) {
+  for (CallArgument& argument : arguments) {
+    if (auto* tensor = std::get_if<CallArgument::TensorName>(&argument.value)) visit(*tensor);
+    if (auto* list = std::get_if<std::vector<CallArgument>>(&argument.value)) {
+      ForEachTensor(*list, visit);
+    }
+  }
+}
+
+// What an element of a moved value is, in terms of the values that are in memory.
+ScalarPtr ElementOf(const GroupView& view, const std::string& value) {
+  const TensorType& type = TypeOf(view, value);
+  return Read(value, Axes(static_cast<int>(type.shape.size())), type.data_type);
+}
+
+// The moved value as elements of another tensor where they lie; absent where strides cannot
+// say that: a row that is turned around, or places that are apart in two ways along one axis.
+std::optional<CallArgument::TensorName> FindStrided(const GroupView& view,
+                                                    const std::string& value) {
+  const TensorType& type = TypeOf(view, value);
+  const ScalarPtr element = InlineMaps(view, ElementOf(view, value), type.shape);
+  if (element->kind != Scalar::Kind::kRead || type.elements() == 0) return std::nullopt;
+  const std::vector<ElementRead> reads = ElementReads(view, element, type.shape);
+  if (reads.size() != 1 || TypeOf(view, reads[0].tensor).data_type != type.data_type) {
+    return std::nullopt;
+  }
+  const ScalarPtr& offset = reads[0].offset;
+  StridedView strided{.shape = type.shape};
+  strided.strides.resize(type.shape.size());
+  int64_t beyond = 1;
+  for (size_t axis = type.shape.size(); axis-- > 0;) {
+    const auto along = StrideAlong(offset, static_cast<int>(axis), type.shape);
+    if (!along || along->stride < 0) return std::nullopt;
+    // Along one element any stride will do, and libraries look for those of a dense tensor.
+    strided.strides[axis] = type.shape[axis] == 1 ? beyond : along->stride;
+    beyond = std::max<int64_t>(strided.strides[axis] * type.shape[axis], 1);
+  }
+  const std::vector<ScalarPtr> origin(type.shape.size(), kernel::Index(0));
+  const ScalarPtr first = SimplifyIndex(SubstituteAxes(offset, origin), {});
+  if (!first->is_literal()) return std::nullopt;
+  strided.offset = first->integer;
+  return CallArgument::TensorName{.name = reads[0].tensor, .view = std::move(strided)};
 }
 
 // A kernel that writes the moved value to a buffer of the group.
@@ -198,7 +184,8 @@ absl::Status PrintCopy(const GroupView& view, const EmitTarget& target, const st
   }
   copy.inputs.clear();
   copy.outputs = {value};
-  for (const ElementRead& read : ReadsOf(copy, value)) {
+  const std::vector<int64_t>& extents = TypeOf(view, value).shape;
+  for (const ElementRead& read : ElementReads(copy, ElementOf(copy, value), extents)) {
     if (std::find(copy.inputs.begin(), copy.inputs.end(), read.tensor) == copy.inputs.end()) {
       copy.inputs.push_back(read.tensor);
     }
@@ -207,18 +194,36 @@ absl::Status PrintCopy(const GroupView& view, const EmitTarget& target, const st
   complete.knobs = kPointwiseTemplate.knobs().Defaults(copy, target);
   copy.group = &complete;
   MTMC_ASSIGN_OR_RETURN(Emission copied, kPointwiseTemplate.print(copy, target, {}));
-  emission.buffers.push_back({.name = value, .type = view.nest->types.find(value)->second});
+  emission.buffers.push_back({.name = value, .type = TypeOf(view, value)});
   for (EmittedStep& step : copied.steps) emission.steps.push_back(std::move(step));
   return absl::OkStatus();
 }
 
+// Lets the call read what free movement nodes move: in place where strides say how, or a copy.
+absl::Status ReadMoved(const GroupView& view, const EmitTarget& target, const GraphNode& node,
+                       LibraryCall& call, Emission& emission) {
+  std::map<std::string, CallArgument::TensorName> moved;
+  absl::Status status;
+  ForEachTensor(call.arguments, [&](CallArgument::TensorName& tensor) {
+    const Loop* loop = FindLoop(view, tensor.name);
+    if (loop == nullptr || loop->node == node.name) return;
+    const auto [known, is_new] = moved.emplace(tensor.name, tensor);
+    if (is_new) {
+      if (std::optional<CallArgument::TensorName> strided = FindStrided(view, tensor.name)) {
+        known->second = *std::move(strided);
+      } else {
+        status.Update(PrintCopy(view, target, tensor.name, emission));
+      }
+    }
+    tensor = known->second;
+  });
+  return status;
+}
+
 absl::StatusOr<Emission> Print(const GroupView& view, const EmitTarget& target,
                                const std::vector<std::string>& /*tuned*/) {
-  const GraphNode node = WithoutView(WithoutTransposedCopy(view, *FindNode(view)));
+  const GraphNode node = WithoutView(*FindNode(view));
   Emission emission;
-  for (const std::string& value : MovedArguments(view, node)) {
-    MTMC_RETURN_IF_ERROR(PrintCopy(view, target, value, emission));
-  }
   LibraryCall call{.precision = view.group->precision};
   std::tie(call.op, call.overload) = SplitOperator(node.op);
   for (const GraphArgument& argument : node.arguments) {
@@ -231,6 +236,7 @@ absl::StatusOr<Emission> Print(const GroupView& view, const EmitTarget& target,
     if (argument.name == "seed") converted->keyword = argument.name;
     call.arguments.push_back(*std::move(converted));
   }
+  MTMC_RETURN_IF_ERROR(ReadMoved(view, target, node, call, emission));
   for (const std::string& result : node.results) {
     const bool is_read =
         std::find(view.outputs.begin(), view.outputs.end(), result) != view.outputs.end();
