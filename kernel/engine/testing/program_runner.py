@@ -217,7 +217,7 @@ class OpenClRunner:
 
         def run():
             self.queue.finish()
-            scope = dict(arrays, inf=float("inf"), nan=float("nan"))
+            scope = dict(inf=float("inf"), nan=float("nan"), as_strided=torch.as_strided)
             scope.update(TORCH_TYPES)
             scope.update(arrays)
             values = list(eval(f"[{arguments}]", {"__builtins__": {}}, scope))
