@@ -14,12 +14,12 @@ from .comparison import Comparison
 from .deadline import deadline, parse_duration
 from .distribution import DISTRIBUTIONS
 from .execution import Execution, state_tensor
-from .expectation import Judge
 from .failure import Dropped, ProblemFailure
 from .fixed import find_fixed
 from .flaws import FlawFinder, distribution_keys
 from .graph_facts import draws_random, may_use_tf32
 from .idle import IdleFinder
+from .judge import Judge
 from .memory_budget import MemoryBudget
 from .oracle import PRECISIONS, kernelbench_tolerance
 from .parameters import States

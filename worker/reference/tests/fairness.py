@@ -11,7 +11,7 @@ import contextlib
 import torch
 
 from mtmc_reference.comparison import Comparison
-from mtmc_reference.expectation import Judge
+from mtmc_reference.judge import Judge
 from mtmc_reference.oracle import PRECISIONS
 from mtmc_reference.precision import Arithmetic, arithmetic
 from mtmc_reference.steadiness import Steadiness

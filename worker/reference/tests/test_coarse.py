@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from mtmc_reference import honest
-from mtmc_reference.expectation import Judge
+from mtmc_reference.judge import Judge
 from mtmc_reference.precision import Arithmetic
 from mtmc_reference.tensor_core import rounded
 from mtmc_reference.workload import Key, PUBLIC

@@ -8,7 +8,7 @@ import math
 import pytest
 import torch
 
-from mtmc_reference.expectation import Judge
+from mtmc_reference.judge import Judge
 from mtmc_reference.failure import Dropped, ProblemFailure
 from mtmc_reference.memory_budget import MemoryBudget
 from mtmc_reference.parked import _on_host, parked

@@ -23,7 +23,7 @@ def get_inputs():
 _CHILD = """
 import resource, sys
 import torch
-from mtmc_reference import expectation, memory_budget, share, workload
+from mtmc_reference import judge, memory_budget, share, workload
 from mtmc_reference.rehearsal import rehearse
 from mtmc_reference.session import Session
 
@@ -37,7 +37,7 @@ def used_bytes():
         return int(pages.read().split()[0]) * resource.getpagesize()
 
 before = used_bytes()
-for module in (workload, memory_budget, expectation):
+for module in (workload, memory_budget, judge):
     module.free_bytes = lambda device: max(0, before + limit - used_bytes())
 resource.setrlimit(resource.RLIMIT_AS, (before + limit, before + limit))
 session = Session(scratch)

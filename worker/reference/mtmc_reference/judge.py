@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the reference on the inputs of a workload, and says where it is not defined."""
+
+import math
+
+import torch
+
+from . import choices
+from .compare import float_spreads
+from .directed import Director
+from .distribution import DELICATE, HEAVY_TAILED, LEVEL, NONFINITE
+from .expectation import Expectation
+from .failure import Dropped, ProblemFailure, is_out_of_memory
+from .parameters import ZERO
+from .parked import parked
+from .precision import Arithmetic
+from .steadiness import Steadiness
+from .workload import PUBLIC, free_bytes, total_bytes
+
+# Half a unit in the last place of TF32, which cuDNN may choose.
+_TF32_UNIT = 2.0**-11
+
+
+class Judge:
+    """Computes expectations of one problem on one device."""
+
+    def __init__(self, execution, workloads, device, draws_random, is_default_strict):
+        self.execution = execution
+        self.workloads = workloads
+        self.device = device
+        # Whether PyTorch's defaults compute the model as strict FP32 does.
+        self.is_default_strict = is_default_strict
+        # Called with the bytes that a run needs and that are not free.
+        self.make_room = lambda need: None
+        # Called after runs whose memory no other process has counted on.
+        self.return_memory = lambda: None
+        # A dropout mask drawn for fp64 is another one: compare like with like.
+        self.draws_random = draws_random
+        unit = 0.0 if is_default_strict else _TF32_UNIT
+        self._steadiness = Steadiness(self._steady_run, lambda: workloads.draw(PUBLIC), unit)
+        # Keys on whose inputs it is known that rounding decides little.
+        self._steady = set()
+        # Peril in which inputs run that the model may not be made for.
+        self.peril = None
+        # Outputs whose public values are all finite; None before those are known.
+        self._finite_outputs = None
+
+    def strict_outputs(self, key, inputs):
+        """Outputs of strict FP32; raises Dropped where the reference is not defined."""
+        return self._strict_run(key, inputs)[0]
+
+    def _steady_run(self, inputs, observer, state):
+        return self.execution.run(inputs, Arithmetic.STRICT, observer, state=state)
+
+    def is_defined_in(self, inputs, state, is_steady):
+        """Whether the reference is defined on public inputs in another state, and rounding
+        decides little where it `is_steady`."""
+
+        def run():
+            outputs = self.execution.run(inputs, Arithmetic.STRICT, state=state)
+            if is_steady and not self._is_steady(inputs, state, outputs):
+                raise Dropped("rounding alone decides what the reference answers there")
+            return outputs
+
+        try:
+            outputs = self.peril.run(f"state {state}", _never, run) if self.peril else run()
+        except Dropped:
+            return False
+        except ProblemFailure as failure:
+            if is_out_of_memory(failure.cause):
+                raise
+            return False
+        found = float_spreads(outputs)
+        return all(
+            not want or spread is None or spread.is_finite()
+            for want, spread in zip(self._finite_outputs, found)
+        )
+
+    def _is_steady(self, inputs, state, outputs):
+        """Whether rounding decides little; where divisors are minute, that of TF32 counts, too."""
+        if not self._holds(inputs, state, outputs):
+            return False
+        return state != ZERO or self._steadiness.is_telling(inputs, state, outputs)
+
+    def _holds(self, inputs, state, outputs):
+        """Whether rounding decides little. What is divided by minute numbers is large, so that
+        some elements are small beside others of their row."""
+        if self._steadiness.holds(inputs, state, outputs):
+            return True
+        return state == ZERO and self._steadiness.holds_by_rows(inputs, state, outputs)
+
+    def direct(self, key, inputs, indices, level, seed):
+        """Moves inputs of a directed workload, in place; raises Dropped."""
+
+        def run(inputs, observer, state, has_gradients):
+            return self.execution.run(
+                inputs, Arithmetic.STRICT, observer, state=state, has_gradients=has_gradients
+            )
+
+        def move():
+            Director(run).move(inputs, indices, level, seed, self.execution.state_of(key))
+
+        what = f"search {key.distribution} {level}"
+        self.peril.run(what, lambda: True, move) if self.peril else move()
+
+    def _accepts(self, key, levels):
+        """Whether the reference is defined on `key` with other levels of its distribution."""
+        try:
+            self._strict_run(key, self.workloads.draw_at(key, levels), levels)
+        except Dropped:
+            return False
+        return True
+
+    def soften(self, key, reason):
+        """Goes on with milder values of the model in the workload `key`, or a milder form of its
+        distribution, after the reference was not defined; false where there is none."""
+        if self.execution.calm(key):
+            return True
+        return self.workloads.soften(key, reason, lambda levels: self._accepts(key, levels))
+
+    def _attempted(self, key, inputs, levels):
+        """A strict run that may end the process; raises Dropped where it did."""
+
+        def run():
+            return self.execution.run(inputs, Arithmetic.STRICT, state=self.execution.state_of(key))
+
+        if key.is_unchanged or self.peril is None:
+            return run()
+        if levels is None:
+            levels = self.workloads.levels(key.distribution)
+        what = f"{key.distribution} {sorted(levels.items())}"
+        return self.peril.run(what, lambda: self.workloads.leave_range(inputs), run)
+
+    def _strict_run(self, key, inputs, levels=None):
+        """`strict_outputs`, and the Spread of each that has floating-point elements, or None."""
+        try:
+            outputs = self._attempted(key, inputs, levels)
+        except ProblemFailure as failure:
+            if key.is_unchanged or is_out_of_memory(failure.cause):
+                raise
+            raise Dropped(failure.message) from failure
+        found = float_spreads(outputs)
+        finite = [spread is None or spread.is_finite() for spread in found]
+        if key.is_public:
+            self._finite_outputs = finite
+        elif not key.is_unchanged and key.distribution != NONFINITE and any(
+            want and not have for want, have in zip(self._finite_outputs, finite)
+        ) and not self._are_chosen(key, levels, outputs):
+            raise Dropped("the reference is not finite there")
+        if key not in self._steady:
+            self._require_steady(key, inputs, outputs, levels)
+            if levels is None and not key.salt:
+                self._steady.add(key)
+        return outputs, found
+
+    def _require_steady(self, key, inputs, outputs, levels):
+        if key.distribution in LEVEL or self.execution.is_special(key):
+            if not self._asked(self._holds, key, inputs, outputs):
+                raise Dropped("rounding alone decides what the reference answers there")
+        if self._is_delicate(key, levels):
+            is_far = key.distribution == HEAVY_TAILED
+            question = self._steadiness.holds if is_far else self._steadiness.is_telling
+            if not self._asked(question, key, inputs, outputs):
+                raise Dropped("the reference answers zeros or rounding there")
+
+    def _are_chosen(self, key, levels, outputs):
+        def run(inputs, levels):
+            return self._attempted(key, inputs, levels)
+
+        try:
+            return choices.decide(self.workloads, key, levels, outputs, run)
+        except ProblemFailure as failure:
+            if is_out_of_memory(failure.cause):
+                raise
+            return False
+
+    def _is_delicate(self, key, levels):
+        # What softer ways there are is learned on the workloads that are remembered.
+        if key.distribution not in DELICATE or key.salt:
+            return False
+        if levels is None:
+            levels = self.workloads.levels(key.distribution)
+        return self.workloads.is_delicate(key.distribution, levels)
+
+    def _asked(self, question, key, inputs, outputs):
+        def holds():
+            return question(inputs, self.execution.state_of(key), outputs)
+
+        # A device has no way to refuse a value but an assertion.
+        return self.peril.run(f"steady {key.distribution}", _never, holds) if self.peril else holds()
+
+    def expectation(self, key, inputs):
+        """The Expectation of `key`, whose inputs are given; raises Dropped."""
+        return Expectation(self, key, *self._strict_run(key, inputs))
+
+    def wide_outputs(self, key, strict):
+        """Outputs of fp64, rounded to what is compared; None where it is not possible."""
+        need = 6 * self.workloads.byte_count() + 4 * total_bytes(strict)
+        if not self.draws_random and need > free_bytes(self.device):
+            self.make_room(need)
+        if self.draws_random or need > free_bytes(self.device):
+            return None
+        # Only now, because what makes room may free inputs that are kept.
+        inputs = self.workloads.draw(key)
+        try:
+            wide = self.execution.run(inputs, Arithmetic.FP64, state=self.execution.state_of(key))
+        except ProblemFailure as failure:
+            # Out of memory, or types that a file fixes to FP32 in `forward`.
+            if is_out_of_memory(failure.cause):
+                _return_memory(self.device)
+            return None
+        return [_rounded(w, s) for w, s in zip(wide, strict)]
+
+    def honest_outputs(self, key, kind, observer, held=()):
+        """Outputs of a run in the arithmetic `kind`; None where it fails, or where memory does
+        not suffice though all that can be made again was given back and what is `held` of the
+        expectation lay on the host meanwhile: a bound that lacks such a run may refuse honest
+        programs, eager's own calls among them."""
+        for is_last in (False, True):
+            try:
+                with parked(held if is_last else (), self.device):
+                    # Nobody else holds the inputs, which are freed before what is held returns.
+                    return self.execution.run(
+                        self.workloads.draw(key), kind, observer, state=self.execution.state_of(key)
+                    )
+            except ProblemFailure as failure:
+                # Autocast refuses some operators; the class keeps its fixed tolerance.
+                if is_last or not is_out_of_memory(failure.cause):
+                    return None
+            self.make_room(math.inf)
+            _return_memory(self.device)
+        return None
+
+
+def _never():
+    return False
+
+
+def _rounded(wide, strict):
+    """fp64 in the type that is compared; whole numbers as FP32 has them."""
+    if not strict.is_floating_point():
+        return strict
+    return wide if strict.dtype == torch.float64 else wide.float()
+
+
+def _return_memory(device):
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
