@@ -14,6 +14,13 @@
 namespace mtmc::kernel {
 namespace {
 
+// The tier that may be faster than what the group has; null where there is none.
+const KernelTemplate* FindTierOf(const ScheduleContext& context, const KernelGroup& group) {
+  if (!context.allow_library || !TemplateOf(group).tier.empty()) return nullptr;
+  const KernelGroup own{.name = group.name, .nodes = group.nodes};
+  return FindTier(ViewOf(context, own), context.target);
+}
+
 // All calls in one step, where there are several: one after the other takes a
 // trial each.
 void AddAll(const ScheduleContext& context, const Schedule& schedule,
@@ -34,6 +41,28 @@ void AddAll(const ScheduleContext& context, const Schedule& schedule,
                      }});
 }
 
+// Every product that may be faster on tensor cores in one step, where there are several.
+void AddAllProducts(const ScheduleContext& context, const Schedule& schedule,
+                    std::vector<LegalAction>& actions) {
+  std::set<int> products;
+  std::string tier;
+  for (size_t g = 0; g < schedule.groups.size(); ++g) {
+    const KernelTemplate* found = FindTierOf(context, schedule.groups[g]);
+    if (found == nullptr) continue;
+    products.insert(static_cast<int>(g));
+    tier = found->tier;
+  }
+  if (products.size() < 2) return;
+  EngineAction action = MakeAction(context, schedule, products, "tensorize",
+                                   Concat("tensorize all products with ", tier));
+  // Joins the other groups anew, too.
+  action.arguments = {{"precision", tier}, {"scope", "plan"}};
+  actions.push_back(
+      {std::move(action), [&context, &schedule] {
+         return MakeStartSchedule(context, StartMapping::kTensorCores).value_or(schedule);
+       }});
+}
+
 // The group as `printer` would print it first, alone.
 LegalAction MakeSwitch(const ScheduleContext& context, const Schedule& schedule, size_t g,
                        const KernelGroup& kernel, std::string_view how) {
@@ -47,25 +76,61 @@ LegalAction MakeSwitch(const ScheduleContext& context, const Schedule& schedule,
           }};
 }
 
-// The kernel of our own in place of call `g`, with the element-wise groups around it.
-std::optional<LegalAction> MakeFusedSwitch(const ScheduleContext& context, const Schedule& schedule,
-                                           const GroupGraph& graph, size_t g,
-                                           const KernelGroup& kernel) {
+// The kernel of our own in place of group `g`, and the element-wise groups around it; null
+// where there are none that fit.
+struct Fused {
+  std::set<int> members;
+  KernelGroup kernel;
+};
+
+std::optional<Fused> FuseAround(const ScheduleContext& context, const Schedule& schedule,
+                                const GroupGraph& graph, size_t g, const KernelGroup& kernel) {
   const auto index = static_cast<int>(g);
   Schedule own = schedule;
   own.groups[g] = kernel;
-  const std::set<int> members = GrowByPointwise(context, own, graph, index);
+  std::set<int> members = GrowByPointwise(context, own, graph, index);
   if (members.size() == 1) return std::nullopt;
   std::optional<KernelGroup> joined = JoinGroups(context, own, graph, members);
   if (!joined) return std::nullopt;
   joined->knobs = StartingKnobs(context, *joined);
+  return Fused{std::move(members), *std::move(joined)};
+}
+
+LegalAction Replacing(const ScheduleContext& context, const Schedule& schedule, const Fused& fused,
+                      EngineAction action) {
+  return {std::move(action), [&context, &schedule, fused] {
+            return ReplaceGroups(context, schedule, fused.members, {fused.kernel});
+          }};
+}
+
+std::optional<LegalAction> MakeFusedSwitch(const ScheduleContext& context, const Schedule& schedule,
+                                           const GroupGraph& graph, size_t g,
+                                           const KernelGroup& kernel) {
+  const std::optional<Fused> fused = FuseAround(context, schedule, graph, g, kernel);
+  if (!fused) return std::nullopt;
   EngineAction action =
-      MakeAction(context, schedule, members, "fuse",
+      MakeAction(context, schedule, fused->members, "fuse",
                  Concat("fuse ", kernel.name, " as a kernel of our own with what is around it"));
   action.arguments = {{"own", "yes"}};
-  return LegalAction{std::move(action), [&context, &schedule, members, group = *std::move(joined)] {
-                       return ReplaceGroups(context, schedule, members, {group});
-                     }};
+  return Replacing(context, schedule, *fused, std::move(action));
+}
+
+// A product on tensor cores, with what is around it where that fits: its last kernel computes
+// that on the way.
+void AddTier(const ScheduleContext& context, const Schedule& schedule, const GroupGraph& graph,
+             size_t g, std::vector<LegalAction>& actions) {
+  const KernelGroup& now = schedule.groups[g];
+  const KernelTemplate* tier = FindTierOf(context, now);
+  if (tier == nullptr) return;
+  KernelGroup kernel{
+      .name = now.name, .nodes = now.nodes, .template_name = std::string(tier->name)};
+  kernel.knobs = StartingKnobs(context, kernel);
+  const Fused fused = FuseAround(context, schedule, graph, g, kernel)
+                          .value_or(Fused{{static_cast<int>(g)}, kernel});
+  EngineAction action = MakeAction(context, schedule, fused.members, "tensorize",
+                                   Concat("tensorize ", now.name, " with ", tier->tier));
+  action.arguments = {{"precision", std::string(tier->tier)}};
+  actions.push_back(Replacing(context, schedule, fused, std::move(action)));
 }
 
 }  // namespace
@@ -73,16 +138,18 @@ std::optional<LegalAction> MakeFusedSwitch(const ScheduleContext& context, const
 std::vector<LegalAction> EnumerateOwnKernels(const ScheduleContext& context,
                                              const Schedule& schedule) {
   std::vector<LegalAction> actions;
+  AddAllProducts(context, schedule, actions);
   AddAll(context, schedule, actions);
   const GroupGraph graph(context, schedule);
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
     const KernelGroup& now = schedule.groups[g];
+    AddTier(context, schedule, graph, g, actions);
     const bool is_call = TemplateOf(now).is_call;
     const KernelTemplate* usual = is_call ? FindOwnTemplate(context, now.nodes) : nullptr;
     for (const KernelTemplate* printer : Templates()) {
       KernelGroup kernel{
           .name = now.name, .nodes = now.nodes, .template_name = std::string(printer->name)};
-      if (printer->is_call || kernel.template_name == now.template_name ||
+      if (printer->is_call || !printer->tier.empty() || kernel.template_name == now.template_name ||
           !printer->accepts(ViewOf(context, kernel), context.target)) {
         continue;
       }

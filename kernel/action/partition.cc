@@ -215,7 +215,11 @@ std::optional<KernelGroup> JoinGroups(const ScheduleContext& context, const Sche
     return context.index.PositionOf(a) < context.index.PositionOf(b);
   });
   const GroupView view = ViewOf(context, joined);
-  const KernelTemplate* printer = FindOwnTemplate(view, context.target);
+  // What was chosen for the host stays chosen, where it can print more.
+  const KernelTemplate* printer = anchor != nullptr ? &TemplateOf(*anchor) : nullptr;
+  if (printer == nullptr || printer->tier.empty() || !printer->accepts(view, context.target)) {
+    printer = FindOwnTemplate(view, context.target);
+  }
   if (printer == nullptr) return std::nullopt;
   joined.template_name = printer->name;
   joined.name = NameOf(schedule, members, joined.nodes, anchor);

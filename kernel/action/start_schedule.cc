@@ -54,6 +54,19 @@ void CallVendor(const ScheduleContext& context, LibraryCall::Precision precision
   }
 }
 
+// Gives each product that may be faster so to the template of a precision tier.
+void UseTensorCores(const ScheduleContext& context, Schedule& schedule) {
+  for (KernelGroup& group : schedule.groups) {
+    KernelGroup own = group;
+    own.template_name.clear();
+    own.precision = LibraryCall::Precision::kDefault;
+    const KernelTemplate* tier = FindTier(ViewOf(context, own), context.target);
+    if (tier == nullptr) continue;
+    own.template_name = tier->name;
+    group = std::move(own);
+  }
+}
+
 // Unions of groups, chosen on one graph and made at once: a graph per union
 // would take seconds for a network of hundreds of operations.
 class Unions {
@@ -170,6 +183,8 @@ std::string_view ToText(StartMapping mapping) {
       return "eager";
     case StartMapping::kIeee:
       return "ieee";
+    case StartMapping::kTensorCores:
+      return "tensor_cores";
     case StartMapping::kOwn:
       return "own";
     case StartMapping::kPlain:
@@ -186,6 +201,8 @@ std::string_view Describe(StartMapping mapping) {
       return "library calls and joined kernels";
     case StartMapping::kIeee:
       return "library calls in FP32 throughout and joined kernels";
+    case StartMapping::kTensorCores:
+      return "products on tensor cores, library calls and joined kernels";
     case StartMapping::kOwn:
       return "kernels of our own";
     case StartMapping::kPlain:
@@ -205,6 +222,9 @@ absl::StatusOr<Schedule> MakeStartSchedule(const ScheduleContext& context, Start
   if (mapping != StartMapping::kOwn && context.allow_library) {
     CallVendor(context, is_ieee ? LibraryCall::Precision::kIeee : LibraryCall::Precision::kDefault,
                schedule);
+  }
+  if (mapping == StartMapping::kTensorCores && context.allow_library) {
+    UseTensorCores(context, schedule);
   }
   if (mapping != StartMapping::kPlain) schedule = JoinNeighbours(context, schedule);
   for (KernelGroup& group : schedule.groups) group.knobs = StartingKnobs(context, group);

@@ -19,6 +19,9 @@ enum class StartMapping {
   // The same with products in FP32 throughout, without the TF32 that a vendor may choose for
   // convolutions: for networks that magnify what it rounds.
   kIeee,
+  // The same with products on tensor cores wherever a template may do that in the precision of
+  // FP32 and faster; CUDA alone.
+  kTensorCores,
   // The same with a kernel of our own wherever a template can: for vendor calls
   // that fail or are not to be had.
   kOwn,

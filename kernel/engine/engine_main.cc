@@ -30,6 +30,8 @@ struct Arguments {
   std::string dialect = "opencl";
   // Applied one after the other to the start program.
   std::vector<std::string> actions;
+  // Text of a schedule to begin with; the start program's where it is empty.
+  std::string schedule_path;
   bool allow_tf32 = false;
 };
 
@@ -62,6 +64,10 @@ EngineOptions OptionsFor(const Arguments& arguments) {
 absl::StatusOr<EngineProgram> MakeProgram(const Graph& graph, const Arguments& arguments) {
   const EngineOptions options = OptionsFor(arguments);
   MTMC_ASSIGN_OR_RETURN(EngineProgram program, CreateProgram(graph, options));
+  if (!arguments.schedule_path.empty()) {
+    MTMC_ASSIGN_OR_RETURN(const std::string schedule, base::ReadFile(arguments.schedule_path));
+    MTMC_ASSIGN_OR_RETURN(program, ApplyAction(graph, schedule, "stop", options));
+  }
   for (const std::string& action : arguments.actions) {
     MTMC_ASSIGN_OR_RETURN(program, ApplyAction(graph, program.schedule, action, options));
   }
@@ -123,6 +129,8 @@ int Main(int argc, char** argv) {
     command->add_option("--dialect", arguments.dialect, "cuda or opencl (default opencl).");
     command->add_option("--apply", arguments.actions,
                         "Text of an action to apply; may be repeated.");
+    command->add_option("--schedule", arguments.schedule_path,
+                        "File with the schedule to begin with.");
     command->add_flag("--tf32", arguments.allow_tf32, "Offer TF32 library calls.");
   }
   app.require_subcommand(1);

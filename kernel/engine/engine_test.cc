@@ -102,6 +102,49 @@ TEST_CASE("Without library calls a search starts with blocks of sums that take t
   CHECK(start == StartOf(MakeGraph(), CudaOptions(StartMapping::kOwn)));
 }
 
+// relu(x @ w), large enough that products are the limit.
+Graph MakeLargeProduct() {
+  Graph graph = MakeGraph();
+  const auto widen = [](TensorType& type) {
+    for (int64_t& extent : type.shape) extent *= 64;
+  };
+  for (GraphInput& input : graph.inputs) widen(input.type);
+  for (GraphNode& node : graph.nodes) widen(node.result_types[0]);
+  for (GraphOutput& output : graph.outputs) widen(output.type);
+  return graph;
+}
+
+TEST_CASE("A product that is worth it may be made of three on tensor cores", "[engine]") {
+  const std::string text = "tensorize matmul with tf32x3 (lines 3-5)";
+  const auto texts_of = [](const Graph& graph, const EngineOptions& options) {
+    const absl::StatusOr<EngineProgram> start = CreateProgram(graph, options);
+    REQUIRE(start.ok());
+    return TextsOf(ListActions(graph, start->schedule, options).value());
+  };
+  const EngineOptions options = CudaOptions(StartMapping::kEager);
+  EngineOptions without_calls = options;
+  without_calls.allow_library = false;
+  EngineOptions on_opencl = options;
+  on_opencl.target.dialect = Dialect::kOpenCl;
+
+  CHECK(Has(texts_of(MakeLargeProduct(), options), text));
+  // Too small, no calls, no tensor cores.
+  CHECK_FALSE(Has(texts_of(MakeGraph(), options), text));
+  CHECK_FALSE(Has(texts_of(MakeLargeProduct(), without_calls), text));
+  CHECK_FALSE(Has(texts_of(MakeLargeProduct(), on_opencl), text));
+
+  const Graph graph = MakeLargeProduct();
+  const auto start = CreateProgram(graph, options);
+  const auto split = ApplyAction(graph, start->schedule, text, options);
+  REQUIRE(split.ok());
+  CHECK(split->schedule == "group matmul template=split_product nodes=matmul,mul,relu,add\n");
+  const ParseResult parsed = ParseProgram(split->text);
+  REQUIRE(parsed.program.has_value());
+  const CheckLimits limits{.allowed_calls = {"aten::bmm"}};
+  CHECK(CheckProgram(*parsed.program, FromGraph(graph), limits, {}).empty());
+  CHECK(split->text.find("precision=tf32") != std::string::npos);
+}
+
 TEST_CASE("A plain start joins and captures nothing", "[engine]") {
   const std::string start = StartOf(MakeGraph(), CudaOptions(StartMapping::kPlain));
 

@@ -39,6 +39,10 @@ struct KernelTemplate {
   // Whether a union of groups may keep the knobs of the one that gives it its name.
   // Not where the right ones depend on all that is kept in registers.
   bool keeps_knobs = false;
+  // Precision tier of a template of our own that has the vendor's library compute products on
+  // tensor cores, such as `tf32x3`; empty for what computes in the types of the graph. Such a
+  // template is chosen by an action or a start alone, and only where calls are allowed.
+  std::string_view tier;
 
   // Whether `print` can print this group as one unit.
   bool (*accepts)(const GroupView& view, const EmitTarget& target);
@@ -55,6 +59,9 @@ struct KernelTemplate {
   // For calls: one offer per precision. REQUIRES: accepts(view).
   std::vector<CallOffer> (*offers)(const GroupView& view, const EmitTarget& target,
                                    bool allow_tf32) = nullptr;
+  // For a tier: whether it may be faster than the vendor's call on this device.
+  // REQUIRES: accepts(view).
+  bool (*is_promising)(const GroupView& view, const EmitTarget& target) = nullptr;
 };
 
 }  // namespace mtmc::kernel

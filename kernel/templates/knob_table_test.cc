@@ -103,7 +103,8 @@ TEST_CASE("A knob that no kernel can have is refused with what is allowed", "[te
       {Relu(8, 63), "template=library block=1", "which has none"},
       {Relu(8, 63), "template=scan", "does not fit the template scan"},
       {Relu(8, 63), "template=tensor",
-       "unknown template \"tensor\", there are pointwise, contraction, row, scan, library"},
+       "unknown template \"tensor\", there are pointwise, contraction, row, scan, split_product, "
+       "library"},
       {Softmax(8, 60), "template=row vector=0", "must be 1 to 128"},
       {Softmax(8, 60), "template=row vector=8", "must be a divisor of 60 columns"},
       {Softmax(8, 60), "template=row by_row=2", "must be 0 or 1"},

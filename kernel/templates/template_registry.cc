@@ -12,19 +12,21 @@
 #include "kernel/templates/pointwise/pointwise_template.h"
 #include "kernel/templates/row/row_template.h"
 #include "kernel/templates/scan/scan_template.h"
+#include "kernel/templates/split_product/split_product_template.h"
 
 namespace mtmc::kernel {
 namespace {
 
 // A new template is a folder and its line here.
 constexpr const KernelTemplate* kTemplates[] = {
-    &kPointwiseTemplate, &kContractionTemplate, &kRowTemplate, &kScanTemplate, &kLibraryTemplate,
+    &kPointwiseTemplate, &kContractionTemplate,  &kRowTemplate,
+    &kScanTemplate,      &kSplitProductTemplate, &kLibraryTemplate,
 };
 
 const KernelTemplate* FindFirst(const GroupView& view, const EmitTarget& target, bool is_call) {
   const auto* found =
       std::find_if(std::begin(kTemplates), std::end(kTemplates), [&](const KernelTemplate* one) {
-        return one->is_call == is_call && one->accepts(view, target);
+        return one->is_call == is_call && one->tier.empty() && one->accepts(view, target);
       });
   return found == std::end(kTemplates) ? nullptr : *found;
 }
@@ -56,6 +58,14 @@ const KernelTemplate& TemplateOf(const KernelGroup& group) {
 
 const KernelTemplate* FindOwnTemplate(const GroupView& view, const EmitTarget& target) {
   return FindFirst(view, target, /*is_call=*/false);
+}
+
+const KernelTemplate* FindTier(const GroupView& view, const EmitTarget& target) {
+  const auto* found =
+      std::find_if(std::begin(kTemplates), std::end(kTemplates), [&](const KernelTemplate* one) {
+        return !one->tier.empty() && one->accepts(view, target) && one->is_promising(view, target);
+      });
+  return found == std::end(kTemplates) ? nullptr : *found;
 }
 
 const KernelTemplate* FindCall(const GroupView& view, const EmitTarget& target) {

@@ -19,10 +19,13 @@ const KernelTemplate* FindTemplate(std::string_view name);
 // The template of a group whose name was checked.
 const KernelTemplate& TemplateOf(const KernelGroup& group);
 
-// The first template of our own, or the first call, that accepts the view; null
-// when none does.
+// The first template of our own without a tier, or the first call, that accepts the view;
+// null when none does.
 const KernelTemplate* FindOwnTemplate(const GroupView& view, const EmitTarget& target);
 const KernelTemplate* FindCall(const GroupView& view, const EmitTarget& target);
+// The template that may compute the view faster on tensor cores, in a precision tier; null
+// when none does.
+const KernelTemplate* FindTier(const GroupView& view, const EmitTarget& target);
 
 // The group as its template sees it. The arguments must outlive the view. An
 // unknown template sees what our own do.

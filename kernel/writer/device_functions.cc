@@ -96,6 +96,26 @@ INLINE float fast_expm1(float x) {
   return fabs(x) < 0.4f ? near_zero * x : exp(x) - 1.0f;
 }
 )"},
+    {"tf32_head", R"(// The nearest TF32 number; x itself where there is none.
+INLINE float tf32_head(float x) {
+  const unsigned int bits = __float_as_uint(x);
+  const float head = __uint_as_float((bits + 0xfffu + (bits >> 13 & 1u)) & 0xffffe000u);
+  return isfinite(x) && isfinite(head) ? head : x;
+}
+)",
+     R"(// The nearest TF32 number; x itself where there is none.
+INLINE float tf32_head(float x) {
+  const uint bits = as_uint(x);
+  const float head = as_float((bits + 0xfffu + (bits >> 13 & 1u)) & 0xffffe000u);
+  return isfinite(x) && isfinite(head) ? head : x;
+}
+)"},
+    {"tf32_tail", R"(// What a head leaves of x, exactly.
+INLINE float tf32_tail(float x, float head) { return isfinite(x) ? x - head : 0.0f; }
+)",
+     R"(// What a head leaves of x, exactly.
+INLINE float tf32_tail(float x, float head) { return isfinite(x) ? x - head : 0.0f; }
+)"},
     {"sigmoid", "INLINE float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }\n",
      "INLINE float sigmoid(float x) { return 1.0f / (1.0f + exp(-x)); }\n"},
     {"sigmoid_f64", "INLINE double sigmoid_f64(double x) { return 1.0 / (1.0 + exp(-x)); }\n",

@@ -17,6 +17,7 @@ namespace mtmc::kernel {
 //   sigmoid, maximum_f32, minimum_f32, ...        PyTorch's functions, NaN rules included
 //   floor_div, floor_mod                          integers, towards minus infinity
 //   floor_divide_f32, remainder_f32, ..._f64      the same of floating-point numbers
+//   tf32_head, tf32_tail     FP32 as the sum of the nearest TF32 number and the rest
 //   bf16_to_float, float_to_bf16, round_to_f16, round_to_bf16
 //   load_f32x4(to, from), store_f16x8(to, from)   TYPExLANES elements between memory and a local
 //                            array of the compute type, 16 bytes at a time; aligned to the width

@@ -40,6 +40,8 @@ double NearSpeedOfLight(const Facts& facts, const Action& action, const RegionFa
   const double ratio = facts.speed_of_light_ratio().value_or(0.0);
   if (ratio < kNearSpeedOfLight) return 0;
   if (facts.search_state().evaluation.speedup.value_or(1.0) < 1.0) return 0;
+  // That is the speed of light of other arithmetic.
+  if (action.type == ActionType::kTensorize) return 0;
   return action.type == ActionType::kStop ? 3.0 : -4.0;
 }
 
@@ -124,6 +126,8 @@ double PrecisionTier(const Facts& facts, const Action& action, const RegionFacts
   if (tier == "default" || tier == "exact") return 0.25;
   const bool is_half = tier == "bf16" || tier == "fp16" || tier == "half";
   if (is_half) return precision == PrecisionClass::kHalf ? 1.5 : -6.0;
+  // As exact as a sum in FP32 nearly is, and twice as fast where products are the limit.
+  if (tier == "tf32x3") return facts.is_contraction_bound() ? 4.5 : 1.0;
   if (tier != "tf32") return 0;
   switch (precision) {
     case PrecisionClass::kHalf:
