@@ -29,7 +29,8 @@ constexpr double kBytesOfPart = 4 + 4;
 // Multiply-adds that must be saved for each byte that is moved besides: TF32 does about seven in
 // the time of one in FP32, and the memory of such a device moves a byte in the time of some ten.
 constexpr double kWorthwhileIntensity = 32;
-// Rows of an operand begin at multiples of 16 bytes.
+// Lines of an operand and of the sums begin at multiples of 16 bytes: libraries have their fast
+// kernels for those.
 constexpr int64_t kAlignment = 4;
 
 struct SplitProductKnobs {
@@ -73,12 +74,13 @@ bool Accepts(const GroupView& view, const EmitTarget& target) {
          IsF32(view, loop.lhs, loop) && IsF32(view, loop.rhs, loop);
 }
 
-// How one factor lies in its buffer: [batch * parts][rows][terms * part], or the last two turned
-// around where neighbours along the rows are neighbours in memory.
+// How one factor lies in its buffer: [batch * parts][width][terms * part], or the last two turned
+// around where neighbours along the rows are neighbours in memory. Rows behind the last are zero.
 struct Factor {
   ScalarPtr element;
   bool is_left = true;
   int64_t rows = 1;
+  int64_t width = 1;
   bool is_sum_inner = true;
   std::string buffer;
 };
@@ -122,6 +124,7 @@ class SplitProductPrinter {
     Factor factor{.element = element,
                   .is_left = is_left,
                   .rows = is_left ? space_.m : space_.n,
+                  .width = RoundUp(is_left ? space_.m : space_.n, kAlignment),
                   .buffer = Concat(view_.group->name, is_left ? "_left" : "_right")};
     const std::vector<int>& rows = is_left ? space_.m_axes : space_.n_axes;
     if (!rows.empty() && IsNeighbour(element, rows.back())) {
@@ -143,12 +146,12 @@ class SplitProductPrinter {
   TensorType TypeOfFactor(const Factor& factor) const {
     const int64_t wide = kTerms * part_;
     return {.data_type = DataType::kF32,
-            .shape = factor.is_sum_inner ? std::vector<int64_t>{batch(), factor.rows, wide}
-                                         : std::vector<int64_t>{batch(), wide, factor.rows}};
+            .shape = factor.is_sum_inner ? std::vector<int64_t>{batch(), factor.width, wide}
+                                         : std::vector<int64_t>{batch(), wide, factor.width}};
   }
 
   TensorType TypeOfSums() const {
-    return {.data_type = DataType::kF32, .shape = {batch(), space_.m, space_.n}};
+    return {.data_type = DataType::kF32, .shape = {batch(), left_.width, right_.width}};
   }
 
   // A thread per element of `type`, in row-major order, as the axis `i`.
@@ -168,7 +171,7 @@ class SplitProductPrinter {
                           .block = {std::to_string(kBlock)}});
   }
 
-  // Writes a factor as its terms, with zeros behind the last element of the sum.
+  // Writes a factor as its terms, with zeros behind its last row and element of the sum.
   absl::StatusOr<EmittedStep> PrintFactor(const Factor& factor) const {
     KernelWriter writer(view_, target_, {}, factor.buffer);
     writer.Reserve({"i", "x", "head", "tail"});
@@ -188,8 +191,12 @@ class SplitProductPrinter {
         AxesOf(space_, FloorDiv(at[0], parts_), factor.is_left ? row : kernel::Index(0),
                factor.is_left ? kernel::Index(0) : row, k, writer.extents());
     writer.Line("float x = 0.0f;");
-    writer.Open(parts_ * part_ > space_.k ? Concat("if (", writer.Index(k), " < ", space_.k, ")")
-                                          : "");
+    std::vector<std::string> conditions;
+    if (parts_ * part_ > space_.k) conditions.push_back(Concat(writer.Index(k), " < ", space_.k));
+    if (factor.width > factor.rows) {
+      conditions.push_back(Concat(writer.Index(row), " < ", factor.rows));
+    }
+    writer.Open(conditions.empty() ? "" : Concat("if (", kernel::Join(conditions, " && "), ")"));
     const std::string element = writer.Body(factor.element, axes);
     writer.Line(Concat("x = ", element, ";"));
     writer.Close();
