@@ -47,16 +47,16 @@ EngineOptions OptionsFor(const Arguments& arguments) {
   EngineOptions options{.allow_tf32 = arguments.allow_tf32};
   if (arguments.dialect == "cuda") {
     options.target = {.dialect = Dialect::kCuda,
-                      .shared_bytes_per_block = 227 * 1024,
+                      .shared_bytes_per_block = int64_t{227} * 1024,
                       .compute_units = 132,
-                      .cache_bytes = 50 * 1024 * 1024};
+                      .cache_bytes = int64_t{50} * 1024 * 1024};
   } else {
     options.target = {.dialect = Dialect::kOpenCl,
                       .max_threads_per_block = 4096,
                       .compute_units = 2,
                       .warp_size = 1,
                       .vector_bytes = 32,
-                      .cache_bytes = 32 * 1024 * 1024};
+                      .cache_bytes = int64_t{32} * 1024 * 1024};
   }
   return options;
 }
@@ -147,4 +147,5 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace mtmc::kernel
 
+// NOLINTNEXTLINE(bugprone-exception-escape): only where the JSON library is out of memory.
 int main(int argc, char** argv) { return mtmc::kernel::Main(argc, argv); }

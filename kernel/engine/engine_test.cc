@@ -66,6 +66,7 @@ std::string StartOf(const Graph& graph, const EngineOptions& options) {
 
 std::vector<std::string> TextsOf(const std::vector<EngineAction>& actions) {
   std::vector<std::string> texts;
+  texts.reserve(actions.size());
   for (const EngineAction& action : actions) texts.push_back(action.text);
   return texts;
 }

@@ -14,7 +14,7 @@ namespace mtmc::kernel {
 // What a program may use.
 struct CheckLimits {
   int64_t max_threads_per_block = 1024;
-  int64_t max_shared_bytes = 48 * 1024;
+  int64_t max_shared_bytes = int64_t{48} * 1024;
   // All buffers together.
   int64_t max_buffer_bytes = int64_t{64} << 30;
   // Operators a `call` may name, without overload. Empty allows none.

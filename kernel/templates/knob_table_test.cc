@@ -11,7 +11,9 @@
 namespace mtmc::kernel {
 namespace {
 
-EmitTarget Gpu() { return {.dialect = Dialect::kCuda, .shared_bytes_per_block = 227 * 1024}; }
+EmitTarget Gpu() {
+  return {.dialect = Dialect::kCuda, .shared_bytes_per_block = int64_t{227} * 1024};
+}
 
 EmitTarget Cpu() {
   return {.dialect = Dialect::kOpenCl, .max_threads_per_block = 4096, .warp_size = 1};

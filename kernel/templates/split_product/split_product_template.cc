@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <set>
@@ -159,7 +160,7 @@ class SplitProductPrinter {
     const DialectText& text = writer.text();
     const std::string wide =
         elements > INT32_MAX ? Concat("(", text.ComputeType(DataType::kI64), ")") : "";
-    const ScalarPtr i = writer.Declare(
+    ScalarPtr i = writer.Declare(
         "i", elements, Concat(wide, text.BlockId(0), " * ", kBlock, " + ", text.ThreadId(0)));
     writer.Open(Concat("if (i < ", text.IntegerLiteral(elements, DataType::kI64), ")"));
     return i;
@@ -312,7 +313,7 @@ double BytesOfBuffers(const ContractionSpace& space, int64_t sum) {
   const auto m = static_cast<double>(space.m);
   const auto n = static_cast<double>(space.n);
   const auto k = static_cast<double>(space.k);
-  const auto parts = static_cast<double>((space.k + sum - 1) / sum);
+  const double parts = std::ceil(k / static_cast<double>(sum));
   return batch * (kBytesOfFactor * (m + n) * k + kBytesOfPart * parts * m * n);
 }
 
