@@ -246,6 +246,10 @@ class GraphDomain:
         """How many places an index can name; None where `argument` is no index."""
         if argument == "indices" and "embedding" in op:
             return self._extent(arguments["weight"], 0)
+        if argument == "offsets" and "embedding_bag" in op:
+            total = self._extent(arguments["indices"], 0)
+            # The last groups may be empty.
+            return None if total is None else total + 1
         if argument == _INDEXED_AXIS.get(op):
             return self._extent(arguments["self"], number(arguments["dim"]))
         if argument == "indices" and op in _INDEXED_LISTS:
@@ -265,6 +269,8 @@ class GraphDomain:
             return (_END_OF_LIST,)
         if argument == "indices" and op in _INDEXED_LISTS:
             return (-1, -self._extent(arguments["self"], place))
+        if argument == "offsets":
+            return ()
         padding = number(arguments.get("padding_idx", {}))
         return (padding,) if padding is not None and padding >= 0 else ()
 

@@ -86,10 +86,10 @@ def redrawn_ways(tensor, domain):
         return [_other_places(domain), _permute] if tensor.dim() == 1 else [_permute]
     if domain.values is None and not (math.isfinite(domain.low) and math.isfinite(domain.high)):
         return [_shuffle, _permute]
-    ways = [_patterns(domain)] if tensor.dtype != torch.bool else []
-    if tensor.dim() == 1 and not tensor.dtype == torch.bool:
-        return [*ways, _resample(domain), _shuffle, _sorted(domain)]
-    return [*ways, _resample(domain), _shuffle, _permute, *move_some_ways()]
+    ways = [_patterns(domain), _resample(domain), _shuffle]
+    if tensor.dim() == 1 and tensor.dtype != torch.bool:
+        return [*ways, _sorted(domain)]
+    return [*ways, _permute, *move_some_ways()]
 
 
 def extreme_ways(tensor, domain):
@@ -239,7 +239,9 @@ def _patterns(domain):
     """Half of the rows are drawn anew; the others are one number, one but for a few elements, in
     runs of one length or another, or without a number with which the graph compares, wholly or
     up to a late place."""
-    compared = [v for v in domain.uses.compared if domain.low <= v <= domain.high]
+    is_mask = domain.values is not None and domain.values.dtype == torch.bool
+    compared = [] if is_mask else domain.uses.compared
+    compared = [v for v in compared if domain.low <= v <= domain.high]
 
     def change(tensor, generator):
         device = generator.device
@@ -259,9 +261,10 @@ def _patterns(domain):
             few = torch.where(some_of_each(shape, generator), other, one)
             ends = chance(1 << 16, *shape) < (1 << 16) >> (1 + chance(6, count, 1))
             runs = plain.gather(1, ends.cumsum(1).clamp(max=extent - 1))
+            without = plain
             # Where none is left in its place, it may be there once more.
-            without = torch.where(torch.isin(plain, chosen), drawn(*shape), plain)
-            without = torch.where(torch.isin(without, chosen), drawn(*shape), without)
+            for _ in range(2 if compared else 0):
+                without = torch.where(torch.isin(without, chosen), drawn(*shape), without)
             last = (extent >> (1 + chance(4, count, 1))).clamp(min=1)
             late = torch.arange(extent, device=device) >= extent - last
             kind = chance(8, count, 1)
@@ -334,7 +337,8 @@ def _reverse(tensor, _):
 
 
 def _sorted(domain, is_sparse=False):
-    """In order, with the same ends; many equal ones where it `is_sparse`."""
+    """In order, with the same first one, and the same last one unless the graph says how far it
+    may go. Of groups one has half or more of all; where it `is_sparse`, many are equal."""
 
     def change(tensor, generator):
         if tensor.dim() != 1 or tensor.numel() < 3:
@@ -343,13 +347,22 @@ def _sorted(domain, is_sparse=False):
         if tensor.is_floating_point() or low > high:
             tensor.copy_(tensor.sort().values)
             return
-        top = max(high, int(domain.high)) if domain.uses.is_ordered else high
+        top = high
+        if domain.uses.is_ordered:
+            top = domain.uses.legal[1] if domain.uses.legal else max(high, int(domain.high))
         shape, device = (tensor.numel() - 2,), tensor.device
         inner = torch.randint(low, top + 1, shape, generator=generator, device=device)
         if is_sparse:
             few = inner[torch.randint(len(inner), (3,), generator=generator, device=device)]
             few = torch.cat([few, few.new_tensor([low, top])])
-            inner = few[torch.randint(5, shape, generator=generator, device=device)]
+            # One group has all, or there are up to four.
+            first = 3 * int(torch.randint(2, (1,), generator=generator, device=device))
+            inner = few[torch.randint(first, 5, shape, generator=generator, device=device)]
+        elif domain.uses.is_ordered:
+            most = (top - low) // 2
+            place = torch.randint(low, top - most + 1, (1,), generator=generator, device=device)
+            inner = torch.randint(low, top - most + 1, shape, generator=generator, device=device)
+            inner = torch.where(inner > place, inner + most, inner)
         tensor[1:-1].copy_(inner.sort().values)
         tensor[-1] = max(high, tensor[-2].item()) if domain.uses.is_ordered else high
 
@@ -358,7 +371,7 @@ def _sorted(domain, is_sparse=False):
 
 def _equal_rows(domain, ratio):
     """Such a part of the rows is all true or, more of them, all false, most of these but for a
-    few elements. Of a few rows one is wholly false, another wholly true, in any case."""
+    few elements. Of a few rows one is wholly false, of four another wholly true, in any case."""
 
     def change(tensor, generator):
         _resample(domain)(tensor, generator)
@@ -369,9 +382,11 @@ def _equal_rows(domain, ratio):
             has_others = (kind < 0.1) | ((kind >= 0.2) & (kind < 0.75))
             is_other = some_of_each(rows.shape, generator) & has_others
             rows.copy_(torch.where(kind < 1, value ^ is_other, rows))
-            if count >= _LEAST_ROWS:
+            if count > 1:
                 places = torch.randperm(count, generator=generator, device=rows.device)
-                rows[places[0]], rows[places[1]] = False, True
+                rows[places[0]] = False
+                if count >= _LEAST_ROWS:
+                    rows[places[1]] = True
 
     return change
 

@@ -77,6 +77,22 @@ def test_offsets_of_an_embedding_bag_stay_in_order_and_have_empty_segments(drawn
         assert offsets[0] == 0 and (offsets.diff() >= 0).all() and offsets[-1] <= 64
         assert not torch.equal(offsets, inputs["public"][1])
     assert (extreme.diff() == 0).any()
+    # Whoever has room for small segments alone meets one of nearly half of all.
+    assert redrawn.diff(append=torch.tensor([64])).max() >= 28
+
+
+def test_rows_of_a_mask_are_one_value_or_have_long_runs(drawn):
+    inputs = drawn("x, m", "return torch.where(m, x, -x)", "torch.randn(64, 64), torch.rand(64, 64) < 0.7")
+
+    mask = inputs[REDRAWN][1]
+    turns = (mask[:, 1:] != mask[:, :-1]).sum(dim=1)
+    assert (turns == 0).any() and (turns > 16).any()
+
+
+def test_of_two_rows_of_a_mask_one_is_all_false(drawn):
+    inputs = drawn("x, m", "return torch.where(m, x, -x)", "torch.randn(2, 24), torch.rand(2, 24) < 0.7")
+
+    assert (~inputs[EXTREMES][1]).all(dim=1).any()
 
 
 def test_indices_stay_below_the_size_that_the_operator_has(drawn):
