@@ -31,7 +31,7 @@ constexpr int kMaxSteps = 6;
 EngineOptions OptionsFor(Dialect dialect) {
   if (dialect == Dialect::kCuda) {
     return {.target = {.dialect = dialect,
-                       .shared_bytes_per_block = 227 * 1024,
+                       .shared_bytes_per_block = int64_t{227} * 1024,
                        .compute_units = 132,
                        .cache_bytes = 50 << 20},
             .allow_tf32 = true};
@@ -75,6 +75,8 @@ void CheckText(const Graph& graph, const EngineProgram& made, const EngineOption
   for (const GraphNode& node : graph.nodes) {
     limits.allowed_calls.insert(node.op.substr(0, node.op.find('.')));
   }
+  // Products on tensor cores are made with it.
+  limits.allowed_calls.insert("aten::bmm");
   for (const Bindings& bindings : Variants(*parsed.program, /*limit=*/8)) {
     const std::vector<Diagnostic> diagnostics =
         CheckProgram(*parsed.program, FromGraph(graph), limits, bindings);

@@ -331,9 +331,17 @@ GroupCost CostOfGroup(const GroupView& view) {
   return cost;
 }
 
+// Whether the vendor's call computes it in TF32 by PyTorch's defaults: nothing is saved then.
+bool IsConvolution(const GroupView& view, const Loop& loop) {
+  return std::any_of(view.graph->nodes.begin(), view.graph->nodes.end(), [&](const auto& node) {
+    return node.name == loop.node && node.op.find("conv") != std::string::npos;
+  });
+}
+
 bool IsPromising(const GroupView& view, const EmitTarget& target) {
-  if (target.dialect != Dialect::kCuda) return false;
-  const ContractionSpace space = SpaceOf(*FindContraction(view));
+  const Loop& loop = *FindContraction(view);
+  if (target.dialect != Dialect::kCuda || IsConvolution(view, loop)) return false;
+  const ContractionSpace space = SpaceOf(loop);
   return space.flops() > kWorthwhileIntensity * BytesOfBuffers(space, SplitProductKnobs().sum);
 }
 
