@@ -51,7 +51,8 @@ kernel::EngineOptions OptionsFor(kernel::Dialect dialect) {
   if (dialect == kernel::Dialect::kOpenCl) {
     return {.target = {.dialect = dialect, .max_threads_per_block = 4096, .warp_size = 1}};
   }
-  return {.target = {.dialect = dialect, .shared_bytes_per_block = 227 * 1024}, .allow_tf32 = true};
+  return {.target = {.dialect = dialect, .shared_bytes_per_block = int64_t{227} * 1024},
+          .allow_tf32 = true};
 }
 
 // What the program format and the device forbid; empty for a program that may run.
@@ -64,7 +65,7 @@ std::string FaultsOf(const kernel::Graph& graph, const std::string& text,
   for (const kernel::GraphNode& node : graph.nodes) {
     limits.allowed_calls.insert(node.op.substr(0, node.op.find('.')));
   }
-  limits.allowed_calls.insert("aten::linear");
+  limits.allowed_calls.insert({"aten::linear", "aten::bmm"});
   std::string faults;
   for (const kernel::Bindings& bindings : kernel::Variants(*parsed.program, /*limit=*/64)) {
     faults += kernel::ToText(

@@ -13,11 +13,11 @@ namespace mtmc::kernel {
 namespace {
 
 constexpr std::string_view kKnobs[] = {
-    "block", "vector", "items",  "tiled", "bm",    "bn",    "bk",    "tm",       "tn",
-    "tr",    "tc",     "by_row", "depth", "split", "cache", "nodes", "template", "precision"};
+    "block", "vector", "items", "tiled", "bm",  "bn",    "bk",    "tm",       "tn",       "tr",
+    "tc",    "by_row", "depth", "split", "sum", "cache", "nodes", "template", "precision"};
 
-constexpr std::string_view kTemplates[] = {"pointwise", "contraction", "row",
-                                           "scan",      "library",     "none"};
+constexpr std::string_view kTemplates[] = {"pointwise", "contraction",   "row", "scan",
+                                           "library",   "split_product", "none"};
 
 constexpr std::string_view kValues[] = {"0",
                                         "1",
