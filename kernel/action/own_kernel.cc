@@ -16,9 +16,7 @@ namespace {
 
 // The tier that may be faster than what the group has; null where there is none.
 const KernelTemplate* FindTierOf(const ScheduleContext& context, const KernelGroup& group) {
-  if (!context.allow_library || !TemplateOf(group).tier.empty()) return nullptr;
-  const KernelGroup own{.name = group.name, .nodes = group.nodes};
-  return FindTier(ViewOf(context, own), context.target);
+  return TemplateOf(group).tier.empty() ? FindTier(context, group.nodes) : nullptr;
 }
 
 // All calls in one step, where there are several: one after the other takes a
@@ -76,13 +74,14 @@ LegalAction MakeSwitch(const ScheduleContext& context, const Schedule& schedule,
           }};
 }
 
-// The kernel of our own in place of group `g`, and the element-wise groups around it; null
-// where there are none that fit.
+// Groups that one kernel replaces.
 struct Fused {
   std::set<int> members;
   KernelGroup kernel;
 };
 
+// `kernel` in place of group `g`, with the element-wise groups around it; absent where there are
+// none that fit.
 std::optional<Fused> FuseAround(const ScheduleContext& context, const Schedule& schedule,
                                 const GroupGraph& graph, size_t g, const KernelGroup& kernel) {
   const auto index = static_cast<int>(g);

@@ -121,6 +121,13 @@ const KernelTemplate* FindOwnTemplate(const ScheduleContext& context,
   return FindOwnTemplate(ViewOf(context, group), context.target);
 }
 
+const KernelTemplate* FindTier(const ScheduleContext& context,
+                               const std::vector<std::string>& nodes) {
+  if (!context.allow_library) return nullptr;
+  const KernelGroup group{.name = nodes.front(), .nodes = nodes};
+  return FindTier(ViewOf(context, group), context.target);
+}
+
 bool IsElementwise(const GroupView& view) {
   return KindOf(view) == GroupKind::kPointwise && !TemplateOf(*view.group).is_call;
 }

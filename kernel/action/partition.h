@@ -43,6 +43,11 @@ absl::Status CheckSchedule(const ScheduleContext& context, const Schedule& sched
 const KernelTemplate* FindOwnTemplate(const ScheduleContext& context,
                                       const std::vector<std::string>& nodes);
 
+// The template of a precision tier that may compute these nodes as one group faster on tensor
+// cores; null when none does, or it may call no library.
+const KernelTemplate* FindTier(const ScheduleContext& context,
+                               const std::vector<std::string>& nodes);
+
 // Whether a group of maps may be joined with what is around it at no risk: it is
 // inlined into whoever reads it, or computed where its argument is.
 bool IsElementwise(const GroupView& view);

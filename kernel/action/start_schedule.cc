@@ -57,13 +57,8 @@ void CallVendor(const ScheduleContext& context, LibraryCall::Precision precision
 // Gives each product that may be faster so to the template of a precision tier.
 void UseTensorCores(const ScheduleContext& context, Schedule& schedule) {
   for (KernelGroup& group : schedule.groups) {
-    KernelGroup own = group;
-    own.template_name.clear();
-    own.precision = LibraryCall::Precision::kDefault;
-    const KernelTemplate* tier = FindTier(ViewOf(context, own), context.target);
-    if (tier == nullptr) continue;
-    own.template_name = tier->name;
-    group = std::move(own);
+    const KernelTemplate* tier = FindTier(context, group.nodes);
+    if (tier != nullptr) group.template_name = tier->name;
   }
 }
 
@@ -223,9 +218,7 @@ absl::StatusOr<Schedule> MakeStartSchedule(const ScheduleContext& context, Start
     CallVendor(context, is_ieee ? LibraryCall::Precision::kIeee : LibraryCall::Precision::kDefault,
                schedule);
   }
-  if (mapping == StartMapping::kTensorCores && context.allow_library) {
-    UseTensorCores(context, schedule);
-  }
+  if (mapping == StartMapping::kTensorCores) UseTensorCores(context, schedule);
   if (mapping != StartMapping::kPlain) schedule = JoinNeighbours(context, schedule);
   for (KernelGroup& group : schedule.groups) group.knobs = StartingKnobs(context, group);
   schedule.has_capture = context.target.dialect == Dialect::kCuda &&

@@ -52,6 +52,16 @@ std::vector<ScalarPtr> AxesOf(const ContractionSpace& space, const ScalarPtr& ba
   return axes;
 }
 
+double OperationsOf(const GroupView& view, const ContractionSpace& space, double left_times,
+                    double right_times) {
+  const auto cost_of = [&](const ScalarPtr& factor) {
+    return CostOf(InlineMaps(view, factor, space.loop->extents));
+  };
+  const double k = static_cast<double>(space.k) * static_cast<double>(space.batch);
+  return cost_of(space.loop->lhs) * k * static_cast<double>(space.m) * left_times +
+         cost_of(space.loop->rhs) * k * static_cast<double>(space.n) * right_times + space.flops();
+}
+
 const Loop* FindContraction(const GroupView& view) {
   const Loop* found = nullptr;
   for (const Loop* loop : view.loops) {

@@ -37,6 +37,11 @@ std::vector<ScalarPtr> AxesOf(const ContractionSpace& space, const ScalarPtr& ba
                               const ScalarPtr& m, const ScalarPtr& n, const ScalarPtr& k,
                               const std::vector<int64_t>& extents);
 
+// Work of the contraction, and of the maps in its factors, each of which is evaluated so many
+// times for an element: as GroupCost counts operations.
+double OperationsOf(const GroupView& view, const ContractionSpace& space, double left_times,
+                    double right_times);
+
 // The only contraction of the group; null when there is none or are several.
 const Loop* FindContraction(const GroupView& view);
 

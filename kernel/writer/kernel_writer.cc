@@ -24,7 +24,7 @@ std::string KnobMacro(std::string_view group, std::string_view knob) {
 }
 
 KernelWriter::KernelWriter(const GroupView& view, const EmitTarget& target,
-                           std::vector<std::string> tuned, std::string name)
+                           std::vector<std::string> tuned, const std::string& name)
     : view_(view),
       target_(target),
       text_(target.dialect),
@@ -63,9 +63,16 @@ ScalarPtr KernelWriter::Declare(const std::string& name, int64_t extent,
                                 std::string_view definition) {
   // A name that a tensor took in spite of the caller is not declared again.
   const bool is_free = reserved_.contains(name) || !names_.contains(name);
-  const ScalarPtr axis = Axis(is_free ? name : Fresh(name), extent);
+  ScalarPtr axis = Axis(is_free ? name : Fresh(name), extent);
   Line(Concat("const ", TypeText(axis), " ", axis_names_.back(), " = ", definition, ";"));
   return axis;
+}
+
+ScalarPtr KernelWriter::DeclareThread(int64_t extent, std::string_view block) {
+  const std::string wide =
+      extent > INT32_MAX ? Concat("(", text_.ComputeType(DataType::kI64), ")") : "";
+  return Declare("i", extent,
+                 Concat(wide, text_.BlockId(0), " * ", block, " + ", text_.ThreadId(0)));
 }
 
 void KernelWriter::Line(std::string_view code) {

@@ -43,7 +43,7 @@ class KernelWriter {
  public:
   // `tuned` lists the knobs printed as macros. The view must outlive the writer.
   KernelWriter(const GroupView& view, const EmitTarget& target, std::vector<std::string> tuned,
-               std::string name);
+               const std::string& name);
 
   const DialectText& text() const { return text_; }
 
@@ -68,6 +68,9 @@ class KernelWriter {
   // Prints `const int name = definition;` (long when the extent asks for it) and
   // returns it as an axis.
   ScalarPtr Declare(const std::string& name, int64_t extent, std::string_view definition);
+
+  // The thread's number in the whole grid of blocks of `block` threads, as the axis `i`.
+  ScalarPtr DeclareThread(int64_t extent, std::string_view block);
 
   // One line of code at the present depth. Open prints `head {` and starts a
   // scope; Close ends it. Unroll goes before an Open of a constant loop.

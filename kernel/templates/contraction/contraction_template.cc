@@ -32,10 +32,7 @@ absl::StatusOr<EmittedStep> PrintNaive(const GroupView& view, const EmitTarget& 
   for (const std::string& value : view.outputs) writer.AddParameter(value, /*is_written=*/true);
 
   const std::string block = writer.Knob("block");
-  const std::string wide =
-      type.elements() > INT32_MAX ? "(" + text.ComputeType(DataType::kI64) + ")" : "";
-  const ScalarPtr i = writer.Declare(
-      "i", type.elements(), Concat(wide, text.BlockId(0), " * ", block, " + ", text.ThreadId(0)));
+  const ScalarPtr i = writer.DeclareThread(type.elements(), block);
   writer.Open(Concat("if (i < ", text.IntegerLiteral(type.elements(), DataType::kI64), ")"));
   std::vector<ScalarPtr> axes = IndicesOf(type, i, writer.extents());
   const std::string sum = writer.Fresh("sum");
@@ -102,17 +99,10 @@ bool Accepts(const GroupView& view, const EmitTarget& /*target*/) {
 
 // Each factor is loaded, and its maps evaluated, once per block of the other side.
 GroupCost CostOfGroup(const GroupView& view) {
-  const Loop& loop = *FindContraction(view);
-  const ContractionSpace space = SpaceOf(loop);
-  const auto cost_of = [&](const ScalarPtr& factor) {
-    return CostOf(InlineMaps(view, factor, loop.extents));
-  };
-  const double k = static_cast<double>(space.k) * static_cast<double>(space.batch);
-  const double m = static_cast<double>(space.m);
-  const double n = static_cast<double>(space.n);
+  const ContractionSpace space = SpaceOf(*FindContraction(view));
   GroupCost cost = CostOfSweeps(view);
-  cost.operations += cost_of(loop.lhs) * k * m * std::max(1.0, n / kReuse) +
-                     cost_of(loop.rhs) * k * n * std::max(1.0, m / kReuse) + space.flops();
+  cost.operations += OperationsOf(view, space, std::max(1.0, static_cast<double>(space.n) / kReuse),
+                                  std::max(1.0, static_cast<double>(space.m) / kReuse));
   return cost;
 }
 

@@ -25,10 +25,7 @@ absl::StatusOr<EmittedStep> EmitMap(const GroupView& view, const EmitTarget& tar
   // On a CPU a block is a loop over neighbours that its compiler vectorizes.
   const int64_t block = std::min<int64_t>(is_gpu ? 256 : 1024, target.max_threads_per_block);
   const DialectText& text = writer.text();
-  const std::string wide =
-      elements > INT32_MAX ? Concat("(", text.ComputeType(DataType::kI64), ")") : "";
-  const ScalarPtr i = writer.Declare(
-      "i", elements, Concat(wide, text.BlockId(0), " * ", block, " + ", text.ThreadId(0)));
+  const ScalarPtr i = writer.DeclareThread(elements, std::to_string(block));
   if (elements % block != 0) {
     writer.Open(Concat("if (i < ", text.IntegerLiteral(elements, DataType::kI64), ")"));
   }

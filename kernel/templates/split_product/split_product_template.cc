@@ -155,14 +155,10 @@ class SplitProductPrinter {
     return {.data_type = DataType::kF32, .shape = {batch(), left_.width, right_.width}};
   }
 
-  // A thread per element of `type`, in row-major order, as the axis `i`.
-  ScalarPtr DeclareThread(KernelWriter& writer, int64_t elements) const {
-    const DialectText& text = writer.text();
-    const std::string wide =
-        elements > INT32_MAX ? Concat("(", text.ComputeType(DataType::kI64), ")") : "";
-    ScalarPtr i = writer.Declare(
-        "i", elements, Concat(wide, text.BlockId(0), " * ", kBlock, " + ", text.ThreadId(0)));
-    writer.Open(Concat("if (i < ", text.IntegerLiteral(elements, DataType::kI64), ")"));
+  // A thread per element, in row-major order.
+  ScalarPtr OpenThread(KernelWriter& writer, int64_t elements) const {
+    ScalarPtr i = writer.DeclareThread(elements, std::to_string(kBlock));
+    writer.Open(Concat("if (i < ", writer.text().IntegerLiteral(elements, DataType::kI64), ")"));
     return i;
   }
 
@@ -183,7 +179,7 @@ class SplitProductPrinter {
     // One thread for the three terms of an element.
     TensorType threads = TypeOfFactor(factor);
     threads.shape[factor.is_sum_inner ? 2 : 1] = part_;
-    const ScalarPtr i = DeclareThread(writer, threads.elements());
+    const ScalarPtr i = OpenThread(writer, threads.elements());
     std::vector<ScalarPtr> at = IndicesOf(threads, i, writer.extents());
     ScalarPtr& along = at[factor.is_sum_inner ? 2 : 1];
     const ScalarPtr row = at[factor.is_sum_inner ? 1 : 2];
@@ -261,7 +257,7 @@ class SplitProductPrinter {
     for (const std::string& tensor : reads) writer.AddParameter(tensor, false);
     for (const std::string& tensor : view_.outputs) writer.AddParameter(tensor, true);
     const TensorType& type = loop_.types[0];
-    const ScalarPtr i = DeclareThread(writer, type.elements());
+    const ScalarPtr i = OpenThread(writer, type.elements());
     const std::vector<ScalarPtr> axes = IndicesOf(type, i, writer.extents());
     const std::string sum = writer.Fresh("sum");
     writer.Line(Concat("float ", sum, " = 0.0f;"));
@@ -318,15 +314,9 @@ double BytesOfBuffers(const ContractionSpace& space, int64_t sum) {
 }
 
 GroupCost CostOfGroup(const GroupView& view) {
-  const Loop& loop = *FindContraction(view);
-  const ContractionSpace space = SpaceOf(loop);
-  const auto cost_of = [&](const ScalarPtr& factor) {
-    return CostOf(InlineMaps(view, factor, loop.extents));
-  };
-  const double k = static_cast<double>(space.k) * static_cast<double>(space.batch);
+  const ContractionSpace space = SpaceOf(*FindContraction(view));
   GroupCost cost = CostOfSweeps(view);
-  cost.operations += cost_of(loop.lhs) * k * static_cast<double>(space.m) +
-                     cost_of(loop.rhs) * k * static_cast<double>(space.n) + space.flops();
+  cost.operations += OperationsOf(view, space, 1, 1);
   cost.bytes += BytesOfBuffers(space, SplitProductKnobs().sum);
   return cost;
 }
