@@ -7,6 +7,7 @@ import copy
 import torch
 
 from . import attributes
+from .copying import copies, copy_all
 from .failure import ProblemFailure
 from .precision import Arithmetic, arithmetic
 from .problem import map_tensors
@@ -57,6 +58,11 @@ class Execution:
     def state_of(self, key):
         """Name of the state that the workload `key` has; None is the public one."""
         return self._states.of(key) if self._states else None
+
+    def settle(self, key, accepts):
+        """Finds values for the state of a mixed workload, as `parameters.States.settle` does."""
+        if self._states:
+            self._states.settle_mixed(key, accepts)
 
     def is_special(self, key):
         """Whether the model has values in the workload `key` that few workloads have."""
@@ -120,15 +126,15 @@ class Execution:
 class _PreservedState:
     def __init__(self, model, targets):
         self._saved = [(model, target, state_tensor(model, target)) for target in targets]
-        self._copies = [tensor.detach().clone() for _, _, tensor in self._saved]
+        self._tensors = [tensor for _, _, tensor in self._saved]
+        self._copies = copies(self._tensors)
 
     def __enter__(self):
         return self
 
-    @torch.no_grad()
     def __exit__(self, *_):
-        for (model, target, tensor), value in zip(self._saved, self._copies):
-            tensor.copy_(value)
+        copy_all(self._tensors, self._copies)
+        for model, target, tensor in self._saved:
             # `self.buffer = new` rebinds instead of writing in place.
             if state_tensor(model, target) is not tensor:
                 path, _, name = target.rpartition(".")

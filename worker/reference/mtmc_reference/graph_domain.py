@@ -134,7 +134,10 @@ class GraphDomain:
     def __init__(self, graph=None):
         graph = graph or {"inputs": [], "nodes": [], "outputs": []}
         self._types = {entry["name"]: entry["type"] for entry in graph["inputs"]}
+        self._inputs = [entry["name"] for entry in graph["inputs"]]
         self._nodes = graph["nodes"]
+        # Found when somebody asks.
+        self._restricted = None
         # Nodes and argument names by the value that they take.
         self._takers = collections.defaultdict(list)
         for node in self._nodes:
@@ -291,30 +294,39 @@ class GraphDomain:
         return self._types.get(value, {}).get("dataType") == "DATA_TYPE_BOOL"
 
     def _is_restricted(self, name):
-        pending, seen = [name], {name}
-        while pending:
-            value = pending.pop()
+        if self._restricted is None:
+            self._restricted = self._find_restricted()
+        return name in self._restricted
+
+    def _find_restricted(self):
+        """Values of which an operator further down does not define every one, in one pass from
+        the end: networks have a thousand operators, and each of their parameters asks."""
+        found = set()
+        for value in [*self._inputs, *(r for node in self._nodes for r in node["results"])][::-1]:
             # Where a whole number became a float, infinity is an answer.
             is_whole = self._is_whole(value)
             restricted = _RESTRICTED | _ORDERED | (_RESTRICTED_INTEGERS if is_whole else set())
-            for node, argument, _ in self._takers[value]:
-                op = operator(node)
-                is_index = argument == _INDEXED_AXIS.get(op)
-                is_index |= argument in ("indices", "offsets")
-                is_index |= argument == "target" and op in _CLASS_LOSSES
-                if is_index or (op, argument) in restricted:
-                    return True
-                if _is_taming(node, argument):
-                    continue
-                found = _FINDERS.get(op)
-                fresh = [
-                    value
-                    for place, value in enumerate(node["results"])
-                    if value not in seen and place != found and not self._is_truth(value)
-                ]
-                seen.update(fresh)
-                pending += fresh
-        return False
+            if any(self._restricts(use, restricted, found) for use in self._takers[value]):
+                found.add(value)
+        return found
+
+    def _restricts(self, use, restricted, found):
+        """Whether a use of a value restricts it, by itself or by what comes after it; `found`
+        has the values behind it that are."""
+        node, argument, _ = use
+        op = operator(node)
+        is_index = argument == _INDEXED_AXIS.get(op)
+        is_index |= argument in ("indices", "offsets")
+        is_index |= argument == "target" and op in _CLASS_LOSSES
+        if is_index or (op, argument) in restricted:
+            return True
+        if _is_taming(node, argument):
+            return False
+        chosen = _FINDERS.get(op)
+        return any(
+            result in found and place != chosen and not self._is_truth(result)
+            for place, result in enumerate(node["results"])
+        )
 
 
 def operator(node):
