@@ -12,9 +12,10 @@ Runs as a child that answers one JSON line per JSON line:
            `searched_ms` is the model where cuDNN may search for algorithms
            (torch.backends.cudnn.benchmark), which exported files have it do as well
 
-The exported file and what PyTorch offers are timed in two processes, forked before there
-is a CUDA context: the algorithm that cuDNN chose for a convolution first stays that of
-the process, whoever asks for it later.
+The exported file and what PyTorch offers are timed in processes of their own, forked before
+there is a CUDA context: the algorithm that cuDNN chose for a convolution first stays that of
+the process, whoever asks for it later. They take turns, after the fp64 run has ended, so that
+no one has the device cooler or its clock higher than the others.
 
 The protocol is KernelBench's: seed 42 before the inputs and again before each
 model's constructor, so that `Model` and `ModelNew` have equal parameters; training
@@ -27,32 +28,32 @@ class or twice the error that eager itself has in that class, whichever is large
 """
 
 import argparse
+import collections
 import contextlib
 import copy
-import ctypes
 import dataclasses
 import importlib.util
 import json
 import os
-import signal
 import statistics
 import sys
 import time
-import traceback
 
 import torch
+
+from children import in_child, in_turns
 
 SEED = 42
 TOLERANCE = {'strict': 1e-4, 'kernelbench': 1e-4, 'tf32': 1e-3, 'half': 1e-2}
 # KernelBench's own tolerance for fp32, against eager.
 KERNELBENCH_TOLERANCE = 1e-4
-WARM_UPS, TRIALS = 3, 100
+WARM_UPS, TRIALS = 3, 25
+# Each is timed so often in turns: clocks drift by several per cent within a second of work.
+ROUNDS = 4
 # On a CPU a problem takes up to seconds; this many seconds of trials are enough.
-HOST_SECONDS = 3.0
+HOST_SECONDS = 0.75
 # Elements compared at a time: two fp64 temporaries of half a GiB.
 CHUNK = 64 << 20
-# Of Linux: the signal that a process gets when its parent ends.
-PR_SET_PDEATHSIG = 1
 
 
 def load_module(path, name):
@@ -164,12 +165,6 @@ class Problem:
                     self._exact = self.run(copy.deepcopy(self.model))
         return self._exact
 
-    def forget_exact(self):
-        """Gives the memory of the references back."""
-        self._exact = None
-        if self._device.type == 'cuda':
-            torch.cuda.empty_cache()
-
     def own_error(self, precision):
         """Error of eager itself in a precision class."""
         if precision not in self._own_error:
@@ -180,7 +175,7 @@ class Problem:
 
 
 class Harness:
-    """Checks one problem; each method in a process of its own."""
+    """Checks and times one problem, each run in a process of its own."""
 
     def __init__(self, device, timing):
         self._device = torch.device(device)
@@ -188,7 +183,7 @@ class Harness:
         self._timing = timing
 
     def check(self, path, export, precision):
-        """Whether the exported file is right, and its time."""
+        """Whether the exported file is right."""
         problem = Problem(path, self._device)
         candidate = problem.build(load_module(export, 'export').ModelNew)
         outputs = problem.run(candidate)
@@ -196,44 +191,64 @@ class Harness:
         allowed = max(TOLERANCE[precision], 2 * problem.own_error(precision))
         eager = problem.run(copy.deepcopy(problem.model))
         close = tolerance_needed(outputs, eager) <= KERNELBENCH_TOLERANCE
-        del outputs, eager
-        problem.forget_exact()
-        reply = {'ok': error <= allowed, 'error': error, 'allowed': allowed, 'kernelbench_allclose': close,
-                 'oracle': problem.oracle}
-        if reply['ok']:
-            with torch.no_grad():
-                reply['ours_ms'], reply['timed_by'] = self._time(candidate, problem.inputs)
-        return reply
+        return {'ok': error <= allowed, 'error': error, 'allowed': allowed, 'kernelbench_allclose': close,
+                'oracle': problem.oracle, 'timed_by': self._clock()}
 
-    def time_model(self, path, precision, rivals):
-        """The user's model by the same clock, and its rivals."""
+    def time_all(self, path, export, precision, rivals):
+        """Milliseconds of a file that is right, and of its rivals, in turns; or the failure."""
+        timers = [(self._time_export, (path, export)), (self._time_model, (path, precision, rivals))]
+        if 'graph' in rivals and self._device.type == 'cuda':
+            timers.append((self._time_searched, (path,)))
+        answers = in_turns(timers, ROUNDS)
+        if any('failure' in answer for answer in answers):
+            # Together they may need more memory than there is.
+            answers = [in_turns([timer], ROUNDS)[0] for timer in timers]
+        ours, model, *searched = answers
+        if 'failure' in ours or 'failure' in model:
+            return {'ok': False, **ours, **model}
+        found = model.pop('rivals') | {key: each[key] for each in searched for key in each.keys() & {'searched_ms'}}
+        return {**ours, **model, 'rivals': found}
+
+    def _time_export(self, path, export):
         problem = Problem(path, self._device)
-        with torch.no_grad():
-            reply = {'eager_ms': self._time(problem.model, problem.inputs)[0]}
-            with tf32(precision in ('tf32', 'half')):
-                reply['rivals'] = self._time_rivals(problem, rivals)
-        return reply
+        samples = _Samples(self)
+        candidate = problem.build(load_module(export, 'export').ModelNew)
+        for _ in range(ROUNDS):
+            samples.take('ours_ms', candidate, problem.inputs)
+            yield
+        return samples.medians()
 
-    def time_searched(self, path):
+    def _time_model(self, path, precision, names):
+        """The user's model by the same clock, and what else PyTorch offers, as far as it runs there."""
+        problem = Problem(path, self._device)
+        samples = _Samples(self)
+        rivals = {'rival_eager_ms': problem.model} if names else {}
+        if 'graph' in names and self._device.type == 'cuda':
+            rivals['graph_ms'] = self._captured(copy.deepcopy(problem.model))
+        if 'compile' in names:
+            rivals['compile_ms'] = torch.compile(copy.deepcopy(problem.model))
+        for _ in range(ROUNDS):
+            samples.take('eager_ms', problem.model, problem.inputs)
+            with tf32(precision in ('tf32', 'half')):
+                for name in [*rivals]:
+                    try:
+                        samples.take(name, rivals[name], problem.inputs)
+                    except Exception as error:  # A model that cannot be captured has no such time.
+                        print(f'{path}: no {name}: {error}', file=sys.stderr)
+                        del rivals[name]
+            yield
+        found = samples.medians()
+        return {'eager_ms': found['eager_ms'], 'rivals': {name: found[name] for name in rivals}}
+
+    def _time_searched(self, path):
         """The user's model where cuDNN tries its algorithms."""
         problem = Problem(path, self._device)
+        samples = _Samples(self)
         torch.backends.cudnn.benchmark = True
-        with torch.no_grad():
-            return {'searched_ms': self._time(problem.model, problem.inputs)[0]}
-
-    def _time_rivals(self, problem, names):
-        """Milliseconds of what else PyTorch offers, as far as it runs there."""
-        makers = {'graph': self._captured, 'compile': torch.compile}
-        found = {'rival_eager_ms': self._time(problem.model, problem.inputs)[0]} if names else {}
-        for name in names:
-            if name == 'graph' and self._device.type != 'cuda':
-                continue
-            try:
-                rival = makers[name](copy.deepcopy(problem.model))
-                found[f'{name}_ms'], _ = self._time(rival, problem.inputs)
-            except Exception as error:  # A model that cannot be captured has no such time.
-                print(f'{problem.path}: no {name}: {error}', file=sys.stderr)
-        return found
+        for _ in range(ROUNDS):
+            samples.take('searched_ms', problem.model, problem.inputs)
+            yield
+        return samples.medians()
 
     def _captured(self, model):
         """The model as one CUDA graph over the inputs of its first call."""
@@ -253,20 +268,37 @@ class Harness:
 
         return run
 
-    def _time(self, model, inputs):
-        """Median in milliseconds and how it was taken."""
+    def sample(self, model, inputs):
+        """Milliseconds of some calls of a model."""
         if self._timing is not None:
-            times = self._timing.time_execution_with_cuda_event(
+            return self._timing.time_execution_with_cuda_event(
                 model, inputs, num_warmup=WARM_UPS, num_trials=TRIALS, verbose=False, device=self._device)
-            return statistics.median(times), 'KernelBench cuda_event'
         model(*inputs)
         times = []
         begin = time.perf_counter()
-        while len(times) < TRIALS and (len(times) < 3 or time.perf_counter() - begin < HOST_SECONDS):
+        while len(times) < TRIALS and (len(times) < 1 or time.perf_counter() - begin < HOST_SECONDS):
             start = time.perf_counter()
             model(*inputs)
             times.append((time.perf_counter() - start) * 1e3)
-        return statistics.median(times), 'host clock'
+        return times
+
+    def _clock(self):
+        return 'host clock' if self._timing is None else 'KernelBench cuda_event'
+
+
+class _Samples:
+    """Times by name, gathered over several turns."""
+
+    def __init__(self, harness):
+        self._harness = harness
+        self._times = collections.defaultdict(list)
+
+    def take(self, name, model, inputs):
+        with torch.no_grad():
+            self._times[name] += self._harness.sample(model, inputs)
+
+    def medians(self):
+        return {name: statistics.median(times) for name, times in self._times.items()}
 
 
 def describe(device):
@@ -274,31 +306,6 @@ def describe(device):
     if device != 'cpu':
         versions['cuda'] = torch.version.cuda
     return {'versions': versions, 'device': torch.cuda.get_device_name(device) if device != 'cpu' else 'cpu'}
-
-
-def in_child(function, *arguments):
-    """What the function returns in a fork of this process, or the failure of it."""
-    reader, writer = os.pipe()
-    parent = os.getpid()
-    child = os.fork()
-    if child == 0:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-        try:
-            answer = function(*arguments)
-        except BaseException as error:  # Any failure of user code is an answer, its exit as well.
-            answer = {'ok': False, 'failure': f'{type(error).__name__}: {error}'[:500],
-                      'traceback': traceback.format_exc()[-2000:]}
-        os.write(writer, json.dumps(answer).encode())
-        os._exit(0)
-    os.close(writer)
-    with open(reader, 'rb') as pipe:
-        answer = pipe.read()
-    _, status = os.waitpid(child, 0)
-    if not answer:
-        return {'ok': False, 'failure': f'the check died with {os.waitstatus_to_exitcode(status)}'}
-    return json.loads(answer)
 
 
 def main():
@@ -319,12 +326,7 @@ def main():
         problem, precision = request['problem'], request['precision']
         reply = in_child(harness.check, problem, request['export'], precision)
         if reply.get('ok'):
-            model = in_child(harness.time_model, problem, precision, request.get('rivals', ()))
-            reply |= {'ok': False, **model} if 'failure' in model else model
-            if 'graph' in request.get('rivals', ()) and arguments.device != 'cpu' and reply['ok']:
-                searched = in_child(harness.time_searched, problem)
-                if 'failure' not in searched:
-                    reply['rivals'] |= searched
+            reply |= harness.time_all(problem, request['export'], precision, request.get('rivals', ()))
         print(json.dumps(reply), file=answers, flush=True)
 
 
