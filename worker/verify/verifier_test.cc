@@ -38,15 +38,19 @@ TEST_CASE("Verifier draws every distribution from a seed of its own", "[verify]"
   std::set<int> seeds;
   std::set<int> distributions;
   std::set<int> as_made;
+  std::set<int> mixed;
   for (const v1::Workload& workload : result.checks.workloads()) {
     distributions.insert(workload.distribution());
-    (workload.seed_index() < 200 ? seeds : as_made).insert(workload.seed_index());
+    const int seed = workload.seed_index();
+    (seed < 200 ? seeds : seed < 300 ? as_made : mixed).insert(seed);
   }
   CHECK(distributions.size() == v1::Distribution_ARRAYSIZE);
   // The public one and two hidden seeds besides.
   CHECK(seeds.size() == distributions.size() - 1 + 3);
   // With the model as its constructor made it: a part of all.
   CHECK(as_made == std::set<int>{202, 204, 209, 213, 214, 216});
+  // Two of every program, and twenty-four of what may become the best, besides the first.
+  CHECK(mixed.size() == 26);
 }
 
 TEST_CASE("Verifier has the inputs of hidden seeds kept, and never the public ones", "[verify]") {
@@ -109,7 +113,7 @@ TEST_CASE("Verifier goes on without a distribution that the reference drops", "[
   const Verification result = Verifier(runner, reference).Verify({.hidden_seeds = 1});
 
   CHECK(result.verdict == v1::Evaluation::VERDICT_CORRECT);
-  CHECK(result.checks.workloads_size() == 8);
+  CHECK(result.checks.workloads_size() == 10);
   REQUIRE(result.checks.dropped_size() == 1);
   CHECK(result.checks.dropped(0) == v1::DISTRIBUTION_OFFSET);
 }

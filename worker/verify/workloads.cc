@@ -18,6 +18,14 @@ constexpr int kFirstDistributionSeed = 100;
 // element of each tensor (worker/reference/mtmc_reference/parameters.py).
 constexpr int kFirstAsMade = 200;
 
+// Numbers of mixed inputs, of which each is another mixture, and how many there are. Every further
+// one shows about as many mistakes as the one before: so they are as many as take about as long as
+// all else that is asked of what may become the best.
+constexpr int kFirstMixed = 300;
+constexpr int kMixed = 2;
+constexpr int kFirstMixedOfWinner = 400;
+constexpr int kMixedOfWinner = 24;
+
 // Hidden seeds of a second session.
 constexpr int kTimedAgain = 2;
 
@@ -41,6 +49,12 @@ v1::Workload WorkloadOf(v1::Distribution distribution, int first_seed = kFirstDi
   return workload;
 }
 
+void AddMixed(std::vector<v1::Workload>& workloads, int first_seed, int count) {
+  for (int number = 0; number < count; ++number) {
+    workloads.push_back(WorkloadOf(v1::DISTRIBUTION_MIXED, first_seed + number));
+  }
+}
+
 v1::Workload HiddenSeed(int number) {
   v1::Workload workload;
   workload.set_seed_index(number);
@@ -53,6 +67,7 @@ std::vector<v1::Workload> MakeWorkloads(int hidden_seeds, bool has_distributions
   std::vector<v1::Workload> workloads(1);
   if (has_distributions) {
     for (const v1::Distribution each : kUsual) workloads.push_back(WorkloadOf(each));
+    AddMixed(workloads, kFirstMixed, kMixed);
   }
   for (int seed = hidden_seeds; seed > 0; --seed) workloads.push_back(HiddenSeed(seed));
   return workloads;
@@ -67,6 +82,7 @@ std::vector<v1::Workload> MakeWinnerWorkloads() {
     }
   }
   for (const v1::Distribution each : kAsMade) workloads.push_back(WorkloadOf(each, kFirstAsMade));
+  AddMixed(workloads, kFirstMixedOfWinner, kMixedOfWinner);
   for (int seed = kTimedAgain; seed > 0; --seed) workloads.push_back(HiddenSeed(seed));
   return workloads;
 }

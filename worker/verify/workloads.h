@@ -10,13 +10,13 @@ namespace mtmc::worker {
 
 // What every program is verified on: the public workload (number 0) first, with
 // `has_distributions` the distributions that most mistakes show on, and last the hidden seeds,
-// on which timing goes on. A distribution has the seed 100 + its number, so that evaluations
-// of any number of hidden seeds share what is known of it.
+// on which timing goes on. Inputs that are mixed come twice. A distribution has the seed 100 + its
+// number, so that evaluations of any number of hidden seeds share what is known of it.
 std::vector<v1::Workload> MakeWorkloads(int hidden_seeds, bool has_distributions);
 
 // What a program that may become the best is verified on as well: all other distributions, some
-// of all with the model as its constructor made it, whose numbers begin at 200, and last hidden
-// seeds again.
+// of all with the model as its constructor made it, whose numbers begin at 200, many of mixed
+// inputs, and last hidden seeds again.
 std::vector<v1::Workload> MakeWinnerWorkloads();
 
 // Whether its inputs are as `get_inputs` draws them.

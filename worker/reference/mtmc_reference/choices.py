@@ -7,10 +7,10 @@ masks and labels alone lead to it: with floats as they were drawn it is there, t
 
 import torch
 
-from .distribution import EXTREMES, RANGE_ENDS
+from .distribution import EXTREMES, MIXED, RANGE_ENDS
 
 # Distributions on which a group may be left with nothing.
-_CHOICES = (EXTREMES, RANGE_ENDS)
+_CHOICES = (EXTREMES, RANGE_ENDS, MIXED)
 # One of so many elements of an output must be finite, as something is to be judged.
 _LEAST_FINITE = 8
 
@@ -25,12 +25,12 @@ def decide(workloads, key, levels, outputs, run):
     if key.distribution not in _CHOICES:
         return False
     if levels is None:
-        levels = workloads.levels(key.distribution)
+        levels = workloads.levels(key.recipe)
     discrete = workloads.discrete(levels)
     if not discrete:
         return False
     floats = _floats(outputs)
-    is_void = workloads.is_void(key.distribution, levels)
+    is_void = workloads.is_void(key.recipe, levels)
     if not is_void and any(y.isfinite().sum() * _LEAST_FINITE < y.numel() for y in floats):
         return False
     if discrete == levels:

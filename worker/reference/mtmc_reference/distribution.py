@@ -9,7 +9,7 @@ that changes no input any more is dropped by name.
 
 import torch
 
-from . import extrema, float_ways, redraw, special_values
+from . import extrema, float_ways, mixed, patterns, redraw, special_values
 from .graph_domain import Uses
 from .guards import near_guards
 
@@ -30,6 +30,7 @@ PARAMETERS_ZERO = "DISTRIBUTION_PARAMETERS_ZERO"
 PARAMETERS_ONE = "DISTRIBUTION_PARAMETERS_ONE"
 NONFINITE = "DISTRIBUTION_NONFINITE"
 DIRECTED = "DISTRIBUTION_DIRECTED"
+MIXED = "DISTRIBUTION_MIXED"
 # In the order of the enumeration: its numbers are part of the seeds.
 DISTRIBUTIONS = (
     TIMES_3,
@@ -48,6 +49,7 @@ DISTRIBUTIONS = (
     PARAMETERS_ONE,
     NONFINITE,
     DIRECTED,
+    MIXED,
 )
 # Those whose inputs are as `get_inputs` draws them.
 OF_PARAMETERS = (PARAMETERS_ZERO, PARAMETERS_ONE)
@@ -64,7 +66,7 @@ DELICATE = (
     CENTERED,
 )
 # Those on which constant or undefined outputs say nothing about the problem.
-UNTYPICAL = (*OF_PARAMETERS, NONFINITE)
+UNTYPICAL = (*OF_PARAMETERS, NONFINITE, MIXED)
 # Those that stay inside the range of what was drawn, as far as an element shows.
 WITHIN_RANGE = (NONE, RAMPS, REDRAWN)
 # Elements that are kept of a tensor of floats, and by which two draws are told apart.
@@ -79,7 +81,7 @@ class Changer:
     numbers at which an operator changes its mind, `landmarks` by position where that is,
     `guards` numbers that keep divisors from zero, `searched` positions among whose elements an
     operator looks for an extremum. `may_be_small` tells that no honest program computes in a
-    type as narrow as FP16.
+    type as narrow as FP16. `seed_of(name)` decides what a mixed distribution mixes.
     """
 
     def __init__(
@@ -93,8 +95,10 @@ class Changer:
         guards=(),
         searched=(),
         may_be_small=True,
+        seed_of=lambda name: 0,
     ):
         public = draws[0]
+        self._seed_of = seed_of
         self._may_be_small = may_be_small
         uses = uses or {}
         self._bounds = bounds
@@ -109,12 +113,15 @@ class Changer:
         self._delicate = {}
         # Number of the way that ignores everything, by distribution and position.
         self._void = {}
+        # mixed.Choice of each input, by position.
+        self._mixed = {}
         # Position of an input before it of the same shape and type, by position.
         self._partners = {}
         self._is_floating = {
             index: isinstance(value, torch.Tensor) and value.is_floating_point()
             for index, value in enumerate(public)
         }
+        self._is_alone = sum(isinstance(value, torch.Tensor) for value in public) == 1
         self.varies = {}
         for index, value in enumerate(public):
             if index in fixed or not isinstance(value, torch.Tensor) or not value.numel():
@@ -130,7 +137,19 @@ class Changer:
 
     def ways(self, name):
         """Number of ways to change each input under a distribution, by position."""
-        return {index: len(ways) for index, ways in self._ways.get(name, {}).items()}
+        return {index: len(ways) for index, ways in self._ways_of(name).items()}
+
+    def _ways_of(self, name):
+        """Ways by position; those of a mixed distribution are chosen when it is asked for."""
+        if name not in self._ways and is_mixed(name):
+            number, seed = int(name.rpartition(" ")[2]), self._seed_of(MIXED)
+            found = {i: choice.ways(number, seed + i) for i, choice in self._mixed.items()}
+            self._ways[name] = {index: ways for index, ways in found.items() if ways}
+        return self._ways.get(name, {})
+
+    def is_mixed(self, name):
+        """Whether each input goes a way of its own."""
+        return is_mixed(name)
 
     def is_delicate(self, name, levels):
         """Whether an input is changed in a way after which outputs may be nothing."""
@@ -148,7 +167,7 @@ class Changer:
         """
         changed = set()
         for index, level in levels.items():
-            tensor, ways = inputs[index], self._ways[name][index]
+            tensor, ways = inputs[index], self._ways_of(name)[index]
             # The same tensor twice changes once.
             if tensor.data_ptr() not in changed:
                 changed.add(tensor.data_ptr())
@@ -207,6 +226,8 @@ class Changer:
             self._delicate[name, index] = len(bold) + len(delicate) if may_be_small else 0
             ways = with_landmarks(name, ways, self._landmarks.get(index, ()))
             self._ways[name][index] = [_ordinary(way, self._bounds) for way in ways]
+        groups, lines = mixed.floats(may_be_small, self._is_alone)
+        self._note_mixed(index, groups, lines, mixed.mild_floats())
         if is_constant(value) and not self.varies[index]:
             domain = redraw.domain_of(seen, self._uses[index])
             self._note(EXTREMES, index, redraw.extreme_ways(value, domain))
@@ -245,6 +266,7 @@ class Changer:
             self._void[RANGE_ENDS, index] = 0
         if value.dtype == torch.bool:
             self._note(SPECIAL_ROWS, index, [redraw.make_first_row_true])
+        self._note_mixed(index, patterns.others(value, domain))
         if value.is_floating_point():
             if not self._uses[index].is_restricted:
                 self._ways[NONFINITE][index] = [
@@ -256,6 +278,28 @@ class Changer:
     def _note(self, name, index, ways):
         if ways:
             self._ways[name][index] = [_other(way) for way in ways]
+
+
+    def _note_mixed(self, index, groups, lines=(), mild=()):
+        """An input goes through ways of its own and of other distributions, of which it takes the
+        mildest where the reference refuses those."""
+        tables = [self._ways[name].get(index) for name in _MIXABLE]
+        tables = [ways for ways in tables if ways]
+        bold = [(1, way) for ways in tables for way in ways[:-1] or ways]
+        groups = [*map(_asked, groups), *[bold] * min(len(bold), _OF_TABLES)]
+        if groups:
+            mild = [*_asked(mild), *((_OF_TABLES / len(tables), ways[-1]) for ways in tables)]
+            self._mixed[index] = mixed.Choice(groups, _asked(lines), mild)
+
+
+def _asked(ways):
+    """The (weight, way), as they are called."""
+    return [(weight, way if way is mixed.stay else _other(way)) for weight, way in ways]
+
+
+def is_mixed(name):
+    """Whether it is the name of a mixed distribution, or of one of its workloads."""
+    return name.startswith(MIXED)
 
 
 def leaves_range(tensor, public):
@@ -329,6 +373,11 @@ def _sort_labels(inputs, labels):
         inputs[index].copy_(inputs[index].sort().values)
 
 
+# How often an input takes a way of the other distributions, beside its own, and which these are.
+_OF_TABLES = 3
+_MIXABLE = tuple(
+    name for name in DISTRIBUTIONS if name not in (*OF_PARAMETERS, NONFINITE, DIRECTED, MIXED)
+)
 # On which side of zero elements lie.
 _SIDES = {NEGATED: -1, OFFSET: 1}
 # How an input is brought beside another one, in the first way of these.

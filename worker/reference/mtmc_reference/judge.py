@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the reference on the inputs of a workload, and says where it is not defined."""
 
+import contextlib
+import functools
 import math
+import time
 
 import torch
 
 from . import choices
 from .compare import float_spreads
 from .directed import Director
-from .distribution import DELICATE, HEAVY_TAILED, LEVEL, NONFINITE
+from .distribution import DELICATE, HEAVY_TAILED, LEVEL, MIXED, NONFINITE
 from .expectation import Expectation
 from .failure import Dropped, ProblemFailure, is_out_of_memory
 from .parameters import ZERO
@@ -17,6 +20,9 @@ from .precision import Arithmetic
 from .steadiness import Steadiness
 from .workload import PUBLIC, free_bytes, total_bytes
 
+# What may be spent on finding out what the reference bears of what is mixed, on all workloads: a slow
+# model has fewer of them.
+_MIXED_SECONDS = 10.0
 # Half a unit in the last place of TF32, which cuDNN may choose.
 _TF32_UNIT = 2.0**-11
 
@@ -40,6 +46,7 @@ class Judge:
         self._steadiness = Steadiness(self._steady_run, lambda: workloads.draw(PUBLIC), unit)
         # Keys on whose inputs it is known that rounding decides little.
         self._steady = set()
+        self._mixed_seconds = _MIXED_SECONDS
         # Peril in which inputs run that the model may not be made for.
         self.peril = None
         # Outputs whose public values are all finite; None before those are known.
@@ -111,11 +118,32 @@ class Judge:
             return False
         return True
 
+    def settle(self, key):
+        """Finds out which state of the model a mixed workload has; raises Dropped where too much
+        time went by for others."""
+        if key.distribution != MIXED or key in self._steady:
+            return
+        if self._mixed_seconds <= 0:
+            raise Dropped("the model takes too long to mix more")
+        with self._counted(key):
+            public = self.workloads.draw(PUBLIC)
+            self.execution.settle(key, functools.partial(self.is_defined_in, public))
+
+    @contextlib.contextmanager
+    def _counted(self, key):
+        """The block takes its time of what a mixed workload may take."""
+        start = time.monotonic()
+        yield
+        if key.distribution == MIXED:
+            self._mixed_seconds -= time.monotonic() - start
+
     def soften(self, key, reason):
         """Goes on with milder values of the model in the workload `key`, or a milder form of its
         distribution, after the reference was not defined; false where there is none."""
         if self.execution.calm(key):
             return True
+        if key.distribution == MIXED and self._mixed_seconds <= 0:
+            return False
         return self.workloads.soften(key, reason, lambda levels: self._accepts(key, levels))
 
     def _attempted(self, key, inputs, levels):
@@ -127,8 +155,8 @@ class Judge:
         if key.is_unchanged or self.peril is None:
             return run()
         if levels is None:
-            levels = self.workloads.levels(key.distribution)
-        what = f"{key.distribution} {sorted(levels.items())}"
+            levels = self.workloads.levels(key.recipe)
+        what = f"{key.recipe} {sorted(levels.items())}"
         return self.peril.run(what, lambda: self.workloads.leave_range(inputs), run)
 
     def _strict_run(self, key, inputs, levels=None):
@@ -148,12 +176,17 @@ class Judge:
         ) and not self._are_chosen(key, levels, outputs):
             raise Dropped("the reference is not finite there")
         if key not in self._steady:
-            self._require_steady(key, inputs, outputs, levels)
+            with self._counted(key):
+                self._require_steady(key, inputs, outputs, levels)
             if levels is None and not key.salt:
                 self._steady.add(key)
         return outputs, found
 
     def _require_steady(self, key, inputs, outputs, levels):
+        if key.distribution == MIXED:
+            if not self._asked(self._steadiness.is_both, key, inputs, outputs):
+                raise Dropped("rounding alone decides what the reference answers there")
+            return
         if key.distribution in LEVEL or self.execution.is_special(key):
             if not self._asked(self._holds, key, inputs, outputs):
                 raise Dropped("rounding alone decides what the reference answers there")
@@ -179,15 +212,15 @@ class Judge:
         if key.distribution not in DELICATE or key.salt:
             return False
         if levels is None:
-            levels = self.workloads.levels(key.distribution)
-        return self.workloads.is_delicate(key.distribution, levels)
+            levels = self.workloads.levels(key.recipe)
+        return self.workloads.is_delicate(key.recipe, levels)
 
     def _asked(self, question, key, inputs, outputs):
         def holds():
             return question(inputs, self.execution.state_of(key), outputs)
 
         # A device has no way to refuse a value but an assertion.
-        return self.peril.run(f"steady {key.distribution}", _never, holds) if self.peril else holds()
+        return self.peril.run(f"steady {key.recipe}", _never, holds) if self.peril else holds()
 
     def expectation(self, key, inputs):
         """The Expectation of `key`, whose inputs are given; raises Dropped."""

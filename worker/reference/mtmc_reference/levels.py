@@ -52,7 +52,13 @@ class Levels:
             if found != levels:
                 self._levels[name] = found
                 return bool(found)
-        self._levels[name] = self._milder(name, levels, reason)
+        if self._changer.is_mixed(name):
+            # One at a time, so that others stay far from what was drawn.
+            index = min(levels, key=levels.get)
+            rest = {other: level for other, level in levels.items() if other != index}
+            self._levels[name] = rest | self._milder(name, {index: levels[index]}, reason)
+        else:
+            self._levels[name] = self._milder(name, levels, reason)
         return bool(self._levels[name])
 
     def _alone(self, name, levels, reason, accepts):

@@ -113,6 +113,7 @@ class LoadedProblem:
         self._workloads.describe(self._graph, self._inputs, fixed.positions)
         domain = self._workloads.domain
         self._states = States(self._model, self._graph, domain, fixed, self._workloads.fork)
+        self._workloads.has_states = lambda: self._states.are_there
 
     def _make_budget(self):
         def size(values):

@@ -12,6 +12,8 @@ So each workload has one of few states,
     zero     all 0; where the reference bears that for some tensors alone, the others are minute
     one      all 1
     lone     zero or one, but for one element of each tensor
+    mixed    each tensor in a way of its own, most or some of them as they are; another state for
+             each mixed workload
 
 A workload of a distribution may add its own values of single numbers, masks and what
 exponentials take (`sweeps`), where the reference is defined with them. Those with a number from
@@ -29,11 +31,14 @@ import time
 
 import torch
 
-from . import distribution, redraw, state_ways, sweeps
+from . import distribution, drawing, mixed, redraw, state_ways, sweeps
+from .copying import copies, copy_all
 from .workload import total_bytes
 
 PUBLIC, FIRST, SECOND, ZERO, ONE = "public", "first", "second", "zero", "one"
 THIRD = "third"
+# Before the number of the workload.
+MIXED = "mixed"
 LONE_ZERO, LONE_ONE = "zero but one", "one but one"
 ORDINARY = (FIRST, SECOND, THIRD)
 _OF_ONE_VALUE = {ZERO: 0, ONE: 1, LONE_ZERO: 0, LONE_ONE: 1}
@@ -52,6 +57,9 @@ _SWEPT = tuple(
 _FIRST_SWEPT = (distribution.ROUNDED, distribution.RAMPS)
 # Those that a model has only with some inputs, such as whole numbers.
 _RARELY_SWEPT = (distribution.REDRAWN, distribution.EXTREMES)
+# Part of the tensors that go their own way in a mixed state, at most so many; how often the others
+# are near what they were.
+_MIXED_SHARE, _MOST_MIXED, _NEAR_SHARE = 0.8, 6, 0.3
 # How often values of a workload are tried, milder the second time.
 _TRIES = 2
 # Between the name of a state and that of the distribution whose values are swept.
@@ -75,6 +83,8 @@ def state_of(key):
         return LONE_ZERO if is_as_made else ZERO
     if key.distribution == distribution.PARAMETERS_ONE:
         return LONE_ONE if is_as_made else ONE
+    if key.distribution == distribution.MIXED:
+        return f"{MIXED} {key.seed_index}"
     if key.is_public or is_as_made:
         return PUBLIC
     if key.distribution == distribution.DIRECTED:
@@ -122,8 +132,15 @@ class States:
                 self._ways[target] = state_ways.of(persistent[target], self._uses[target], place)
         for target in [target for target, ways in self._ways.items() if not ways.near]:
             self._keep(target, "an operator may define no other value")
-        # Ways of sweeps.ways by target and distribution.
-        self._sweeps = {} if self._byte_count() > _MOST_SWEPT_BYTES else self._find_sweeps(domain)
+        # Ways of sweeps.ways by target, and those of a distribution by target.
+        self._swept, turns = {}, domain.turns()
+        for target, tensor in self._tensors.items():
+            consumers = domain.consumers(self.names[target])
+            self._swept[target] = sweeps.ways(tensor, self._uses[target], consumers, turns)
+        self._sweeps = {} if self._byte_count() > _MOST_SWEPT_BYTES else self._find_sweeps()
+        # Ways of each tensor by mixed state, and those states of which it is known what the
+        # reference bears.
+        self._mixed, self._settled = {}, set()
         # What states were drawn from and their values, without what is swept: to draw hundreds
         # of tensors takes longer than to run the model.
         self._drawn = {}
@@ -133,11 +150,9 @@ class States:
     def _byte_count(self):
         return total_bytes(self._tensors.values())
 
-    def _find_sweeps(self, domain):
-        found, turns = {}, domain.turns()
-        for target, tensor in self._tensors.items():
-            consumers = domain.consumers(self.names[target])
-            ways = sweeps.ways(tensor, self._uses[target], consumers, turns)
+    def _find_sweeps(self):
+        found = {}
+        for target, ways in self._swept.items():
             if ways:
                 generator = torch.Generator().manual_seed(self._seed_of(f"sweep {target}"))
                 fixed = dict(zip(_FIRST_SWEPT, ways))
@@ -153,6 +168,9 @@ class States:
         if not self._tensors:
             return PUBLIC
         state = state_of(key)
+        if _is_mixed(state) and self._byte_count() > _MOST_SWEPT_BYTES:
+            # Each would be one more that is kept.
+            return ORDINARY[key.seed_index % 2]
         if state in _WITHOUT_LONE:
             return _WITHOUT_LONE[state] if self._calm[state] else state
         # Of a salt only the state whose values were tried.
@@ -193,7 +211,7 @@ class States:
             return
         # The same elements under two names change once.
         tensors = [tensor for _, tensor in self._each_once()]
-        saved = [tensor.detach().clone() for tensor in tensors]
+        saved = copies(tensors)
         try:
             name, _, turn = state.removesuffix(_MILDLY).partition(_AND)
             self._enter(name, tensors)
@@ -201,18 +219,30 @@ class States:
                 self._sweep(turn, is_mild=state.endswith(_MILDLY))
             yield
         finally:
-            _copy(tensors, saved)
+            copy_all(tensors, saved)
 
     def _enter(self, state, tensors):
-        origin = (tuple(self._tensors), dict(self._levels), tuple(self._divisors))
-        known, values = self._drawn.get(state, (None, None))
-        if known == origin:
-            _copy(tensors, values)
-            return
-        self._write(state)
-        count = len(self._drawn.keys() | {state})
-        if self._byte_count() * count <= _MOST_DRAWN_BYTES:
-            self._drawn[state] = (origin, [tensor.detach().clone() for tensor in tensors])
+        """Draws what was not drawn before: with hundreds of tensors that takes longer than the
+        model's run, and which of them change, changes while states are settled."""
+        fresh, known, values = [], [], []
+        for (target, _), tensor in zip(self._each_once(), tensors):
+            origin, value = self._drawn.get((state, target), (None, None))
+            if origin == self._origin(state, target):
+                known.append(tensor)
+                values.append(value)
+            else:
+                fresh.append((target, tensor))
+        copy_all(known, values)
+        self._write(state, fresh)
+        states = {name for name, _ in self._drawn} | {state}
+        if fresh and self._byte_count() * len(states) <= _MOST_DRAWN_BYTES:
+            made = copies([tensor for _, tensor in fresh])
+            for (target, _), value in zip(fresh, made):
+                self._drawn[state, target] = (self._origin(state, target), value)
+
+    def _origin(self, state, target):
+        """What decides how a state draws a tensor."""
+        return self._level(state, target), self._level(FIRST, target), tuple(self._divisors)
 
     def settle(self, accepts):
         """Finds for each tensor a way to change it that the reference accepts.
@@ -229,6 +259,32 @@ class States:
         self._divisors = self._find_divisors(accepts)
         if self._divisors and not self._are_accepted(ZERO, self._tensors, accepts):
             self._divisors = []
+
+    def settle_mixed(self, key, accepts):
+        """The same for the state of a mixed workload, once."""
+        state = self.of(key)
+        if not _is_mixed(state) or state in self._settled:
+            return
+        self._settled.add(state)
+        self._mixed_ways(state)
+        self._settle(state, accepts)
+
+    def _mixed_ways(self, state):
+        """Ways of each tensor in a mixed state."""
+        if state not in self._mixed:
+            generator = torch.Generator().manual_seed(self._seed_of(f"ways {state}"))
+            number = int(state.rpartition(" ")[2])
+            share = min(_MIXED_SHARE, _MOST_MIXED / len(self._tensors))
+            are_near = drawing.uniform(generator, 0, 1) < _NEAR_SHARE
+            self._mixed[state] = found = {}
+            for target, tensor in self._tensors.items():
+                ways, uses = self._ways[target], self._uses[target]
+                choice = mixed.state_choice(ways, self._swept[target], tensor, uses)
+                own = choice.ways(number, self._seed_of(f"mixed {target}"))
+                if not own or drawing.uniform(generator, 0, 1) > share:
+                    own = ways.near[:1] if are_near else []
+                found[target] = [*own, mixed.stay]
+        return self._mixed[state]
 
     def _find_divisors(self, accepts):
         """Targets of the tensors of which one alone may not be zero; none where the reference
@@ -250,6 +306,8 @@ class States:
         while self._tensors and not self._are_accepted(state, self._tensors, accepts):
             # Where time is short, all go on together; first those that are bold.
             bold = [target for target in self._tensors if self._is_bold(state, target)]
+            if _is_mixed(state) and not bold:
+                return
             is_late = time.monotonic() - start > (_BOLD_SECONDS if bold else _SECONDS)
             targets = (bold or list(self._tensors)) if is_late else [
                 self._culprit(state, list(self._tensors), accepts)
@@ -261,6 +319,8 @@ class States:
         return self._levels.get((state, target), 0)
 
     def _is_bold(self, state, target):
+        if _is_mixed(state):
+            return self._level(state, target) + 1 < len(self._mixed_ways(state)[target])
         return self._ways[target].is_bold(ORDINARY.index(state), self._level(state, target))
 
     def _are_accepted(self, state, targets, accepts):
@@ -268,7 +328,8 @@ class States:
         everything = self._tensors
         self._tensors = {target: everything[target] for target in targets}
         try:
-            is_bold = state in ORDINARY and any(self._is_bold(state, t) for t in targets)
+            is_fit = state in ORDINARY or _is_mixed(state)
+            is_bold = is_fit and any(self._is_bold(state, t) for t in targets)
             return accepts(state, is_bold or bool(self._divisors))
         finally:
             self._tensors = everything
@@ -287,18 +348,24 @@ class States:
 
     def _soften(self, state, target):
         level = self._level(state, target) + 1
-        if level < len(self._ways[target].in_state(ORDINARY.index(state))):
+        if level < len(self._own_ways(state, target)):
             self._levels[state, target] = level
         else:
             self._keep(target, "the reference is not defined with other values")
+
+    def _own_ways(self, state, target):
+        """Ways of a tensor in a state that is mixed or ordinary."""
+        if _is_mixed(state):
+            return self._mixed_ways(state)[target]
+        return self._ways[target].in_state(ORDINARY.index(state))
 
     def _keep(self, target, reason):
         del self._tensors[target]
         self.fixed[self.names.pop(target)] = reason
 
     @torch.no_grad()
-    def _write(self, state):
-        for target, tensor in self._each_once():
+    def _write(self, state, targets):
+        for target, tensor in targets:
             way = self._way(state, target)
             if way is not None:
                 redraw.changed(way, tensor, self._generator(f"state {state} {target}", tensor))
@@ -325,8 +392,8 @@ class States:
     def _way(self, state, target):
         """The way in which a state changes a tensor; None where it has one value."""
         ways = self._ways[target]
-        if state in ORDINARY:
-            return ways.in_state(ORDINARY.index(state))[self._level(state, target)]
+        if state in ORDINARY or _is_mixed(state):
+            return self._own_ways(state, target)[self._level(state, target)]
         if state in _WITHOUT_LONE:
             return sweeps.lone(self._tensors[target], self._uses[target], _OF_ONE_VALUE[state])
         if state != ZERO or not self._divisors:
@@ -335,11 +402,5 @@ class States:
         return state_ways.minute(near) if target in self._divisors else near
 
 
-@torch.no_grad()
-def _copy(tensors, values):
-    # One by one, hundreds of them take as long as the model; lists have one type each.
-    by_type = collections.defaultdict(list)
-    for tensor, value in zip(tensors, values):
-        by_type[tensor.dtype].append((tensor, value))
-    for pairs in by_type.values():
-        torch._foreach_copy_(*map(list, zip(*pairs)))
+def _is_mixed(state):
+    return state.startswith(f"{MIXED} ")

@@ -228,6 +228,7 @@ class PreparedWorkloads:
     def _make(self, entry, is_published):
         start = self._clock()
         try:
+            self._judge.settle(entry.key)
             inputs = self._inputs_of(entry)
             wait_for_device()
             drawn = self._clock()

@@ -37,6 +37,7 @@ class Steadiness:
         self._unit = unit
         self._run = run
         self._public_inputs = public_inputs
+        self._kept = None, {}
         self._public = None
         self._public_part = None
 
@@ -53,7 +54,29 @@ class Steadiness:
     def is_telling(self, inputs, state, outputs):
         """Whether rounding changes little of `outputs`, however small they are; not where all
         of one are zero and those of the public inputs are not."""
-        return self._guarded(lambda: self._is_telling(inputs, state, outputs))
+        return self._guarded(lambda: self._is_telling(inputs, state, outputs, False))
+
+    def is_both(self, inputs, state, outputs):
+        """Whether they hold and are telling; also where all are zero and rounding changes nothing."""
+
+        def ask():
+            holds = self._holds(inputs, state, outputs)
+            return holds and self._is_telling(inputs, state, outputs, True)
+
+        # The inputs and what rounding makes of them, by its unit.
+        self._kept = inputs, {}
+        try:
+            return self._guarded(ask)
+        finally:
+            self._kept = None, {}
+
+    def _disturbed(self, inputs, unit, state):
+        own, kept = self._kept
+        if own is not inputs:
+            return self._run(inputs, Disturbed(unit), state)
+        if unit not in kept:
+            kept[unit] = self._run(inputs, Disturbed(unit), state)
+        return kept[unit]
 
     def _guarded(self, ask):
         try:
@@ -82,14 +105,14 @@ class Steadiness:
     def _holds_by_rows(self, inputs, state, outputs):
         floats = [index for index, y in enumerate(outputs) if y.is_floating_point()]
         unit = max([self._unit, *(unit_of(outputs[index].dtype) for index in floats)])
-        disturbed = self._run(inputs, Disturbed(unit), state)
+        disturbed = self._disturbed(inputs, unit, state)
         spreads = float_spreads([outputs[index] for index in floats])
         pairs = [(disturbed[index], outputs[index]) for index in floats]
         return all(_is_steady_by_rows(each) for each in measured(pairs, spreads) if each)
 
-    def _is_telling(self, inputs, state, outputs):
+    def _is_telling(self, inputs, state, outputs, may_be_zero):
         floats = [index for index, y in enumerate(outputs) if y.is_floating_point()]
-        found = self._part(inputs, state, outputs, floats)
+        found = self._part(inputs, state, outputs, floats, may_be_zero)
         if all(part <= _MOST_CHANGE for part in found):
             return True
         if self._public_part is None:
@@ -100,15 +123,15 @@ class Steadiness:
             for part, usual in zip(found, self._public_part)
         )
 
-    def _part(self, inputs, state, outputs, floats):
+    def _part(self, inputs, state, outputs, floats, may_be_zero=False):
         """Root mean squares of the change over those of the outputs; infinite where all are 0."""
         unit = max([self._unit, *(unit_of(outputs[index].dtype) for index in floats)])
-        disturbed = self._run(inputs, Disturbed(unit), state) if floats else ()
-        return [_part(disturbed[index], outputs[index]) for index in floats]
+        disturbed = self._disturbed(inputs, unit, state) if floats else ()
+        return [_part(disturbed[index], outputs[index], may_be_zero) for index in floats]
 
     def _change(self, inputs, state, outputs, floats):
         unit = max(unit_of(outputs[index].dtype) for index in floats)
-        disturbed = self._run(inputs, Disturbed(unit), state)
+        disturbed = self._disturbed(inputs, unit, state)
         pairs = [(disturbed[index], outputs[index]) for index in floats]
         finite = [(_finite(y, z), z) for y, z in pairs]
         return tolerances(finite)
@@ -124,8 +147,10 @@ def _finite(disturbed, output):
     return torch.where(output.isfinite(), disturbed, output)
 
 
-def _part(disturbed, output):
+def _part(disturbed, output, may_be_zero):
     output = torch.nan_to_num(output.double(), posinf=0.0, neginf=0.0)
     change = torch.nan_to_num(disturbed.double() - output)
     size = output.norm().item()
-    return change.norm().item() / size if size else math.inf
+    if not size:
+        return 0.0 if may_be_zero and not change.any() else math.inf
+    return change.norm().item() / size

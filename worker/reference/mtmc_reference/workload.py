@@ -43,6 +43,12 @@ class Key:
         return self == PUBLIC
 
     @property
+    def recipe(self):
+        """Name under which the ways of its inputs are known: each mixed workload has its own."""
+        is_mixed = self.distribution == distribution.MIXED
+        return f"{self.distribution} {self.seed_index}" if is_mixed else self.distribution
+
+    @property
     def is_unchanged(self):
         """Whether the inputs are as `get_inputs` draws them."""
         return self.distribution == distribution.NONE
@@ -86,6 +92,8 @@ class Workloads:
         # Directed inputs by index, on the host, by key and levels: a search on a device may end
         # elsewhere the next time.
         self._directed = {}
+        # Whether the model has states, so that a mixed workload may have inputs as they are drawn.
+        self.has_states = lambda: False
         # Inputs of a key that somebody keeps, or None.
         self.kept_elsewhere = lambda key: None
 
@@ -142,7 +150,7 @@ class Workloads:
             return self._drawn(self._seed)
         if key.is_unchanged:
             return self._drawn(self._fork(key.salt, key.seed_index))
-        levels = self._used.get(key) or self.levels(key.distribution)
+        levels = self._used.get(key) or self.levels(key.recipe)
         inputs = self._changed(key, levels)
         if not key.salt:
             self._used[key] = levels
@@ -179,7 +187,14 @@ class Workloads:
         """
         self._held = None
         self._used.pop(key, None)
-        return self._known().soften(key.distribution, reason, accepts)
+        was_changed = bool(self.levels(key.recipe))
+        is_changed = self._known().soften(key.recipe, reason, accepts)
+        return is_changed or was_changed and self._may_stay(key)
+
+    def _may_stay(self, key):
+        """Whether a workload is another one though its inputs are as they are drawn."""
+        is_mixed = key.distribution == distribution.MIXED
+        return key.distribution in distribution.OF_PARAMETERS or is_mixed and self.has_states()
 
     def fixed_inputs(self, dropped):
         """Reason by name, of the inputs that are the same in every workload but those of the
@@ -187,7 +202,8 @@ class Workloads:
         levels = self._known()
         found = {self._names[index]: "fixed by the user" for index in self._fixed}
         for index, varies in self._changer.varies.items():
-            names = [name for name in self._changer.changes(index) if name not in dropped]
+            names = self._changer.changes(index)
+            names = [name for name in names if name.partition(" ")[0] not in dropped]
             names = [name for name in names if name != distribution.NONFINITE]
             if not varies and not any(index in levels.of(name) for name in names):
                 reason = levels.reasons.get(index, "an operator may define no other value")
@@ -224,16 +240,17 @@ class Workloads:
                 guards=guards(self._domain),
                 searched={index for index, name in names if is_searched(self._domain, name)},
                 may_be_small=self._may_be_small,
+                seed_of=lambda name: self._fork("mixed", name),
             )
             self._levels = Levels(self._changer)
         return self._levels
 
     def _changed(self, key, levels):
-        if key.distribution not in distribution.OF_PARAMETERS and not levels:
+        if not levels and not self._may_stay(key):
             raise Dropped("no input to change")
         inputs = self._distribution_base()
         seed = self._fork(key.salt, key.seed_index, key.distribution)
-        self._changer.apply(key.distribution, inputs, levels, seed)
+        self._changer.apply(key.recipe, inputs, levels, seed)
         if key.distribution == distribution.DIRECTED:
             self._direct(key, inputs, levels, seed)
         reason = self._changer.refusal(inputs, levels)

@@ -42,6 +42,8 @@ _PAIR = """
     {a} / (1 + {b}.square())
 """
 _REDUCED = "{a}.mean(-1, keepdim=True); {a}.amax(-1, keepdim=True); {a}.sum(-1, keepdim=True)"
+# Numbers of mixed workloads, beside the first.
+MIXED_NUMBERS = (317, 318, *range(417, 441))
 # Programs of one model, legal inputs among which a witness is looked for.
 _PROGRAMS, _WITNESSES = 3, 40
 _SOURCE = """import torch
@@ -252,11 +254,12 @@ class Judged:
 
 def workloads():
     """As an evaluation of a winner has them."""
-    from mtmc_reference.distribution import DISTRIBUTIONS, NONFINITE
+    from mtmc_reference.distribution import DISTRIBUTIONS, MIXED, NONFINITE
 
     names = [(n, name) for n, name in enumerate(DISTRIBUTIONS, start=1) if name != NONFINITE]
     as_made = [(200 + n, name) for n, name in names if n in (2, 4, 9, 13, 14, 16)]
-    return [(0,), (1,), (2,), *((100 + n, name) for n, name in names), *as_made]
+    mixed = [(number, MIXED) for number in MIXED_NUMBERS]
+    return [(0,), (1,), (2,), *((100 + n, name) for n, name in names), *as_made, *mixed]
 
 
 def draw(seed, count):

@@ -20,4 +20,4 @@ def test_every_part_and_every_workload_is_timed(write_problem):
     assert {"draw", "change: ramps", "strict run", "spread", "publish"} <= parts
     assert {"scan", "spread", "allclose", "near", "load", "open the outputs"} <= parts
     # Three seeds, the distributions that change something here, and all together.
-    assert sum("candidate 2" in line for line in lines) == 3 + 14 + 1
+    assert sum("candidate 2" in line for line in lines) == 3 + 15 + 1

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Patterns of whole numbers and masks: labels that come in turn or in runs, nodes that make rings
+and hubs, groups of which one has most, rows of a mask with one, none or a gap.
+
+A way is a function of (tensor, generator) that changes it in place. They come in groups of (weight,
+way), through which mixed workloads go in turn.
+"""
+
+import torch
+
+from .drawing import one_of, uniform
+from .redraw import pieces
+
+# Most elements that get a pattern at once, and ways that a row of a mask may look.
+_MOST_FILLED, _PATTERNS = 1 << 24, 13
+
+def others(tensor, domain):
+    """Groups of an input that holds no ordinary floats."""
+    uses = domain.uses
+    if tensor.dtype == torch.bool:
+        return [masks()] * 3
+    if tensor.is_floating_point():
+        is_mask = domain.values is not None and len(domain.values) == 2
+        return [whole_floats(domain.low, domain.high)] * 2 if is_mask else []
+    if uses.is_ordered:
+        # The first one is where it was.
+        is_offset = uses.legal and tensor.dim() == 1 and domain.low == 0
+        return [offsets(uses.legal[1])] * 3 if is_offset else []
+    if uses.is_written or tensor.numel() > _MOST_FILLED:
+        return []
+    low, high = uses.legal or (int(domain.low), int(domain.high))
+    return numbers(tensor, int(low), int(high), uses.special if uses.legal else ())
+
+
+def numbers(tensor, low, high, special=()):
+    """Groups of whole numbers from `low` to `high`, both legal, as `special` ones are: labels,
+    indices, and pairs of nodes."""
+    span = high - low + 1
+
+    def filled(name):
+        return lambda values, generator: _fill(values, name, low, span, special, generator)
+
+    if tensor.dim() != 2 or 2 not in tensor.shape or tensor.numel() <= 4:
+        return [[(1, filled(name))] for name in _FILLS]
+
+    def paired(name, other):
+        def change(values, generator):
+            first, second = values.unbind(0 if values.shape[0] == 2 else 1)
+            _fill(first, name, low, span, special, generator)
+            if isinstance(other, int):
+                second.copy_((first - low + other) % span + low)
+            else:
+                _fill(second, other, low, span, special, generator)
+
+        return [(1, change)]
+
+    # Loops, rings, hubs, one edge, few nodes that are met, and any of these.
+    pairs = [("any", 0), ("in turn", 1), ("any", "one"), ("one", "any"), ("one", "one")]
+    pairs += [("any", "few"), ("in turn", "in turn"), ("stretch", "some"), ("some", "often")]
+    return [paired(*names) for names in pairs]
+
+
+_FILLS = ("in turn", "backwards", "one", "few", "often", "stretch", "some", "runs", "any")
+
+
+def _fill(tensor, name, low, span, special, generator):
+    """All of a tensor in one pattern, now and then in order."""
+    count, device = tensor.numel(), tensor.device
+
+    def drawn(most, *shape):
+        return torch.randint(max(most, 1), shape or (count,), generator=generator, device=device)
+
+    place = torch.arange(count, device=device)
+    if tensor.dim() == 2 and uniform(generator, 0, 1) < 0.5:
+        # The number of its row, as in a table of neighbours.
+        place = place // tensor.shape[1]
+    one = drawn(span, 1)
+    if special and uniform(generator, 0, 1) < 0.5:
+        one = torch.tensor([special[int(drawn(len(special), 1))] - low], device=device)
+    found = drawn(span)
+    if name == "in turn":
+        found = (place + drawn(3, 1)) % span
+    elif name == "backwards":
+        found = (span - 1 - place) % span
+    elif name == "one":
+        found = one.expand(count)
+    elif name == "few":
+        found = drawn(span, 2)[drawn(2)]
+    elif name == "often":
+        chance = torch.rand(count, generator=generator, device=device)
+        found = torch.where(chance < uniform(generator, 0.3, 1.0), one, found)
+    elif name == "stretch":
+        # At the end as often as not.
+        length = max(int(uniform(generator, 0.1, 0.95) * count), 1)
+        start = (count - length) * (uniform(generator, 0, 1) < 0.5)
+        found = torch.where((place >= start) & (place < start + length), one, found)
+    elif name == "some":
+        # Those at one end or the other.
+        few = max(int(span * uniform(generator, 0.1, 0.9)), 1)
+        found = drawn(few) + (span - few) * (uniform(generator, 0, 1) < 0.5)
+    elif name == "runs":
+        runs = drawn(span, max(count // int(uniform(generator, 2, 9)), 1))
+        found = runs.repeat_interleave(-(-count // len(runs)))[:count]
+    if uniform(generator, 0, 1) < 0.3:
+        found = found.sort(descending=uniform(generator, 0, 1) < 0.3).values
+    tensor.copy_((found + low).view(tensor.shape))
+
+
+def offsets(total):
+    """(weight, way) of where groups begin, of so many elements: one long group, many empty ones, the
+    first or the last among them."""
+
+    def change(tensor, generator):
+        count, device = tensor.numel(), tensor.device
+        if count < 2:
+            return
+        share = torch.rand(count, generator=generator, device=device)
+        size = share.pow(10.0 ** uniform(generator, -0.5, 1.5))
+        size[torch.rand(count, generator=generator, device=device) < uniform(generator, -0.3, 0.8)] = 0
+        size[-1] *= uniform(generator, 0, 1) < 0.5
+        ends = (size.cumsum(0) / size.sum().clamp(min=1e-9) * total).round().long()
+        tensor[1:] = ends[:-1].clamp(max=total).to(tensor.dtype)
+        tensor[0] = 0
+
+    return [(1, change)]
+
+
+def masks():
+    """(weight, way) of booleans: each row open, closed, with one or two, with a gap and so on."""
+    return [(3, _mask_rows), (1, _one_pattern)]
+
+
+def _pattern(kind, shape, generator, device):
+    count, extent = shape
+    place = torch.arange(extent, device=device)
+    first = torch.randint(extent, (count, 1), generator=generator, device=device)
+    second = torch.randint(extent, (count, 1), generator=generator, device=device)
+    low, high = torch.minimum(first, second), torch.maximum(first, second)
+    return (
+        lambda: torch.ones(shape, dtype=torch.bool, device=device),
+        lambda: torch.zeros(shape, dtype=torch.bool, device=device),
+        lambda: place == first,
+        lambda: place != first,
+        lambda: (place == low) | (place == high),
+        lambda: (place == 0) | (place == extent - 1),
+        lambda: (place < low) | (place > high),
+        lambda: place < first,
+        lambda: place >= first,
+        lambda: (place >= low) & (place <= high),
+        lambda: place % 2 == first % 2,
+        lambda: torch.rand(shape, generator=generator, device=device) < 0.5,
+        lambda: torch.rand(shape, generator=generator, device=device) < 0.1,
+    )[kind]()
+
+
+def _mask_rows(mask, generator):
+    for rows in pieces(mask):
+        turn = torch.randperm(_PATTERNS, generator=generator, device=rows.device).tolist()
+        of_row = torch.arange(len(rows), device=rows.device) % _PATTERNS
+        found = rows.clone()
+        for number, kind in enumerate(turn[: len(rows)]):
+            made = _pattern(kind, rows.shape, generator, rows.device)
+            found = torch.where((of_row == number)[:, None], made.expand(rows.shape), found)
+        rows.copy_(found)
+
+
+def _one_pattern(mask, generator):
+    """All rows in one."""
+    kind = int(uniform(generator, 0, _PATTERNS))
+    for rows in pieces(mask):
+        rows.copy_(_pattern(kind, rows.shape, generator, rows.device).expand(rows.shape))
+
+
+def whole_floats(low, high):
+    """(weight, way) of floats of two values, as masks and labels have them."""
+
+    def change(tensor, generator):
+        mask = torch.zeros(tensor.shape, dtype=torch.bool, device=tensor.device)
+        one_of(masks(), generator)(mask, generator)
+        tensor.copy_(torch.where(mask, high, low))
+
+    return [(1, change)]
+

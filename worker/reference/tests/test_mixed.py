@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inputs and parameters that go different ways at once."""
+
+import os
+
+import mixed as drawn
+import pytest
+import torch
+from mtmc_reference import distribution, drawing, mixed, patterns
+from mtmc_reference.distribution import MIXED
+from mtmc_reference.graph_domain import Uses
+from mtmc_reference.redraw import domain_of
+from mtmc_reference.workload import Key
+
+# The same for every change, so that a failure is the change's; another one draws others.
+_SEED = os.environ.get("MTMC_MIXED_SEED", "20261128")
+_MODELS = 6
+# Workloads that are mixed, one more than take turns.
+_NUMBERS = range(317, 341)
+
+
+
+
+def changed(inputs, number, seed=1):
+    changer = distribution.Changer([inputs], seed_of=lambda name: seed)
+    levels = dict.fromkeys(changer.ways(f"{MIXED} {number}"), 0)
+    return changer.apply(f"{MIXED} {number}", [x.clone() for x in inputs], levels, seed + number)
+
+
+def test_programs_that_two_tensors_decide_are_found_and_honest_ones_pass(client, tmp_path):
+    programs = accepted = unmixed = 0
+    for number in range(_MODELS):
+        model, found = drawn.drawn(_SEED, number, client, tmp_path / "problem.py")
+        assert not found.refused, model.source
+        programs += len(found.programs)
+        accepted += sum(not by for by in found.refused_by)
+        unmixed += sum(all(name == MIXED for name in by) for by in found.refused_by)
+    assert programs >= 40
+    # What decides over whole tensors has hundreds of pairs, of which each workload meets one.
+    assert accepted < 0.8 * unmixed
+
+
+def test_inputs_go_apart():
+    inputs = [torch.randn(40, 12), torch.randn(40, 12)]
+    pairs = [changed(inputs, number, seed) for seed in range(4) for number in _NUMBERS]
+    sizes = [[x.square().mean().sqrt().item() for x in pair] for pair in pairs]
+
+    assert any(x > 30 > 3 > z for x, z in sizes) and any(z > 30 > 3 > x for x, z in sizes)
+    assert any(x == 0 < z for x, z in sizes) and any(z == 0 < x for x, z in sizes)
+
+
+def test_lines_of_one_tensor_go_apart():
+    inputs = [torch.randn(64, 12), torch.randn(64, 12)]
+    # Every third workload is by lines alone.
+    pairs = [changed(inputs, number) for number in _NUMBERS if number % 3 == 0]
+
+    assert any((~x.any(1) & (z.abs().amax(1) > 100)).any() for x, z in pairs)
+    for axis in (0, 1):
+        assert any((x == inputs[0]).all(axis).any() and not (x == inputs[0]).all() for x, _ in pairs)
+
+
+def test_the_same_seed_mixes_the_same():
+    inputs = [torch.randn(16, 8), torch.randint(0, 5, (16,)), torch.rand(16, 6) < 0.5]
+
+    for number in _NUMBERS:
+        for x, y in zip(changed(inputs, number), changed(inputs, number)):
+            assert torch.equal(x, y)
+    assert any(
+        not torch.equal(x, y)
+        for number in _NUMBERS
+        for x, y in zip(changed(inputs, number, seed=1), changed(inputs, number, seed=2))
+    )
+
+
+@pytest.mark.parametrize("name", ["zero", "moved", "one value", "far", "small"])
+def test_no_kind_of_way_is_left_out_by_chance(name):
+    x, shows = torch.randn(40, 12), {
+        "zero": lambda y: not y.any(),
+        "moved": lambda y: y.mean().abs() > 3 and y.std() < 2,
+        "one value": lambda y: y.any() and (y == y[:, :1]).all(),
+        "far": lambda y: y.square().mean().sqrt() > 4,
+        "small": lambda y: y.any() and y.abs().max() < 0.6,
+    }  # fmt: skip
+    groups, _ = mixed.floats(True, False)
+    generator = torch.Generator().manual_seed(1)
+
+    def made(way):
+        y = x.clone()
+        way(y, generator)
+        return y
+
+    assert any(shows[name](made(drawing.one_of(group, generator))) for group in groups for _ in range(3))
+
+
+def test_pairs_of_nodes_are_loops_rings_and_hubs():
+    edges = torch.randint(0, 20, (2, 60))
+    groups = patterns.numbers(edges, 0, 19)
+    found = []
+    for turn in range(3 * len(groups)):
+        pairs = edges.clone()
+        generator = torch.Generator().manual_seed(turn)
+        drawing.one_of(groups[turn % len(groups)], generator)(pairs, generator)
+        assert pairs.min() >= 0 and pairs.max() <= 19
+        found.append(pairs)
+
+    assert any((e[0] == e[1]).all() for e in found)
+    assert any((((e[1] - e[0]) % 20) == 1).all() and len(e[0].unique()) == 20 for e in found)
+    assert any((e[1] == e[1, 0]).all() and len(e[0].unique()) > 5 for e in found)
+    assert any((e == e[:, :1]).all() for e in found)
+
+
+def test_groups_are_long_and_empty_and_so_is_the_last():
+    begins = torch.arange(0, 300, 30)
+    [(_, way)] = patterns.offsets(300)
+    found = []
+    for turn in range(60):
+        offsets = begins.clone()
+        way(offsets, torch.Generator().manual_seed(turn))
+        sizes = torch.cat([offsets, torch.tensor([300])]).diff()
+        assert offsets[0] == 0 and (sizes >= 0).all()
+        found.append(sizes)
+
+    assert any(sizes.max() > 255 for sizes in found)
+    assert any(sizes[-1] == 0 for sizes in found) and any((sizes == 0).sum() > 3 for sizes in found)
+
+
+def test_rows_of_a_small_mask_have_one_none_all_or_a_gap():
+    found = set()
+    for turn in range(40):
+        mask = torch.rand(4, 16) < 0.7
+        generator = torch.Generator().manual_seed(turn)
+        drawing.one_of(patterns.masks(), generator)(mask, generator)
+        found |= {tuple(row) for row in mask.int().tolist()}
+
+    counts = {sum(row) for row in found}
+    assert {0, 1, 15, 16} <= counts
+    assert tuple([1] + [0] * 14 + [1]) in found
+
+
+def test_numbers_stay_in_their_domain():
+    labels = torch.randint(0, 7, (30,))
+    domain = domain_of([labels], Uses(legal=(0, 6), special=(-100,), is_restricted=True))
+
+    for turn, group in enumerate(patterns.others(labels, domain) * 3):
+        y, generator = labels.clone(), torch.Generator().manual_seed(turn)
+        drawing.one_of(group, generator)(y, generator)
+        assert set(y.tolist()) <= {-100, *range(7)}
+
+
+def test_what_the_reference_refuses_stays_or_goes_milder_by_itself(client, write_problem):
+    footer = """
+def get_inputs():
+    return [torch.rand(32, 16) + 0.5, torch.randn(32, 16)]
+
+def get_init_inputs():
+    return []
+"""
+    source = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x, z):
+        y = torch.log(x) + z
+        return y
+"""
+    client.load(write_problem(source=source + footer))
+    workloads, far = client.session._loaded._workloads, 0
+    for number in _NUMBERS:
+        answer = client.check(lambda t: t["x"].log() + t["z"], number, MIXED)
+        assert answer is None or answer["isCorrect"]
+        x, z = workloads.draw_own(Key(number, MIXED))
+        assert (x > 0).all()
+        far += bool(z.abs().max() > 50)
+    assert far >= 2
+
+
+def test_states_mix_what_tensors_have(client, write_problem):
+    init = "self.a = nn.Linear(16, 16); self.b = nn.Linear(16, 16); self.t = nn.Parameter(torch.tensor(0.7))"
+    client.load(write_problem("return self.b(torch.relu(self.a(x)) * self.t)", init=init))
+    loaded = client.session._loaded
+    public = {name: p.detach().clone() for name, p in loaded._model.named_parameters()}
+    zero, kept = set(), set()
+    for number in _NUMBERS:
+        client.session.prepare({"workload": number, "distribution": MIXED})
+        with loaded._execution.in_state(loaded._states.of(Key(number, MIXED))):
+            now = dict(loaded._model.named_parameters())
+            same = {name for name in public if torch.equal(now[name], public[name])}
+            none = {name for name in public if not now[name].any()}
+        if none and len(none) < len(public):
+            zero |= none
+        kept |= same if len(same) < len(public) else set()
+
+    assert len(zero) >= 2 and len(kept) >= 3
+    assert all(torch.equal(p, public[name]) for name, p in loaded._model.named_parameters())
