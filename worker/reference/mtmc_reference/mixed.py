@@ -264,7 +264,8 @@ def _by_lines(kinds):
             mine = torch.nonzero((kind == number) & ~stays).view(-1)
             if len(mine):
                 lines[mine] = other(lines[mine], generator).to(lines.dtype)
-        moved.copy_(lines.view(moved.shape))
+        if lines.data_ptr() != tensor.data_ptr():
+            moved.copy_(lines.view(moved.shape))
 
     return change
 

@@ -59,6 +59,17 @@ def test_lines_of_one_tensor_go_apart():
         assert any((x == inputs[0]).all(axis).any() and not (x == inputs[0]).all() for x, _ in pairs)
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (7,), (7, 1), (1, 7), (3, 1, 5), (2, 3, 4, 5)])
+@pytest.mark.parametrize("is_wide", [True, False])
+def test_ways_are_for_any_shape(shape, is_wide):
+    groups, lines = mixed.floats(is_wide, True)
+    for turn, (_, way) in enumerate(each for group in [*groups, lines, lines, lines] for each in group):
+        for tensor in (torch.randn(shape), torch.zeros(shape), torch.randn(shape).half()):
+            generator = torch.Generator().manual_seed(turn)
+            way(tensor, generator)
+            assert tensor.isfinite().all()
+
+
 def test_the_same_seed_mixes_the_same():
     inputs = [torch.randn(16, 8), torch.randint(0, 5, (16,)), torch.rand(16, 6) < 0.5]
 
