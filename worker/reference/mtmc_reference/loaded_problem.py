@@ -152,7 +152,7 @@ class LoadedProblem:
                     "precision": name,
                     "tolerances": [expectation.bounds.allowed(name, i) for i in positions],
                 }
-                for name in PRECISIONS
+                for name in PRECISIONS[: PRECISIONS.index(self._precision) + 1]
             ]
             self._settle_states(inputs)
             dropped = self._dropped_distributions()

@@ -217,7 +217,11 @@ class PreparedWorkloads:
 
     def _complete(self, entry, is_published):
         """Draws the inputs of `entry`, and makes of them what it lacks."""
-        self.with_room(lambda: self._make(entry, is_published), entry)
+        start = self._clock()
+        try:
+            self.with_room(lambda: self._make(entry, is_published), entry)
+        finally:
+            self._judge.count(entry.key, self._clock() - start)
         if self._is_transient(entry):
             return
         kept = self.byte_count()

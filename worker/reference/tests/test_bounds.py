@@ -55,9 +55,10 @@ def test_integers_that_differ_are_never_equal():
 def test_classes_are_nested(process, write_problem):
     path = write_problem("return F.gelu(self.fc(x))", init="self.fc = nn.Linear(16, 16)")
 
-    found = [tolerances[0] for tolerances in bounds(inspect(process, path)).values()]
+    inspection = inspect(process, path, precision="PRECISION_HALF")
+    found = [tolerances[0] for tolerances in bounds(inspection).values()]
 
-    assert found == sorted(found)
+    assert len(found) == 4 and found == sorted(found)
     assert found[0] < 1e-5 and found[1] == pytest.approx(1e-4)
 
 
@@ -78,10 +79,17 @@ def test_inputs_that_nobody_chose_have_a_wider_bound(dtype, is_changed, expected
 
 
 def test_small_outputs_have_small_bounds(process, write_problem):
-    found = inspect(process, write_problem("return x * 1e-6"))
+    path = write_problem("return x * 1e-6")
+    found = inspect(process, path, precision="PRECISION_HALF")
 
     assert bounds(found)["PRECISION_HALF"][0] < 2e-6
     assert found["passingProbes"] == []
+
+
+def test_wider_classes_than_the_problems_are_not_asked(process, write_problem):
+    inspection = inspect(process, write_problem("return x + 1"), precision="PRECISION_KERNELBENCH")
+
+    assert list(bounds(inspection)) == ["PRECISION_STRICT", "PRECISION_KERNELBENCH"]
 
 
 def test_integer_outputs_must_be_equal(process, write_problem):

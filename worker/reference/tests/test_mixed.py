@@ -19,8 +19,6 @@ _MODELS = 6
 _NUMBERS = range(317, 341)
 
 
-
-
 def changed(inputs, number, seed=1):
     changer = distribution.Changer([inputs], seed_of=lambda name: seed)
     levels = dict.fromkeys(changer.ways(f"{MIXED} {number}"), 0)
@@ -183,6 +181,16 @@ class Model(torch.nn.Module):
         assert (x > 0).all()
         far += bool(z.abs().max() > 50)
     assert far >= 2
+
+
+def test_a_model_that_takes_long_has_fewer_of_them(client, write_problem, monkeypatch):
+    monkeypatch.setattr("mtmc_reference.judge._MIXED_SECONDS", 0.0)
+    client.load(write_problem("return x + 1"))
+    answers = [
+        client.session.prepare({"workload": number, "distribution": MIXED}) for number in _NUMBERS
+    ]
+
+    assert all("takes too long" in answer["dropped"] for answer in answers)
 
 
 def test_states_mix_what_tensors_have(client, write_problem):

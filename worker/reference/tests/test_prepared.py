@@ -54,6 +54,8 @@ class Reference:
         self.kept_bytes = kept_bytes
         self.run_seconds = run_seconds
         self.counts = collections.Counter()
+        # Seconds that workloads took, by key.
+        self.counted = collections.Counter()
         self.failures = []
         self.seconds = 0
         self.prepared = PreparedWorkloads(self, self, self, clock=lambda: self.seconds)
@@ -81,6 +83,9 @@ class Reference:
 
     def settle(self, key):
         pass
+
+    def count(self, key, seconds):
+        self.counted[key] += seconds
 
     def expectation(self, key, inputs):
         if self.failures:
