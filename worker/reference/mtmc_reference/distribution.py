@@ -10,8 +10,11 @@ that changes no input any more is dropped by name.
 import torch
 
 from . import extrema, float_ways, mixed, patterns, redraw, special_values
+from .domain import domain_of
 from .graph_domain import Uses
 from .guards import near_guards
+from .mask_ways import make_first_row_true
+from .pieces import changed
 
 NONE = "DISTRIBUTION_UNSPECIFIED"
 REDRAWN = "DISTRIBUTION_REDRAWN"
@@ -133,7 +136,7 @@ class Changer:
                 self._find_partner(index, value, public)
                 self._note_ordinary(index, value, seen)
             else:
-                self._note_other(index, value, redraw.domain_of(seen, self._uses[index]))
+                self._note_other(index, value, domain_of(seen, self._uses[index]))
 
     def ways(self, name):
         """Number of ways to change each input under a distribution, by position."""
@@ -229,7 +232,7 @@ class Changer:
         groups, lines = mixed.floats(may_be_small, self._is_alone)
         self._note_mixed(index, groups, lines, mixed.mild_floats())
         if is_constant(value) and not self.varies[index]:
-            domain = redraw.domain_of(seen, self._uses[index])
+            domain = domain_of(seen, self._uses[index])
             self._note(EXTREMES, index, redraw.extreme_ways(value, domain))
 
     def _find_partner(self, index, value, public):
@@ -265,7 +268,7 @@ class Changer:
         if ignored:
             self._void[RANGE_ENDS, index] = 0
         if value.dtype == torch.bool:
-            self._note(SPECIAL_ROWS, index, [redraw.make_first_row_true])
+            self._note(SPECIAL_ROWS, index, [make_first_row_true])
         self._note_mixed(index, patterns.others(value, domain))
         if value.is_floating_point():
             if not self._uses[index].is_restricted:
@@ -333,7 +336,7 @@ def _ordinary(way, bounds):
 
 
 def _other(way):
-    return lambda tensor, generator, number: redraw.changed(way, tensor, generator)
+    return lambda tensor, generator, number: changed(way, tensor, generator)
 
 
 def with_landmarks(name, ways, landmarks):

@@ -15,7 +15,7 @@ import torch
 
 from . import patterns
 from .drawing import one_of, uniform
-from .redraw import pieces
+from .pieces import pieces
 
 # Powers of ten by which all of a tensor is scaled, and its lines; where it must stay near what was
 # drawn; and deviations by which it is moved.

@@ -31,8 +31,9 @@ import time
 
 import torch
 
-from . import distribution, drawing, mixed, redraw, state_ways, sweeps
+from . import distribution, drawing, mixed, state_ways, sweeps
 from .copying import copies, copy_all
+from .pieces import changed
 from .workload import total_bytes
 
 PUBLIC, FIRST, SECOND, ZERO, ONE = "public", "first", "second", "zero", "one"
@@ -368,7 +369,7 @@ class States:
         for target, tensor in targets:
             way = self._way(state, target)
             if way is not None:
-                redraw.changed(way, tensor, self._generator(f"state {state} {target}", tensor))
+                changed(way, tensor, self._generator(f"state {state} {target}", tensor))
             else:
                 state_ways.fill(tensor, _OF_ONE_VALUE[state], self._uses[target])
 

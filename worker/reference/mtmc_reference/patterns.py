@@ -9,7 +9,7 @@ way), through which mixed workloads go in turn.
 import torch
 
 from .drawing import one_of, uniform
-from .redraw import pieces
+from .pieces import pieces
 
 # Most elements that get a pattern at once, and ways that a row of a mask may look.
 _MOST_FILLED, _PATTERNS = 1 << 24, 13

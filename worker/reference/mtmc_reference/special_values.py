@@ -7,7 +7,7 @@ tensors it is, and the numbers at which an operator of the graph changes its min
 
 import torch
 
-from .redraw import pieces
+from .pieces import pieces
 
 # Rows of one kind, at most, and at least where there are enough rows.
 _MOST_ROWS = 64

@@ -8,7 +8,9 @@ import math
 
 import torch
 
-from . import distribution, redraw
+from . import distribution
+from .mask_ways import move_some_ways
+from .pieces import changed
 
 _CHUNK = 1 << 22
 # Factor of an element, and of a tensor whose elements keep their places.
@@ -63,7 +65,7 @@ def exchange(tensor, uses, seed):
     ways = _near_ways(tensor, uses)
     if ways:
         generator = torch.Generator(tensor.device).manual_seed(seed)
-        redraw.changed(ways[0], tensor, generator)
+        changed(ways[0], tensor, generator)
     return bool(ways)
 
 
@@ -102,7 +104,7 @@ def _near_ways(tensor, uses):
         if bool(low == high) and bool(low.isfinite()):
             return [*_signed(tensor, _spread), _spread, _scale]
         if _is_whole(tensor):
-            return [_resample, _permute_last, *redraw.move_some_ways()]
+            return [_resample, _permute_last, *move_some_ways()]
         usual = [*_signed(tensor, _resample_scaled), _resample_scaled, _scale_each]
         # A probability, or what is the cosine of something, stays between its ends.
         inside = [_near_one] if max(-low.item(), high.item()) <= 1 else []
@@ -110,7 +112,7 @@ def _near_ways(tensor, uses):
         return [*usual, *inside, _resample, shrink_each, _scale]
     if tensor.dtype == torch.bool:
         is_mixed = bool(tensor.any() and not tensor.all())
-        return [_resample, _permute_last, *redraw.move_some_ways()] if is_mixed else [_flip_some]
+        return [_resample, _permute_last, *move_some_ways()] if is_mixed else [_flip_some]
     if uses.is_ordered:
         return []
     if tensor.numel() > 1 and uses.is_written:

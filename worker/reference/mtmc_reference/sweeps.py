@@ -16,8 +16,8 @@ import math
 
 import torch
 
-from . import redraw
 from .graph_domain import operator
+from .pieces import pieces, some_of_each
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,12 +192,12 @@ def _scattered(most, one):
 
     @torch.no_grad()
     def change(mask, generator, _):
-        for rows in redraw.pieces(mask) if mask.is_contiguous() else ():
+        for rows in pieces(mask) if mask.is_contiguous() else ():
             if most is None:
                 drawn = torch.rand(rows.shape, generator=generator, device=rows.device)
                 rows.copy_(drawn < 0.5)
                 continue
-            rows.copy_(torch.where(redraw.some_of_each(rows.shape, generator), one, most))
+            rows.copy_(torch.where(some_of_each(rows.shape, generator), one, most))
 
     return change
 

@@ -9,7 +9,7 @@ import torch
 from mtmc_reference import distribution, drawing, mixed, patterns
 from mtmc_reference.distribution import MIXED
 from mtmc_reference.graph_domain import Uses
-from mtmc_reference.redraw import domain_of
+from mtmc_reference.domain import domain_of
 from mtmc_reference.workload import Key
 
 # The same for every change, so that a failure is the change's; another one draws others.

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of one input that were seen, and what the graph says about it."""
+
+import dataclasses
+import math
+
+import torch
+
+from .graph_domain import Uses
+
+# Most distinct values that are drawn from as a set; where there are more, the range counts.
+_MOST_VALUES = 64
+_SAMPLE = 1 << 16
+
+
+@dataclasses.dataclass
+class Domain:
+    """Values of one input that were seen, and what the graph says about it."""
+
+    low: float
+    high: float
+    # Values on the host, where they are few; None where the range counts.
+    values: torch.Tensor
+    uses: Uses
+
+    @property
+    def is_constant(self):
+        return self.low == self.high
+
+
+def domain_of(draws, uses):
+    """Domain of an input whose values in several draws of `get_inputs` are given."""
+    lows, highs, samples = [], [], []
+    for tensor in draws:
+        flat = tensor.reshape(-1)
+        # Not all types have extremes on all devices.
+        sample = flat[:: max(flat.numel() // _SAMPLE, 1)]
+        wide = tensor.to(torch.uint8) if tensor.dtype == torch.bool else tensor
+        low, high = wide.aminmax()
+        lows.append(low.item())
+        highs.append(high.item())
+        samples.append(torch.unique(sample).cpu())
+    values = torch.unique(torch.cat(samples))
+    is_set = values.numel() <= _MOST_VALUES
+    return Domain(min(lows), max(highs), values if is_set else None, uses)
+
+
+def finite_range(domain):
+    """(smallest, largest) finite value that was seen."""
+    values = domain.values.double() if domain.values is not None else torch.tensor([])
+    if not values.numel() and math.isfinite(domain.low) and math.isfinite(domain.high):
+        return domain.low, domain.high
+    values = values[values.isfinite()]
+    return (values.min().item(), values.max().item()) if values.numel() else (0.0, 1.0)
+
+
+def draw_values(shape, domain, generator, dtype):
+    """Values inside the domain, each as likely."""
+    device = generator.device
+    if domain.values is not None:
+        values = domain.values.to(device)
+        return values[torch.randint(len(values), shape, generator=generator, device=device)]
+    low, high = int(domain.low), int(domain.high)
+    # The largest int64 is no legal end for a draw.
+    high = min(high + 1, torch.iinfo(torch.int64).max)
+    drawn = torch.randint(low, high, shape, generator=generator, device=device)
+    return drawn.to(dtype)
