@@ -76,13 +76,15 @@ class _TurningChild(_Child):
             for _ in range(rounds):
                 if os.read(self._go[0], 1) != _GO:
                     os._exit(1)
-                next(generator)
+                if next(generator, self) is self:
+                    break
                 os.write(self._done[1], _GO)
-            try:
-                next(generator)
-            except StopIteration as end:
-                return end.value
-            raise RuntimeError('the timer has more rounds than turns')
+            else:
+                try:
+                    next(generator)
+                except StopIteration as end:
+                    return end.value
+            raise RuntimeError('the timer has other rounds than turns')
 
         super().__init__(steps, ())
         os.close(self._go[0])
