@@ -151,7 +151,9 @@ class Judge:
         if levels is None:
             levels = self.workloads.levels(key.recipe)
         what = f"{key.recipe} {sorted(levels.items())}"
-        return self.peril.run(what, lambda: self.workloads.leave_range(inputs), run)
+        # There are many mixtures: none is worth a second death.
+        most = {"most": 1} if key.distribution == MIXED else {}
+        return self.peril.run(what, lambda: self.workloads.leave_range(inputs), run, **most)
 
     def _strict_run(self, key, inputs, levels=None):
         """`strict_outputs`, and the Spread of each that has floating-point elements, or None."""

@@ -53,7 +53,7 @@ _SWEPT = tuple(
     name
     for name in distribution.DISTRIBUTIONS
     if name not in (*distribution.OF_PARAMETERS, distribution.NONFINITE)
-    and name not in (distribution.HEAVY_TAILED, distribution.DIRECTED)
+    and name not in (distribution.HEAVY_TAILED, distribution.DIRECTED, distribution.MIXED)
 )
 _FIRST_SWEPT = (distribution.ROUNDED, distribution.RAMPS)
 # Those that a model has only with some inputs, such as whole numbers.

@@ -32,12 +32,12 @@ class Peril:
         # Deaths by run.
         self._deaths = _read(self._path)
 
-    def run(self, what, is_risky, function):
+    def run(self, what, is_risky, function, most=_MOST_DEADLY):
         """The result of `function`; ends the process when it breaks the device. Raises
-        Dropped where a process died of it before, or enough died and it `is_risky()`."""
+        Dropped where a process died of it before, or of `most` runs and it `is_risky()`."""
         if self._deaths.get(what, 0) >= _MOST_REPEATED[self._device.type]:
             raise Dropped("the process of the reference died there")
-        if len(self._deaths) >= _MOST_DEADLY and is_risky():
+        if len(self._deaths) >= most and is_risky():
             raise Dropped("not tried: other values than drawn ended the reference's process")
         self._write({**self._deaths, what: self._deaths.get(what, 0) + 1})
         try:

@@ -19,5 +19,6 @@ def test_every_part_and_every_workload_is_timed(write_problem):
     parts = {line.split("  ")[0] for line in lines}
     assert {"draw", "change: ramps", "strict run", "spread", "publish"} <= parts
     assert {"scan", "spread", "allclose", "near", "load", "open the outputs"} <= parts
-    # Three seeds, the distributions that change something here, and all together.
-    assert sum("candidate 2" in line for line in lines) == 3 + 15 + 1
+    # Three seeds, the distributions that change something here, and all together. A mixture that
+    # the reference does not bear is dropped.
+    assert sum("candidate 2" in line for line in lines) - (3 + 15 + 1) in (0, -1)
