@@ -31,7 +31,7 @@ import time
 
 import torch
 
-from . import distribution, drawing, mixed, state_ways, sweeps
+from . import distribution, drawing, float_ways, mixed, state_ways, sweeps
 from .copying import copies, copy_all
 from .pieces import changed
 from .workload import total_bytes
@@ -133,12 +133,11 @@ class States:
                 self._ways[target] = state_ways.of(persistent[target], self._uses[target], place)
         for target in [target for target, ways in self._ways.items() if not ways.near]:
             self._keep(target, "an operator may define no other value")
+        # Whether workloads have values of their own: each is one more state that is kept.
+        self._has_own = total_bytes(self._tensors.values()) <= _MOST_SWEPT_BYTES
         # Ways of sweeps.ways by target, and those of a distribution by target.
-        self._swept, turns = {}, domain.turns()
-        for target, tensor in self._tensors.items():
-            consumers = domain.consumers(self.names[target])
-            self._swept[target] = sweeps.ways(tensor, self._uses[target], consumers, turns)
-        self._sweeps = {} if self._byte_count() > _MOST_SWEPT_BYTES else self._find_sweeps()
+        self._swept = self._find_swept(domain) if self._has_own else {}
+        self._sweeps = self._find_sweeps()
         # Ways of each tensor by mixed state, and those states of which it is known what the
         # reference bears.
         self._mixed, self._settled = {}, set()
@@ -148,8 +147,14 @@ class States:
         # How many times milder a state is than at first, as the reference bears it.
         self._calm = collections.Counter()
 
-    def _byte_count(self):
-        return total_bytes(self._tensors.values())
+    def _find_swept(self, domain):
+        turns = domain.turns()
+        return {
+            target: sweeps.ways(
+                tensor, self._uses[target], domain.consumers(self.names[target]), turns
+            )
+            for target, tensor in self._tensors.items()
+        }
 
     def _find_sweeps(self):
         found = {}
@@ -169,8 +174,7 @@ class States:
         if not self._tensors:
             return PUBLIC
         state = state_of(key)
-        if _is_mixed(state) and self._byte_count() > _MOST_SWEPT_BYTES:
-            # Each would be one more that is kept.
+        if _is_mixed(state) and not self._has_own:
             return ORDINARY[key.seed_index % 2]
         if state in _WITHOUT_LONE:
             return _WITHOUT_LONE[state] if self._calm[state] else state
@@ -235,10 +239,10 @@ class States:
                 fresh.append((target, tensor))
         copy_all(known, values)
         self._write(state, fresh)
-        states = {name for name, _ in self._drawn} | {state}
-        if fresh and self._byte_count() * len(states) <= _MOST_DRAWN_BYTES:
-            made = copies([tensor for _, tensor in fresh])
-            for (target, _), value in zip(fresh, made):
+        drawn = [tensor for _, tensor in fresh]
+        kept = [value for _, value in self._drawn.values()]
+        if total_bytes([*kept, *drawn]) <= _MOST_DRAWN_BYTES:
+            for (target, _), value in zip(fresh, copies(drawn)):
                 self._drawn[state, target] = (self._origin(state, target), value)
 
     def _origin(self, state, target):
@@ -284,7 +288,7 @@ class States:
                 own = choice.ways(number, self._seed_of(f"mixed {target}"))
                 if not own or drawing.uniform(generator, 0, 1) > share:
                     own = ways.near[:1] if are_near else []
-                found[target] = [*own, mixed.stay]
+                found[target] = [*own, float_ways.stay]
         return self._mixed[state]
 
     def _find_divisors(self, accepts):
