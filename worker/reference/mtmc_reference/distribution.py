@@ -150,10 +150,6 @@ class Changer:
             self._ways[name] = {index: ways for index, ways in found.items() if ways}
         return self._ways.get(name, {})
 
-    def is_mixed(self, name):
-        """Whether each input goes a way of its own."""
-        return is_mixed(name)
-
     def is_delicate(self, name, levels):
         """Whether an input is changed in a way after which outputs may be nothing."""
         return any(level < self._delicate.get((name, i), 0) for i, level in levels.items())
@@ -282,7 +278,6 @@ class Changer:
         if ways:
             self._ways[name][index] = [_other(way) for way in ways]
 
-
     def _note_mixed(self, index, groups, lines=(), mild=()):
         """An input goes through ways of its own and of other distributions, of which it takes the
         mildest where the reference refuses those."""
@@ -297,7 +292,7 @@ class Changer:
 
 def _asked(ways):
     """The (weight, way), as they are called."""
-    return [(weight, way if way is mixed.stay else _other(way)) for weight, way in ways]
+    return [(weight, way if way is float_ways.stay else _other(way)) for weight, way in ways]
 
 
 def is_mixed(name):

@@ -10,6 +10,16 @@ def uniform(generator, low, high):
     return low + (high - low) * drawn
 
 
+def sign(generator):
+    """1 or -1."""
+    return 1 if uniform(generator, -1, 1) > 0 else -1
+
+
+def pick(items, generator):
+    """One of them, each as likely."""
+    return items[min(int(uniform(generator, 0, len(items))), len(items) - 1)]
+
+
 def one_of(ways, generator):
     """One of (weight, way), as its weight says."""
     left = uniform(generator, 0.0, sum(weight for weight, _ in ways))

@@ -53,7 +53,7 @@ def _in_32_bits(tensor):
 
 
 def stay(*_):
-    """For what something else changes."""
+    """As it was, or for what something else changes."""
 
 
 def times(factor):
@@ -64,20 +64,21 @@ def negate_far(tensor, *_):
     """All of it far below zero, where exponentials are small, with the other sign."""
     values = _in_32_bits(tensor)
     size = values.square().mean().sqrt()
-    far = torch.minimum(_FAR_BELOW * size, _MOST_BELOW * _deviation(tensor))
+    far = torch.minimum(_FAR_BELOW * size, _MOST_BELOW * deviation(tensor))
     tensor.add_(far.to(tensor.dtype)).neg_()
 
 
 def center_or_shift(tensor, *_):
     """Without the mean; what had none is shifted up as a whole instead."""
-    mean, deviation = tensor.mean(dtype=torch.float64), _deviation(tensor)
-    if mean.abs() < _NEARLY * deviation:
-        tensor.add_((_ABOVE * deviation).to(tensor.dtype))
+    mean, spread = tensor.mean(dtype=torch.float64), deviation(tensor)
+    if mean.abs() < _NEARLY * spread:
+        tensor.add_((_ABOVE * spread).to(tensor.dtype))
     else:
         special_values.center(tensor)
 
 
-def _deviation(tensor):
+def deviation(tensor):
+    """That of the elements, of a single one its size."""
     values = _in_32_bits(tensor)
     return values.std() if values.numel() > 1 else values.abs().max()
 
@@ -86,22 +87,22 @@ def shift_far(tensor, *_):
     """By the same power of two for inputs of about the same deviation, which stay near each
     other. Not where 16 bits would hold little else, nor where a sum of all elements, one after
     another, would round each of them to the same side."""
-    step = torch.exp2(_deviation(tensor).log2().round())
+    step = torch.exp2(deviation(tensor).log2().round())
     is_far = tensor.element_size() > 2 and tensor.numel() <= _MOST_FAR
     factor = _FAR_OFFSET if is_far else _OFFSET
     tensor.add_((factor * step).to(tensor.dtype))
 
 
 def shift(tensor, *_):
-    tensor.add_((_OFFSET * _deviation(tensor)).to(tensor.dtype))
+    tensor.add_((_OFFSET * deviation(tensor)).to(tensor.dtype))
 
 
 def shift_to_one(tensor, *_):
     """A mean of 1, as many deviations off 0: products of many elements stay in range."""
     values = _in_32_bits(tensor)
     mean = values.mean()
-    deviation = values.std() if values.numel() > 1 else mean.abs()
-    scale = 1.0 / (_OFFSET * deviation).clamp_(min=torch.finfo(torch.float32).tiny)
+    spread = values.std() if values.numel() > 1 else mean.abs()
+    scale = 1.0 / (_OFFSET * spread).clamp_(min=torch.finfo(torch.float32).tiny)
     tensor.sub_(mean.to(tensor.dtype)).mul_(scale.to(tensor.dtype)).add_(1.0)
 
 

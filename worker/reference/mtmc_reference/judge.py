@@ -14,6 +14,7 @@ from .expectation import Expectation
 from .failure import Dropped, ProblemFailure, is_out_of_memory
 from .parameters import ZERO
 from .parked import parked
+from .peril import MOST_DEADLY
 from .precision import Arithmetic
 from .steadiness import Steadiness
 from .workload import PUBLIC, free_bytes, total_bytes
@@ -152,8 +153,8 @@ class Judge:
             levels = self.workloads.levels(key.recipe)
         what = f"{key.recipe} {sorted(levels.items())}"
         # There are many mixtures: none is worth a second death.
-        most = {"most": 1} if key.distribution == MIXED else {}
-        return self.peril.run(what, lambda: self.workloads.leave_range(inputs), run, **most)
+        most = 1 if key.distribution == MIXED else MOST_DEADLY
+        return self.peril.run(what, lambda: self.workloads.leave_range(inputs), run, most)
 
     def _strict_run(self, key, inputs, levels=None):
         """`strict_outputs`, and the Spread of each that has floating-point elements, or None."""

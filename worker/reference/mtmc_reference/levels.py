@@ -9,6 +9,8 @@ the next milder way.
 
 import time
 
+from .distribution import is_mixed
+
 # Inputs are tried alone where there are no more than so many, and until that took so long.
 _MOST_ALONE = 8
 _SECONDS_ALONE = 4.0
@@ -52,7 +54,7 @@ class Levels:
             if found != levels:
                 self._levels[name] = found
                 return bool(found)
-        if self._changer.is_mixed(name):
+        if is_mixed(name):
             # One at a time, so that others stay far from what was drawn.
             index = min(levels, key=levels.get)
             rest = {other: level for other, level in levels.items() if other != index}

@@ -14,7 +14,8 @@ import dataclasses
 import torch
 
 from . import patterns
-from .drawing import one_of, uniform
+from .drawing import one_of, pick, sign, uniform
+from .float_ways import deviation, stay
 from .pieces import pieces
 
 # Powers of ten by which all of a tensor is scaled, and its lines; where it must stay near what was
@@ -79,13 +80,11 @@ def mild_floats():
     return [(2, _scaled(_MILD)), *_KEEPING, (2, _by_lines(_KEEPING_LINES))]
 
 
-def _deviation(tensor):
-    wide = tensor.to(torch.promote_types(tensor.dtype, torch.float32))
-    low, high = wide.aminmax()
-    largest = torch.maximum(high, -low)
-    deviation = wide.std() if wide.numel() > 1 else largest
-    # Of equal elements their size, of zeros 1.
-    size = torch.where(deviation > 0, deviation, largest)
+def _size(tensor):
+    """The deviation, of equal elements their size, of zeros 1."""
+    spread = deviation(tensor)
+    low, high = tensor.aminmax()
+    size = torch.where(spread > 0, spread, torch.maximum(high, -low).to(spread.dtype))
     return torch.where(size > 0, size, 1.0)
 
 
@@ -104,21 +103,21 @@ def _zero(tensor, _):
 
 
 def _moved(tensor, generator):
-    sign = 1 if uniform(generator, -1, 1) > 0 else -1
-    tensor.add_((sign * uniform(generator, *_MOVES) * _deviation(tensor)).to(tensor.dtype))
+    side = sign(generator)
+    tensor.add_((side * uniform(generator, *_MOVES) * _size(tensor)).to(tensor.dtype))
 
 
 def _one_far(tensor, generator):
     """One element of each of some rows is far out."""
     power = 10.0 ** uniform(generator, 1.0, 6.0)
-    size = min(power * _deviation(tensor).item(), torch.finfo(tensor.dtype).max / _ROOM)
-    sign = 1 if uniform(generator, -1, 1) > 0 else -1
+    size = min(power * _size(tensor).item(), torch.finfo(tensor.dtype).max / _ROOM)
+    side = sign(generator)
     part = uniform(generator, 0.0, 1.0) ** 2
     for rows in pieces(tensor):
         some = torch.rand(len(rows), generator=generator, device=rows.device) <= part
         some[0] = True
         place = torch.randint(rows.shape[1], (len(rows), 1), generator=generator, device=rows.device)
-        found = rows.scatter(1, place, torch.full_like(place, 1, dtype=rows.dtype) * (sign * size))
+        found = rows.scatter(1, place, torch.full_like(place, 1, dtype=rows.dtype) * (side * size))
         rows.copy_(torch.where(some[:, None], found, rows))
 
 
@@ -140,8 +139,8 @@ def _same_rows(tensor, _):
 
 def _one_sign(tensor, generator):
     """Of what has one sign the other."""
-    sign = 1 if tensor.max() <= 0 else -1 if tensor.min() >= 0 else 2 * (uniform(generator, 0, 1) < 0.5) - 1
-    tensor.abs_().mul_(sign)
+    side = 1 if tensor.max() <= 0 else -1 if tensor.min() >= 0 else sign(generator)
+    tensor.abs_().mul_(side)
 
 
 def _in_order(tensor, generator):
@@ -206,7 +205,7 @@ def _powers(decades):
 def _move_lines(rows, generator):
     drawn = torch.rand(len(rows), 1, generator=generator, device=rows.device).to(rows.dtype) * 2 - 1
     far = _MOVES[0] + (_MOVES[1] - _MOVES[0]) * drawn.abs()
-    return rows + far.copysign(drawn) * _deviation(rows).to(rows.dtype)
+    return rows + far.copysign(drawn) * _size(rows).to(rows.dtype)
 
 
 def _line_far(rows, generator):
@@ -219,8 +218,8 @@ def _line_value(rows, _):
 
 
 def _line_sign(rows, generator):
-    sign = 2 * torch.randint(2, (len(rows), 1), generator=generator, device=rows.device) - 1
-    return rows.abs() * sign.to(rows.dtype)
+    side = 2 * torch.randint(2, (len(rows), 1), generator=generator, device=rows.device) - 1
+    return rows.abs() * side.to(rows.dtype)
 
 
 def _line_order(rows, _):
@@ -250,13 +249,13 @@ def _by_lines(kinds):
 
     def change(tensor, generator):
         axes = [0, *(range(1, tensor.dim()) if tensor.numel() <= _MOST_COPIED else ())]
-        axis = axes[min(int(uniform(generator, 0, len(axes))), len(axes) - 1)] if tensor.dim() else 0
+        axis = pick(axes, generator) if tensor.dim() else 0
         moved = tensor.movedim(axis, 0) if tensor.dim() else tensor.view(1)
         lines = moved.reshape(len(moved), -1)
         own = kinds if lines.shape[1] > 1 else [kind for kind in kinds if kind not in _OF_ROWS]
         device = tensor.device
         count = len(lines)
-        blocks = _BLOCKS[int(uniform(generator, 0, len(_BLOCKS))) % len(_BLOCKS)]
+        blocks = pick(_BLOCKS, generator)
         kind = torch.randint(len(own), (-(-count // blocks),), generator=generator, device=device)
         kind = kind.repeat_interleave(blocks)[:count]
         stays = torch.rand(count, generator=generator, device=device) < _STAY
@@ -332,10 +331,6 @@ def _after(first, second):
         second(tensor, generator)
 
     return change
-
-
-def stay(*_):
-    """As it was."""
 
 
 def _swept(way):

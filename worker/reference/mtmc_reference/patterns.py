@@ -8,11 +8,12 @@ way), through which mixed workloads go in turn.
 
 import torch
 
-from .drawing import one_of, uniform
+from .drawing import one_of, pick, uniform
 from .pieces import pieces
 
-# Most elements that get a pattern at once, and ways that a row of a mask may look.
-_MOST_FILLED, _PATTERNS = 1 << 24, 13
+# Most elements that get a pattern at once.
+_MOST_FILLED = 1 << 24
+
 
 def others(tensor, domain):
     """Groups of an input that holds no ordinary floats."""
@@ -130,45 +131,57 @@ def masks():
     return [(3, _mask_rows), (1, _one_pattern)]
 
 
-def _pattern(kind, shape, generator, device):
-    count, extent = shape
-    place = torch.arange(extent, device=device)
-    first = torch.randint(extent, (count, 1), generator=generator, device=device)
-    second = torch.randint(extent, (count, 1), generator=generator, device=device)
-    low, high = torch.minimum(first, second), torch.maximum(first, second)
-    return (
-        lambda: torch.ones(shape, dtype=torch.bool, device=device),
-        lambda: torch.zeros(shape, dtype=torch.bool, device=device),
-        lambda: place == first,
-        lambda: place != first,
-        lambda: (place == low) | (place == high),
-        lambda: (place == 0) | (place == extent - 1),
-        lambda: (place < low) | (place > high),
-        lambda: place < first,
-        lambda: place >= first,
-        lambda: (place >= low) & (place <= high),
-        lambda: place % 2 == first % 2,
-        lambda: torch.rand(shape, generator=generator, device=device) < 0.5,
-        lambda: torch.rand(shape, generator=generator, device=device) < 0.1,
-    )[kind]()
+class _Rows:
+    """Places of some rows of a mask, and two of each row by chance."""
+
+    def __init__(self, shape, generator):
+        self.shape, self.generator, self.device = shape, generator, generator.device
+        count, extent = shape
+        self.last = extent - 1
+        self.place = torch.arange(extent, device=self.device)
+        self.first, second = self._drawn(count, extent), self._drawn(count, extent)
+        self.low, self.high = torch.minimum(self.first, second), torch.maximum(self.first, second)
+
+    def _drawn(self, count, extent):
+        return torch.randint(extent, (count, 1), generator=self.generator, device=self.device)
+
+    def some(self, part):
+        return torch.rand(self.shape, generator=self.generator, device=self.device) < part
+
+
+_PATTERNS = (
+    lambda rows: rows.place >= 0,
+    lambda rows: rows.place < 0,
+    lambda rows: rows.place == rows.first,
+    lambda rows: rows.place != rows.first,
+    lambda rows: (rows.place == rows.low) | (rows.place == rows.high),
+    lambda rows: (rows.place == 0) | (rows.place == rows.last),
+    lambda rows: (rows.place < rows.low) | (rows.place > rows.high),
+    lambda rows: rows.place < rows.first,
+    lambda rows: rows.place >= rows.first,
+    lambda rows: (rows.place >= rows.low) & (rows.place <= rows.high),
+    lambda rows: rows.place % 2 == rows.first % 2,
+    lambda rows: rows.some(0.5),
+    lambda rows: rows.some(0.1),
+)
 
 
 def _mask_rows(mask, generator):
     for rows in pieces(mask):
-        turn = torch.randperm(_PATTERNS, generator=generator, device=rows.device).tolist()
-        of_row = torch.arange(len(rows), device=rows.device) % _PATTERNS
+        turn = torch.randperm(len(_PATTERNS), generator=generator, device=rows.device).tolist()
+        of_row = torch.arange(len(rows), device=rows.device) % len(_PATTERNS)
         found = rows.clone()
         for number, kind in enumerate(turn[: len(rows)]):
-            made = _pattern(kind, rows.shape, generator, rows.device)
+            made = _PATTERNS[kind](_Rows(rows.shape, generator))
             found = torch.where((of_row == number)[:, None], made.expand(rows.shape), found)
         rows.copy_(found)
 
 
 def _one_pattern(mask, generator):
     """All rows in one."""
-    kind = int(uniform(generator, 0, _PATTERNS))
+    pattern = pick(_PATTERNS, generator)
     for rows in pieces(mask):
-        rows.copy_(_pattern(kind, rows.shape, generator, rows.device).expand(rows.shape))
+        rows.copy_(pattern(_Rows(rows.shape, generator)).expand(rows.shape))
 
 
 def whole_floats(low, high):
@@ -180,4 +193,3 @@ def whole_floats(low, high):
         tensor.copy_(torch.where(mask, high, low))
 
     return [(1, change)]
-

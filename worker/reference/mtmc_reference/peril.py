@@ -19,7 +19,7 @@ from .workload import wait_for_device
 # something else.
 _MOST_REPEATED = {"cuda": 1, "cpu": 2}
 # Runs that a process died of after which no risk is taken.
-_MOST_DEADLY = 2
+MOST_DEADLY = 2
 
 
 class Peril:
@@ -32,7 +32,7 @@ class Peril:
         # Deaths by run.
         self._deaths = _read(self._path)
 
-    def run(self, what, is_risky, function, most=_MOST_DEADLY):
+    def run(self, what, is_risky, function, most=MOST_DEADLY):
         """The result of `function`; ends the process when it breaks the device. Raises
         Dropped where a process died of it before, or of `most` runs and it `is_risky()`."""
         if self._deaths.get(what, 0) >= _MOST_REPEATED[self._device.type]:

@@ -280,5 +280,3 @@ def _put_rows_at_ends(tensor, generator, ends):
             continue
         for number, end in enumerate(ends):
             rows[places[number * count : (number + 1) * count]] = end
-
-
