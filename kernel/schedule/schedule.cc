@@ -18,6 +18,8 @@ namespace {
 // As many as a program may have directives, and as many bytes.
 constexpr size_t kMaxGroups = 4096;
 constexpr size_t kMaxTextBytes = size_t{1} << 20;
+// More than are ever found (rewrite.cc).
+constexpr size_t kMaxRewrites = 256;
 // As many as a program may have tune parameters, with as many values each.
 constexpr size_t kMaxTuneLines = 32;
 constexpr size_t kMaxTuneValues = 64;
@@ -94,6 +96,19 @@ absl::StatusOr<KernelGroup> ParseGroup(const std::vector<std::string_view>& word
   return group;
 }
 
+absl::Status ParseRewrite(const std::vector<std::string_view>& words, Schedule& schedule) {
+  const std::optional<KeyValue> node = words.size() == 3 ? FindKeyValue(words[2]) : std::nullopt;
+  if (!node || node->key != "node" || !IsIdentifier(node->value) || !IsIdentifier(words[1])) {
+    return Malformed("a rewrite line that is not `rewrite name node=node`:",
+                     words.size() > 1 ? words[1] : "");
+  }
+  if (schedule.rewrites.size() == kMaxRewrites) {
+    return Malformed(Concat("more than ", kMaxRewrites, " rewrites, at"), words[1]);
+  }
+  schedule.rewrites.push_back({std::string(words[1]), std::string(node->value)});
+  return absl::OkStatus();
+}
+
 absl::Status ParseTune(const std::vector<std::string_view>& words, Schedule& schedule) {
   const std::optional<KeyValue> sides = words.size() == 2 ? FindKeyValue(words[1]) : std::nullopt;
   if (!sides || std::count(sides->key.begin(), sides->key.end(), '.') != 1) {
@@ -151,6 +166,9 @@ std::map<std::string, std::vector<int64_t>, std::less<>> Schedule::TuneOf(
 
 std::string ToText(const Schedule& schedule) {
   std::string text;
+  for (const RewriteStep& step : schedule.rewrites) {
+    text += Concat("rewrite ", step.rewrite, " node=", step.node, "\n");
+  }
   for (const KernelGroup& group : schedule.groups) {
     text += Concat("group ", group.name, " template=", group.template_name,
                    " nodes=", Join(group.nodes, ","));
@@ -181,6 +199,8 @@ absl::StatusOr<Schedule> ParseSchedule(std::string_view text) {
       }
       MTMC_ASSIGN_OR_RETURN(KernelGroup group, ParseGroup(words));
       schedule.groups.push_back(std::move(group));
+    } else if (words[0] == "rewrite") {
+      MTMC_RETURN_IF_ERROR(ParseRewrite(words, schedule));
     } else if (words[0] == "tune") {
       MTMC_RETURN_IF_ERROR(ParseTune(words, schedule));
     } else if (words[0] == "capture" && words.size() == 1) {

@@ -32,10 +32,21 @@ struct KernelGroup {
   bool operator==(const KernelGroup&) const = default;
 };
 
-// The built-in engine's structured form of a program: a partition of the graph
-// into kernel groups with their knobs. With the graph and the dialect it
-// determines the program text completely. Value type.
+// A change of the graph by algebra (`kernel/rewrite/rewrite.h`), at a node of what
+// the steps before it have left.
+struct RewriteStep {
+  std::string rewrite;
+  std::string node;
+
+  bool operator==(const RewriteStep&) const = default;
+};
+
+// The built-in engine's structured form of a program: rewrites of the graph, and a
+// partition of what they give into kernel groups with their knobs. With the graph
+// and the dialect it determines the program text completely. Value type.
 struct Schedule {
+  // In the order in which they are applied.
+  std::vector<RewriteStep> rewrites;
   // In execution order.
   std::vector<KernelGroup> groups;
   bool has_capture = false;
@@ -48,15 +59,16 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 };
 
-// Text form; ParseSchedule(ToText(s)) equals s. One line per group, then the
-// swept knobs, then `capture`:
+// Text form; ParseSchedule(ToText(s)) equals s. One line per rewrite, then per
+// group, then the swept knobs, then `capture`:
 //
+//   rewrite reduce_first node=mean
 //   group softmax_1 template=row nodes=mul,softmax block=256 vector=4
 //   tune softmax_1.block=128,256
 //
 // ParseSchedule gives INVALID_ARGUMENT for anything else, for a group without a
 // template or nodes, for a node or group that stands twice and for a tune line
-// without its group; it knows neither the graph nor the templates.
+// without its group; it knows neither the graph nor rewrites and templates.
 std::string ToText(const Schedule& schedule);
 absl::StatusOr<Schedule> ParseSchedule(std::string_view text);
 

@@ -39,6 +39,18 @@ TEST_CASE("Schedule text has one readable line per group", "[schedule]") {
         "capture\n");
 }
 
+TEST_CASE("Rewrites come first in a schedule, in their order", "[schedule]") {
+  Schedule schedule = MakeSchedule();
+  schedule.rewrites = {{"reduce_first", "mean"}, {"one_element", "mean_2"}};
+
+  const std::string text = ToText(schedule);
+
+  CHECK(
+      text.starts_with("rewrite reduce_first node=mean\nrewrite one_element node=mean_2\ngroup "));
+  REQUIRE(ParseSchedule(text).ok());
+  CHECK(*ParseSchedule(text) == schedule);
+}
+
 TEST_CASE("ParseSchedule refuses a malformed text", "[schedule]") {
   const std::string text = GENERATE(
       as<std::string>{}, "grup a template=t nodes=b", "group", "group a",
@@ -55,7 +67,10 @@ TEST_CASE("ParseSchedule refuses a malformed text", "[schedule]") {
       "tune a.block=1", "group a template=t nodes=b\ntune a=1",
       "group a template=t nodes=b\ntune a.block.x=1",
       "group a template=t nodes=b\ntune a.block=", "group a template=t nodes=b\ntune a.block=1,1",
-      "group a template=t nodes=b\ntune a.block=1\ntune a.block=2", "capture now");
+      "group a template=t nodes=b\ntune a.block=1\ntune a.block=2", "capture now", "rewrite",
+      "rewrite reduce_first", "rewrite reduce_first mean", "rewrite reduce_first nodes=mean",
+      "rewrite reduce_first node=", "rewrite 1 node=mean", "rewrite reduce_first node=a,b",
+      "rewrite reduce_first node=mean block=1");
   CAPTURE(text);
 
   CHECK(ParseSchedule(text).status().code() == absl::StatusCode::kInvalidArgument);

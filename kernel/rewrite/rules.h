@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "kernel/graph/graph.h"
+#include "kernel/rewrite/graph_edit.h"
+
+namespace mtmc::kernel {
+
+// The rules of `rewrite.h`, each in the file of its name. All are pure functions.
+
+// A reduction, softmax or running sum over axes of one element.
+std::optional<GraphEdit> FindOneElement(const GraphUses& uses, const GraphNode& node);
+
+// `v - v`.
+std::optional<GraphEdit> FindZeroDifference(const GraphUses& uses, const GraphNode& node);
+
+// A matrix product in which one factor is made from its diagonal.
+std::optional<GraphEdit> FindDiagonalProduct(const GraphUses& uses, const GraphNode& node);
+
+// A sum, mean or average pooling of what linear maps make out of products and convolutions:
+// sum_j sum_k a[i, k] b[k, j] = sum_k a[i, k] sum_j b[k, j], and the same for windows of j, for
+// rows of a, and for the positions of a convolution. Applies where it leaves at most three
+// quarters of the multiplications.
+std::optional<GraphEdit> FindReduceFirst(const GraphUses& uses, const GraphNode& node);
+
+}  // namespace mtmc::kernel
