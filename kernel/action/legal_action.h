@@ -13,8 +13,8 @@ namespace mtmc::kernel {
 
 // One legal action in domain form; converted to `mtmc.v1.Action` at the door.
 struct EngineAction {
-  // `fuse`, `tile`, `vectorize`, `reorder`, `split`, `tensorize`, `library`, `capture`, `tune` or
-  // `stop`.
+  // `fuse`, `tile`, `vectorize`, `reorder`, `split`, `tensorize`, `simplify`, `library`, `capture`,
+  // `tune` or `stop`.
   std::string type;
   std::vector<std::string> kernels;
   std::vector<std::string> nodes;

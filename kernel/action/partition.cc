@@ -133,7 +133,7 @@ bool IsElementwise(const GroupView& view) {
 }
 
 absl::StatusOr<Schedule> MakeNaiveSchedule(const ScheduleContext& context) {
-  Schedule schedule;
+  Schedule schedule{.rewrites = context.rewrites};
   for (const GraphNode& node : context.graph.nodes) {
     if (context.index.IsFree(node.name) || !IsUsed(context, node.name)) continue;
     KernelGroup group{.name = node.name, .nodes = {node.name}};
@@ -273,7 +273,8 @@ std::set<int> GrowByPointwise(const ScheduleContext& context, const Schedule& sc
 
 Schedule ReplaceGroups(const ScheduleContext& context, const Schedule& schedule,
                        const std::set<int>& members, const std::vector<KernelGroup>& groups) {
-  Schedule result{.has_capture = schedule.has_capture, .tune = schedule.tune};
+  Schedule result{
+      .rewrites = schedule.rewrites, .has_capture = schedule.has_capture, .tune = schedule.tune};
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
     const KernelGroup& group = schedule.groups[g];
     if (!members.contains(static_cast<int>(g))) {

@@ -16,7 +16,7 @@ namespace mtmc::kernel {
 // Groups that one union takes at most: a kernel that a person can still read.
 inline constexpr size_t kMaxJoined = 32;
 
-// What a schedule is about: a graph in both its forms, and the device. The
+// What a schedule is about: a graph in both its forms, after rewrites, and the device. The
 // referenced objects must outlive it.
 struct ScheduleContext {
   const Graph& graph;
@@ -24,6 +24,8 @@ struct ScheduleContext {
   const NestIndex& index;
   EmitTarget target;
   bool allow_library = true;
+  // Those that gave the graph.
+  std::vector<RewriteStep> rewrites = {};
 };
 
 // The group as its template sees it. The arguments must outlive the view.

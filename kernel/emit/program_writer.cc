@@ -12,6 +12,7 @@
 #include "kernel/graph/text.h"
 #include "kernel/program/interface.h"
 #include "kernel/program/printer.h"
+#include "kernel/rewrite/rewrite.h"
 #include "kernel/templates/template_registry.h"
 #include "kernel/writer/device_functions.h"
 #include "kernel/writer/kernel_writer.h"
@@ -207,6 +208,11 @@ class ProgramWriter {
 
   std::string Assemble() const {
     std::string text = PrintDirectives(program_) + "\n";
+    for (const RewriteStep& step : schedule_.rewrites) {
+      text += Concat("// Simplified at ", step.node, ": ", FindRewrite(step.rewrite)->summary,
+                     " (exact but for rounding).\n");
+    }
+    if (!schedule_.rewrites.empty()) text += "\n";
     const std::string code = DeviceFunctions(functions_, target_.dialect) + kernels_;
     const auto uses = [&code](std::string_view word) {
       return code.find(word) != std::string::npos;

@@ -11,21 +11,37 @@
 #include "common/base/status_macros.h"
 #include "kernel/action/class_actions.h"
 #include "kernel/action/own_kernel.h"
+#include "kernel/action/simplify.h"
 #include "kernel/action/together.h"
 #include "kernel/emit/program_writer.h"
 #include "kernel/graph/text.h"
+#include "kernel/rewrite/rewrite.h"
 
 namespace mtmc::kernel {
 namespace {
 
-// The graph's loops and who reads whom, with the options' device. Immovable: the context refers
-// to the other members.
+// A graph after rewrites, with its loops and who reads whom, and the options' device. Immovable:
+// the context refers to the other members.
 class Session {
  public:
-  static absl::StatusOr<std::unique_ptr<Session>> Create(const Graph& graph,
-                                                         const EngineOptions& options) {
-    MTMC_ASSIGN_OR_RETURN(LoopNest nest, LowerToLoops(graph));
-    return std::unique_ptr<Session>(new Session(graph, std::move(nest), options));
+  // `graph` and `options` must outlive the session.
+  static absl::StatusOr<std::unique_ptr<Session>> Create(
+      const Graph& graph, const EngineOptions& options,
+      const std::vector<RewriteStep>& rewrites = {}) {
+    MTMC_ASSIGN_OR_RETURN(Graph rewritten, ApplyRewrites(graph, rewrites));
+    MTMC_ASSIGN_OR_RETURN(LoopNest nest, LowerToLoops(rewritten));
+    return std::unique_ptr<Session>(
+        new Session(graph, options, rewrites, std::move(rewritten), std::move(nest)));
+  }
+
+  // One for the rewrites of a schedule, which it checks.
+  static absl::StatusOr<std::pair<std::unique_ptr<Session>, Schedule>> Open(
+      const Graph& graph, const std::string& schedule, const EngineOptions& options) {
+    MTMC_ASSIGN_OR_RETURN(Schedule parsed, ParseSchedule(schedule));
+    MTMC_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
+                          Create(graph, options, parsed.rewrites));
+    MTMC_RETURN_IF_ERROR(CheckSchedule(session->context_, parsed));
+    return std::pair(std::move(session), std::move(parsed));
   }
 
   Session(const Session&) = delete;
@@ -33,28 +49,36 @@ class Session {
 
   const ScheduleContext& context() const { return context_; }
 
+  // The program of a schedule, whatever its rewrites.
   absl::StatusOr<EngineProgram> Print(const Schedule& schedule) const {
+    if (schedule.rewrites != context_.rewrites) {
+      MTMC_ASSIGN_OR_RETURN(const std::unique_ptr<Session> other,
+                            Create(original_, options_, schedule.rewrites));
+      return other->Print(schedule);
+    }
     MTMC_ASSIGN_OR_RETURN(std::string text,
-                          WriteProgram(context_.graph, nest_, index_, schedule, context_.target));
+                          WriteProgram(graph_, nest_, index_, schedule, context_.target));
     return EngineProgram{.text = std::move(text), .schedule = ToText(schedule)};
   }
 
-  absl::StatusOr<Schedule> Parse(const std::string& text) const {
-    MTMC_ASSIGN_OR_RETURN(Schedule schedule, ParseSchedule(text));
-    MTMC_RETURN_IF_ERROR(CheckSchedule(context_, schedule));
-    return schedule;
-  }
-
  private:
-  Session(const Graph& graph, LoopNest nest, const EngineOptions& options)
-      : nest_(std::move(nest)),
-        index_(graph, nest_),
-        context_{.graph = graph,
+  Session(const Graph& graph, const EngineOptions& options,
+          const std::vector<RewriteStep>& rewrites, Graph rewritten, LoopNest nest)
+      : original_(graph),
+        options_(options),
+        graph_(std::move(rewritten)),
+        nest_(std::move(nest)),
+        index_(graph_, nest_),
+        context_{.graph = graph_,
                  .nest = nest_,
                  .index = index_,
                  .target = options.target,
-                 .allow_library = options.allow_library} {}
+                 .allow_library = options.allow_library,
+                 .rewrites = rewrites} {}
 
+  const Graph& original_;
+  const EngineOptions& options_;
+  const Graph graph_;
   const LoopNest nest_;
   const NestIndex index_;
   const ScheduleContext context_;
@@ -70,6 +94,9 @@ std::vector<LegalAction> Enumerate(const ScheduleContext& context, const Schedul
   std::vector<LegalAction> own = EnumerateOwnKernels(context, schedule);
   actions.insert(actions.end() - 1, std::make_move_iterator(own.begin()),
                  std::make_move_iterator(own.end()));
+  std::vector<LegalAction> simpler = EnumerateSimplifications(context, schedule);
+  actions.insert(actions.begin(), std::make_move_iterator(simpler.begin()),
+                 std::make_move_iterator(simpler.end()));
   std::vector<LegalAction> classes = EnumerateClassActions(context, schedule, actions);
   actions.insert(actions.begin(), std::make_move_iterator(classes.begin()),
                  std::make_move_iterator(classes.end()));
@@ -78,6 +105,7 @@ std::vector<LegalAction> Enumerate(const ScheduleContext& context, const Schedul
 
 std::vector<EngineAction> WithoutEffects(std::vector<LegalAction> legal) {
   std::vector<EngineAction> actions;
+  actions.reserve(legal.size());
   for (LegalAction& one : legal) actions.push_back(std::move(one.action));
   return actions;
 }
@@ -119,24 +147,24 @@ absl::StatusOr<EngineProgram> CreateProgram(const Graph& graph, const EngineOpti
 absl::StatusOr<std::vector<EngineAction>> ListActions(const Graph& graph,
                                                       const std::string& schedule,
                                                       const EngineOptions& options) {
-  MTMC_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(graph, options));
-  MTMC_ASSIGN_OR_RETURN(const Schedule parsed, session->Parse(schedule));
+  MTMC_ASSIGN_OR_RETURN(const auto opened, Session::Open(graph, schedule, options));
+  const auto& [session, parsed] = opened;
   return WithoutEffects(Enumerate(session->context(), parsed, options));
 }
 
 absl::StatusOr<std::vector<EngineAction>> ListRestarts(const Graph& graph,
                                                        const std::string& schedule,
                                                        const EngineOptions& options) {
-  MTMC_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(graph, options));
-  MTMC_ASSIGN_OR_RETURN(const Schedule parsed, session->Parse(schedule));
+  MTMC_ASSIGN_OR_RETURN(const auto opened, Session::Open(graph, schedule, options));
+  const auto& [session, parsed] = opened;
   return WithoutEffects(EnumerateRestarts(session->context(), parsed));
 }
 
 absl::StatusOr<EngineProgram> ApplyAction(const Graph& graph, const std::string& schedule,
                                           const std::string& action_text,
                                           const EngineOptions& options) {
-  MTMC_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(graph, options));
-  MTMC_ASSIGN_OR_RETURN(const Schedule parsed, session->Parse(schedule));
+  MTMC_ASSIGN_OR_RETURN(const auto opened, Session::Open(graph, schedule, options));
+  const auto& [session, parsed] = opened;
   const std::vector<LegalAction> actions = Enumerate(session->context(), parsed, options);
   if (const LegalAction* legal = Find(actions, action_text)) return session->Print(legal->apply());
   const std::vector<LegalAction> restarts = EnumerateRestarts(session->context(), parsed);
@@ -147,8 +175,8 @@ absl::StatusOr<EngineProgram> ApplyAction(const Graph& graph, const std::string&
 absl::StatusOr<EngineProgram> ApplyTogether(const Graph& graph, const std::string& schedule,
                                             const std::vector<std::string>& action_texts,
                                             const EngineOptions& options) {
-  MTMC_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(graph, options));
-  MTMC_ASSIGN_OR_RETURN(const Schedule parsed, session->Parse(schedule));
+  MTMC_ASSIGN_OR_RETURN(const auto opened, Session::Open(graph, schedule, options));
+  const auto& [session, parsed] = opened;
   const std::vector<LegalAction> actions = Enumerate(session->context(), parsed, options);
   std::vector<std::function<Schedule()>> steps;
   for (const std::string& text : action_texts) {
@@ -162,8 +190,9 @@ absl::StatusOr<EngineProgram> ApplyTogether(const Graph& graph, const std::strin
 
 absl::StatusOr<EngineProgram> PrintSchedule(const Graph& graph, const std::string& schedule,
                                             const EngineOptions& options) {
-  MTMC_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(graph, options));
   MTMC_ASSIGN_OR_RETURN(Schedule parsed, ParseSchedule(schedule));
+  MTMC_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
+                        Session::Create(graph, options, parsed.rewrites));
   MTMC_RETURN_IF_ERROR(CheckNodes(session->context(), parsed));
   parsed = ReplaceGroups(session->context(), parsed, {}, {});
   MTMC_RETURN_IF_ERROR(CheckSchedule(session->context(), parsed));

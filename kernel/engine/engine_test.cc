@@ -146,6 +146,67 @@ TEST_CASE("A product that is worth it may be made of three on tensor cores", "[e
   CHECK(split->text.find("precision=tf32") != std::string::npos);
 }
 
+// y = sum over the columns of (x @ w) * 2
+Graph MakeSummedProduct() {
+  Graph graph = MakeGraph();
+  graph.nodes.resize(2);
+  const TensorType sums{.shape = {64, 1}};
+  graph.nodes.push_back({"sum",
+                         "aten::sum.dim_IntList",
+                         {ValueOf("self", "mul"), {"dim", int64_t{1}}, {"keepdim", true}},
+                         {"sum"},
+                         {sums},
+                         5,
+                         ""});
+  graph.outputs = {{.name = "y", .value = "sum", .type = sums}};
+  return graph;
+}
+
+TEST_CASE("Algebra is an action, stays in the schedule and is told in the program", "[engine]") {
+  const Graph graph = MakeSummedProduct();
+  const std::string text = "simplify sum: reduce before multiplying (lines 4-5)";
+  const EngineOptions options = CudaOptions(StartMapping::kEager);
+  const auto start = CreateProgram(graph, options);
+  REQUIRE(start.ok());
+  CHECK(ListActions(graph, start->schedule, options)->front().text == text);
+
+  const auto simplified = ApplyAction(graph, start->schedule, text, options);
+
+  REQUIRE(simplified.ok());
+  CHECK(simplified->schedule.starts_with("rewrite reduce_first node=sum\ngroup "));
+  CHECK(simplified->text.find("// Simplified at sum: reduce before multiplying") !=
+        std::string::npos);
+  const ParseResult parsed = ParseProgram(simplified->text);
+  REQUIRE(parsed.program.has_value());
+  const CheckLimits limits{.allowed_calls = {"aten::matmul"}};
+  CHECK(CheckProgram(*parsed.program, FromGraph(graph), limits, {}).empty());
+  CHECK(PrintSchedule(graph, simplified->schedule, options)->text == simplified->text);
+  // What follows is made of the rewritten graph, in which nothing is left to simplify.
+  const auto actions = ListActions(graph, simplified->schedule, options);
+  REQUIRE(actions.ok());
+  for (const EngineAction& action : *actions) {
+    CHECK(action.type != "simplify");
+    if (action.type == "stop") continue;
+    const auto next = ApplyAction(graph, simplified->schedule, action.text, options);
+    INFO(action.text);
+    REQUIRE(next.ok());
+    CHECK(next->schedule.starts_with("rewrite reduce_first node=sum\n"));
+  }
+}
+
+TEST_CASE("A rewrite that does not apply is refused by name", "[engine]") {
+  const std::string rewrite = GENERATE(
+      as<std::string>{}, "rewrite reduce_first node=mul\n", "rewrite reduce_first node=conv\n",
+      "rewrite magic node=sum\n", "rewrite reduce_first node=sum\nrewrite reduce_first node=sum\n");
+  CAPTURE(rewrite);
+
+  const auto printed = PrintSchedule(MakeSummedProduct(),
+                                     rewrite + "group sum template=row nodes=sum\n", CudaOptions());
+
+  CHECK(absl::IsInvalidArgument(printed.status()));
+  CHECK(printed.status().message().find("rewrite") != std::string_view::npos);
+}
+
 TEST_CASE("A plain start joins and captures nothing", "[engine]") {
   const std::string start = StartOf(MakeGraph(), CudaOptions(StartMapping::kPlain));
 

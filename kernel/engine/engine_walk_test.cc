@@ -75,8 +75,9 @@ void CheckText(const Graph& graph, const EngineProgram& made, const EngineOption
   for (const GraphNode& node : graph.nodes) {
     limits.allowed_calls.insert(node.op.substr(0, node.op.find('.')));
   }
-  // Products on tensor cores are made with it.
-  limits.allowed_calls.insert("aten::bmm");
+  // Products on tensor cores, and what algebra leaves of products and convolutions.
+  limits.allowed_calls.insert(
+      {"aten::bmm", "aten::linear", "aten::conv1d", "aten::conv2d", "aten::conv3d"});
   for (const Bindings& bindings : Variants(*parsed.program, /*limit=*/8)) {
     const std::vector<Diagnostic> diagnostics =
         CheckProgram(*parsed.program, FromGraph(graph), limits, bindings);
@@ -110,7 +111,10 @@ void Walk(const Graph& graph, Dialect dialect, unsigned seed, const std::string&
     REQUIRE(actions.ok());
     REQUIRE(actions->back().type == "stop");
     if (actions->size() == 1) return;
-    const EngineAction& action = (*actions)[random() % (actions->size() - 1)];
+    // Algebra comes first in half of the walks that know any: one action of many else.
+    const bool simplifies = step == 0 && seed % 2 == 1 && actions->front().type == "simplify";
+    const size_t choice = simplifies ? 0 : random() % (actions->size() - 1);
+    const EngineAction& action = (*actions)[choice];
     INFO(action.text);
     program = ApplyAction(graph, program->schedule, action.text, options);
   }

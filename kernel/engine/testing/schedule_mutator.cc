@@ -19,6 +19,9 @@ constexpr std::string_view kKnobs[] = {
 constexpr std::string_view kTemplates[] = {"pointwise", "contraction",   "row", "scan",
                                            "library",   "split_product", "none"};
 
+constexpr std::string_view kRewrites[] = {"reduce_first", "one_element", "zero_difference",
+                                          "diagonal_product", "none"};
+
 constexpr std::string_view kValues[] = {"0",
                                         "1",
                                         "2",
@@ -56,7 +59,7 @@ class Mutation {
   void Run() {
     if (lines_.empty()) return;
     Words& line = lines_[Below(lines_.size())];
-    switch (Below(9)) {
+    switch (Below(10)) {
       case 0:
         line.erase(line.begin() + static_cast<std::ptrdiff_t>(Below(line.size())));
         break;
@@ -73,6 +76,8 @@ class Mutation {
         return MoveNode(line);
       case 5:
         return AddTune(line);
+      case 6:
+        return AddRewrite(line);
       default:
         return SetKnob(line);
     }
@@ -110,6 +115,16 @@ class Mutation {
     const std::string knob = Any(kKnobs);
     lines_.push_back(
         {"tune", Concat(name, ".", knob, "=", Any(kValues), ",", Any(kValues), ",", Any(kValues))});
+  }
+
+  // At a node of the line, or one of its name.
+  void AddRewrite(const Words& line) {
+    if (line.size() < 2) return;
+    std::string node = line[1];
+    for (const std::string& word : line) {
+      if (word.starts_with("nodes=")) node = word.substr(word.find_last_of("=,") + 1);
+    }
+    lines_.insert(lines_.begin(), Words{"rewrite", Any(kRewrites), Concat("node=", node)});
   }
 
   // The nodes of a group in another order, or one of another group among them.

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/action/simplify.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "kernel/action/start_schedule.h"
+#include "kernel/graph/text.h"
+#include "kernel/rewrite/rewrite.h"
+
+namespace mtmc::kernel {
+namespace {
+
+// Gives the groups of `start` that `schedule` has too what was chosen for them there.
+void KeepChoices(const ScheduleContext& context, const Schedule& schedule, Schedule& start) {
+  for (KernelGroup& group : start.groups) {
+    const auto same =
+        std::find_if(schedule.groups.begin(), schedule.groups.end(),
+                     [&group](const KernelGroup& other) { return other.nodes == group.nodes; });
+    if (same == schedule.groups.end()) continue;
+    KernelGroup kept = *same;
+    kept.name = group.name;
+    if (CheckGroup(ViewOf(context, kept), context.target, {}).ok()) group = std::move(kept);
+  }
+}
+
+absl::StatusOr<Schedule> Rewritten(const ScheduleContext& context, const Schedule& schedule,
+                                   const std::vector<RewriteStep>& steps) {
+  MTMC_ASSIGN_OR_RETURN(const Graph graph, ApplyRewrites(context.graph, steps));
+  MTMC_ASSIGN_OR_RETURN(const LoopNest nest, LowerToLoops(graph));
+  const NestIndex index(graph, nest);
+  ScheduleContext rewritten{.graph = graph,
+                            .nest = nest,
+                            .index = index,
+                            .target = context.target,
+                            .allow_library = context.allow_library,
+                            .rewrites = context.rewrites};
+  rewritten.rewrites.insert(rewritten.rewrites.end(), steps.begin(), steps.end());
+  MTMC_ASSIGN_OR_RETURN(Schedule start, MakeStartSchedule(rewritten, StartMapping::kEager));
+  KeepChoices(rewritten, schedule, start);
+  return start;
+}
+
+LegalAction MakeSimplification(const ScheduleContext& context, const Schedule& schedule,
+                               const std::vector<RewriteStep>& steps, std::string text) {
+  std::set<int> groups;
+  for (size_t g = 0; g < schedule.groups.size(); ++g) {
+    const std::vector<std::string>& nodes = schedule.groups[g].nodes;
+    const bool is_changed =
+        std::any_of(steps.begin(), steps.end(), [&nodes](const RewriteStep& step) {
+          return std::find(nodes.begin(), nodes.end(), step.node) != nodes.end();
+        });
+    if (is_changed) groups.insert(static_cast<int>(g));
+  }
+  EngineAction action = MakeAction(context, schedule, groups, "simplify", std::move(text));
+  // Joins the other groups anew, too.
+  action.arguments = {{"scope", "plan"}, {"rewrites", Join(steps, ",", [](const auto& step) {
+                                            return Concat(step.rewrite, ":", step.node);
+                                          })}};
+  return {std::move(action), [&context, &schedule, steps] {
+            return Rewritten(context, schedule, steps).value_or(schedule);
+          }};
+}
+
+}  // namespace
+
+std::vector<LegalAction> EnumerateSimplifications(const ScheduleContext& context,
+                                                  const Schedule& schedule) {
+  std::vector<LegalAction> actions;
+  const std::vector<RewriteStep> next = FindRewriteSteps(context.graph);
+  if (next.empty()) return actions;
+  const std::vector<RewriteStep> all = FindAllRewriteSteps(context.graph);
+  if (all.size() > 1) {
+    actions.push_back(
+        MakeSimplification(context, schedule, all,
+                           Concat("simplify whatever algebra can, in ", all.size(), " steps")));
+  }
+  for (const RewriteStep& step : next) {
+    const std::string_view summary = FindRewrite(step.rewrite)->summary;
+    actions.push_back(MakeSimplification(context, schedule, {step},
+                                         Concat("simplify ", step.node, ": ", summary)));
+  }
+  return actions;
+}
+
+}  // namespace mtmc::kernel

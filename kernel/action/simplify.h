@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "kernel/action/legal_action.h"
+#include "kernel/action/partition.h"
+
+namespace mtmc::kernel {
+
+// Rewrites that the schedule's graph still allows (`kernel/rewrite/rewrite.h`), as actions of
+// type `simplify`: all that can be made one after the other first, where that is more than one.
+// Each starts anew with what eager does in the rewritten graph, but for the groups that the
+// schedule has with the same nodes. The context and the schedule must outlive the result.
+std::vector<LegalAction> EnumerateSimplifications(const ScheduleContext& context,
+                                                  const Schedule& schedule);
+
+}  // namespace mtmc::kernel
