@@ -70,6 +70,8 @@ void AddJobOptions(CLI::App& app, JobOptions& job) {
   app.add_option("--seed", job.seed, "seed of parameters, inputs and search")
       ->capture_default_str();
   app.add_flag("--no-library", job.is_library_forbidden, "forbid vendor library calls");
+  app.add_flag("--no-simplify", job.is_simplify_forbidden,
+               "forbid algebra that is exact but for rounding");
   app.add_flag("--no-records", job.omits_records,
                "neither begin with what earlier jobs learned nor keep what this one learns");
   app.add_flag("--randomize-identity", job.randomize_identity_parameters,

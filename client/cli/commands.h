@@ -30,6 +30,7 @@ struct JobOptions {
   double max_minutes = 0;
   int64_t seed = 0;
   bool is_library_forbidden = false;
+  bool is_simplify_forbidden = false;
   bool omits_records = false;
   bool randomize_identity_parameters = false;
   // Inputs, parameters and buffers that no workload changes.

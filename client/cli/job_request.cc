@@ -111,6 +111,7 @@ absl::StatusOr<v1::CreateJobRequest> MakeJobRequest(Api& api, const CommonOption
   search.set_model(options.model);
   search.set_seed(options.seed);
   if (options.is_library_forbidden) search.set_allow_library(false);
+  if (options.is_simplify_forbidden) search.set_allow_simplify(false);
   search.set_omit_records(options.omits_records);
   job.mutable_budget()->set_max_trials(options.max_trials);
   if (options.max_minutes > 0) {

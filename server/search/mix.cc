@@ -42,7 +42,8 @@ class Mixer {
       ++parts_;
     }
     if (dropped.empty()) return;
-    TimedSchedule next{.schedule = {.has_capture = mix_.schedule.has_capture}};
+    TimedSchedule next{
+        .schedule = {.rewrites = mix_.schedule.rewrites, .has_capture = mix_.schedule.has_capture}};
     for (size_t g = 0; g < mix_.seconds.size(); ++g) {
       if (!dropped.contains(g)) Append(mix_, g, next);
     }
@@ -67,7 +68,8 @@ bool WasTried(const Lineage& lineage, const Schedule& mix) {
         const auto asked = candidate.action().arguments().find("schedule");
         const bool is_mix = asked != candidate.action().arguments().end();
         const auto tried = kernel::ParseSchedule(is_mix ? asked->second : candidate.schedule());
-        return tried.ok() && tried->has_capture == mix.has_capture && KernelsOf(*tried) == kernels;
+        return tried.ok() && tried->rewrites == mix.rewrites &&
+               tried->has_capture == mix.has_capture && KernelsOf(*tried) == kernels;
       });
 }
 

@@ -15,6 +15,7 @@ using kernel::KernelGroup;
 using kernel::Schedule;
 
 std::vector<Part> PartsOf(const Schedule& ours, const Schedule& theirs) {
+  if (ours.rewrites != theirs.rewrites) return {};
   std::map<std::string, size_t> group_of;
   for (size_t g = 0; g < ours.groups.size(); ++g) {
     for (const std::string& node : ours.groups[g].nodes) group_of[node] = g;

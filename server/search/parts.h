@@ -17,7 +17,8 @@ struct Part {
   std::vector<size_t> theirs;
 };
 
-// The least such sets; empty where the schedules are not of the same nodes.
+// The least such sets; empty where the schedules are not of the same nodes, or
+// rewrite the graph in different ways.
 std::vector<Part> PartsOf(const kernel::Schedule& ours, const kernel::Schedule& theirs);
 
 // What is new in a part must take less than this of the time that is known for it: below is

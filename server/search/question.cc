@@ -5,6 +5,7 @@
 #include <string>
 
 #include "server/search/at_once.h"
+#include "server/search/rewritten.h"
 
 namespace mtmc::search {
 namespace {
@@ -62,11 +63,19 @@ std::vector<v1::Action> LegalActions(const v1::Job& job, const Lineage& lineage,
 
 v1::SearchState MakeSearchState(const v1::Job& job, const Lineage& lineage,
                                 const Selection& selection, const v1::Program& program) {
+  const v1::Candidate& parent = lineage.candidates[static_cast<size_t>(selection.parent)];
   v1::SearchState state;
-  *state.mutable_graph() = job.inspection().graph();
   *state.mutable_program() = program;
-  *state.mutable_evaluation() =
-      lineage.candidates[static_cast<size_t>(selection.parent)].evaluation();
+  *state.mutable_evaluation() = parent.evaluation();
+  if (IsRewritten(parent)) {
+    *state.mutable_graph() = RewrittenGraph(job.inspection().graph(), parent);
+    if (state.evaluation().has_profile()) {
+      state.mutable_evaluation()->mutable_profile()->clear_speed_of_light_ratio();
+    }
+  } else {
+    *state.mutable_graph() = job.inspection().graph();
+    state.set_contraction_flops(job.inspection().contraction_flops());
+  }
   *state.mutable_device() = job.device();
   for (const Selection::Past& past : selection.history) {
     const v1::Candidate& candidate = lineage.candidates[static_cast<size_t>(past.trial)];
@@ -77,7 +86,6 @@ v1::SearchState MakeSearchState(const v1::Job& job, const Lineage& lineage,
   }
   state.set_remaining_steps(std::max(1, MaxSteps(job.search()) - selection.step));
   state.set_minimum_bytes(job.inspection().minimum_bytes());
-  state.set_contraction_flops(job.inspection().contraction_flops());
   state.set_precision(job.problem().precision());
   return state;
 }

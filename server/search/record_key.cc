@@ -91,6 +91,7 @@ absl::Status CheckRecord(const v1::TunedRecord& record) {
   if (!schedule.ok()) {
     return Invalid(absl::StrCat("has an unreadable schedule (", schedule.status().message(), ")"));
   }
+  if (!schedule->rewrites.empty()) return Invalid("rewrites a graph that it has not");
   return CheckNodes(*schedule, record.task());
 }
 

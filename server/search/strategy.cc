@@ -7,6 +7,7 @@
 #include "server/search/known_step.h"
 #include "server/search/mtmc_strategy.h"
 #include "server/search/random_strategy.h"
+#include "server/search/rewritten.h"
 
 namespace mtmc::search {
 
@@ -35,8 +36,9 @@ std::optional<End> FindEnd(const v1::Job& job, const Lineage& lineage) {
   const auto best = lineage.Best();
   if (best) {
     const v1::Candidate& candidate = lineage.candidates[static_cast<size_t>(*best)];
-    // A baseline that is faster shows that the roofline is not the end.
-    const bool is_ahead = Speedup(candidate).value_or(0) > 1;
+    // A baseline that is faster shows that the roofline is not the end; so does algebra, which
+    // leaves less to be done.
+    const bool is_ahead = Speedup(candidate).value_or(0) > 1 && !IsRewritten(candidate);
     const double ratio = candidate.evaluation().profile().speed_of_light_ratio();
     if (is_ahead && ratio >= job.search().speed_of_light_ratio()) {
       return End{v1::Job::END_REASON_SPEED_OF_LIGHT};

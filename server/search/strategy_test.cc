@@ -216,6 +216,17 @@ TEST_CASE("No search begins again with the repetition of an exhausted candidate"
   CHECK(EndOf(MakeJob(strategy), lineage) == v1::Job::END_REASON_NO_ACTION);
 }
 
+TEST_CASE("A program of a rewritten graph has another speed of light", "[search]") {
+  Lineage lineage = MakeLineage({1.5});
+  v1::Candidate& candidate = lineage.candidates[0];
+  candidate.mutable_evaluation()->mutable_profile()->set_speed_of_light_ratio(2);
+  REQUIRE(FindEnd(MakeJob("mtmc"), lineage));
+
+  candidate.set_schedule("rewrite reduce_first node=sum\n");
+
+  CHECK_FALSE(FindEnd(MakeJob("mtmc"), lineage));
+}
+
 TEST_CASE("No strategy ends at the speed of light behind the baseline", "[search]") {
   Lineage lineage = MakeLineage({0.94});
   lineage.candidates[0].mutable_evaluation()->mutable_profile()->set_speed_of_light_ratio(0.96);

@@ -169,7 +169,7 @@ class Matcher {
 Schedule Replace(const Schedule& start, const std::vector<Match>& matches) {
   std::set<size_t> dropped;
   for (const Match& match : matches) dropped.insert(match.groups.begin(), match.groups.end());
-  Schedule replaced{.has_capture = start.has_capture};
+  Schedule replaced{.rewrites = start.rewrites, .has_capture = start.has_capture};
   for (size_t g = 0; g < start.groups.size(); ++g) {
     if (!dropped.contains(g)) AppendGroup(start, g, replaced);
   }
