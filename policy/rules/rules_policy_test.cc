@@ -191,6 +191,18 @@ TEST_CASE("RulesPolicy splits rows when blocks leave the device empty", "[policy
   CHECK(BestOf(state, actions) == "vectorize softmax");
 }
 
+TEST_CASE("RulesPolicy takes all that algebra can do at once, before anything else", "[policy]") {
+  Action one = Act(ActionType::kSimplify, "simplify softmax");
+  one.arguments["rewrites"] = "reduce_first:softmax";
+  Action all = Act(ActionType::kSimplify, "simplify all");
+  all.arguments["rewrites"] = "reduce_first:softmax,one_element:mul";
+  const std::vector<Action> actions = {
+      Act(ActionType::kVectorize, "vectorize softmax", {"softmax"}, {"mul", "softmax"}), one, all};
+
+  CHECK(BestOf(LinearChain(), actions) == "simplify all");
+  CHECK(BestOf(LinearChain(), {actions[0], one}) == "simplify softmax");
+}
+
 TEST_CASE("RulesPolicy goes on near the roofline while the baseline is faster", "[policy]") {
   SearchState state = LinearChain();
   state.contraction_flops = 0;
