@@ -206,6 +206,13 @@ std::string EditBuilder::Fill(const std::vector<int64_t>& shape, double value, D
              std::move(filled));
 }
 
+std::string EditBuilder::MatrixProduct(const std::string& left, const std::string& right) {
+  TensorType type = TypeOf(left);
+  type.shape.back() = TypeOf(right).shape.back();
+  return Add("aten::matmul.default", {Tensor("self", left), Tensor("other", right)},
+             std::move(type));
+}
+
 std::string EditBuilder::Linear(const std::string& input, const std::string& weight,
                                 const std::string& bias) {
   TensorType type = TypeOf(input);

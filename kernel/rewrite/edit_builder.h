@@ -51,6 +51,8 @@ class EditBuilder {
   std::string Scale(const std::string& value, double factor);
   std::string Multiply(const std::string& value, const std::string& other);
   std::string Fill(const std::vector<int64_t>& shape, double value, DataType type);
+  // [..., M, K] times [..., K, N] with equal batches.
+  std::string MatrixProduct(const std::string& left, const std::string& right);
   // `input` [..., K] times `weight` [N, K], plus `bias` [N] unless it is empty.
   std::string Linear(const std::string& input, const std::string& weight, const std::string& bias);
 

@@ -13,9 +13,6 @@
 namespace mtmc::kernel {
 namespace {
 
-// Of the multiplications, what may be left of them for the rewrite to be worth a trial.
-constexpr double kMostLeft = 0.75;
-
 // The pooling as an operand meets it that is broadcast to the pooled shape; what it does along
 // axes that the operand has not is left out.
 Pooling ForOperand(const Pooling& pooling, const std::vector<int64_t>& shape) {

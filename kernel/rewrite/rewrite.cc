@@ -63,6 +63,7 @@ std::span<const Rewrite> Rewrites() {
       {"one_element", "an axis of one element needs no reduction", FindOneElement},
       {"zero_difference", "a value less itself is zero", FindZeroDifference},
       {"diagonal_product", "a diagonal matrix scales", FindDiagonalProduct},
+      {"reassociate", "a chain of products in the cheaper order", FindReassociation},
       {"reduce_first", "reduce before multiplying", FindReduceFirst},
   };
   return kRewrites;

@@ -433,6 +433,51 @@ TEST_CASE("A product with a diagonal matrix scales", "[rewrite]") {
   CHECK(after.nodes.back().op == "aten::mul.Tensor");
 }
 
+// Products of three matrices, or two linear layers, of drawn sizes.
+Graph DrawChain(std::mt19937& random) {
+  const auto extent = [&random] { return static_cast<int64_t>(1 + random() % 8); };
+  Writer writer;
+  const int64_t a = extent();
+  const int64_t b = extent();
+  const int64_t c = extent();
+  const int64_t d = extent();
+  if (random() % 3 == 0) {
+    const auto linear = [&](const std::string& input, int64_t in, int64_t out) {
+      std::vector<GraphArgument> arguments = {Tensor("input", input),
+                                              Tensor("weight", writer.Input({out, in}))};
+      if (random() % 2 == 0) arguments.push_back(Tensor("bias", writer.Input({out})));
+      return writer.Add("aten::linear.default", arguments, {{2, a, out}});
+    };
+    return writer.Finish(linear(linear(writer.Input({2, a, b}), b, c), c, d));
+  }
+  const auto product = [&](const std::string& left, const std::string& right) {
+    const Shape shape = {3, writer.ShapeOf(left)[1], writer.ShapeOf(right)[2]};
+    return writer.Add("aten::matmul.default", {Tensor("self", left), Tensor("other", right)},
+                      {shape});
+  };
+  const std::string first = writer.Input({3, a, b});
+  const std::string second = writer.Input({3, b, c});
+  const std::string third = writer.Input({3, c, d});
+  if (random() % 2 == 0) return writer.Finish(product(product(first, second), third));
+  return writer.Finish(product(first, product(second, third)));
+}
+
+TEST_CASE("Chains of products are taken in the cheaper order", "[rewrite]") {
+  std::mt19937 random(SeedOfTheDay());
+  int rewritten = 0;
+  for (int i = 0; i < 500; ++i) {
+    const Graph graph = DrawChain(random);
+    const std::vector<RewriteStep> steps = FindAllRewriteSteps(graph);
+    if (steps.empty()) continue;
+    ++rewritten;
+    // Never back again.
+    CHECK(steps.size() == 1);
+    INFO(Describe(graph));
+    Rewritten(graph);
+  }
+  CHECK(rewritten > 100);
+}
+
 TEST_CASE("Random numbers are drawn whether or not anybody reads them", "[rewrite]") {
   Writer writer;
   const std::string random =

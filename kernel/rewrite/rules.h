@@ -10,6 +10,9 @@ namespace mtmc::kernel {
 
 // The rules of `rewrite.h`, each in the file of its name. All are pure functions.
 
+// Of the multiplications, what may be left of them for a rewrite to be worth a trial.
+inline constexpr double kMostLeft = 0.75;
+
 // A reduction, softmax or running sum over axes of one element.
 std::optional<GraphEdit> FindOneElement(const GraphUses& uses, const GraphNode& node);
 
@@ -19,10 +22,14 @@ std::optional<GraphEdit> FindZeroDifference(const GraphUses& uses, const GraphNo
 // A matrix product in which one factor is made from its diagonal.
 std::optional<GraphEdit> FindDiagonalProduct(const GraphUses& uses, const GraphNode& node);
 
+// A chain of two matrix products, or of two linear layers, in the other order: (a b) c = a (b c).
+// Applies where it leaves at most kMostLeft of the multiplications.
+std::optional<GraphEdit> FindReassociation(const GraphUses& uses, const GraphNode& node);
+
 // A sum, mean or average pooling of what linear maps make out of products and convolutions:
 // sum_j sum_k a[i, k] b[k, j] = sum_k a[i, k] sum_j b[k, j], and the same for windows of j, for
-// rows of a, and for the positions of a convolution. Applies where it leaves at most three
-// quarters of the multiplications.
+// rows of a, and for the positions of a convolution. Applies where it leaves at
+// most kMostLeft of the multiplications.
 std::optional<GraphEdit> FindReduceFirst(const GraphUses& uses, const GraphNode& node);
 
 }  // namespace mtmc::kernel
