@@ -16,6 +16,9 @@ namespace {
 // Each is a sum of its own: more would take longer than they save.
 constexpr int64_t kMaxRuns = 16;
 
+// Multiplications and additions on tensor cores in the time of a byte of memory, of recent GPUs.
+constexpr double kOperationsPerByte = 80;
+
 // Towards minus and plus infinity; `b` > 0.
 int64_t FloorDivide(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
@@ -96,18 +99,22 @@ class PooledConvolution {
         pooling_(pooling),
         input_(from.input),
         weight_(from.weight),
-        folded_(from.dims(), false) {
+        folded_(from.dims(), false),
+        input_pooling_(NoPooling()),
+        weight_pooling_(NoPooling()) {
     geometry_.groups = from.groups;
   }
 
   // The pooled result; absent where an axis has no form here.
   std::optional<std::string> Write(const std::string& bias) {
     if (from_.is_transposed) SwapChannels();
+    pools_weight_ = !from_.is_transposed && IsWeightCheaper();
     for (size_t d = 0; d < from_.dims(); ++d) {
       const bool has_form = from_.is_transposed ? AddTransposedAxis(d) : AddAxis(d);
       if (!has_form) return std::nullopt;
     }
-    weight_ = builder_.Flip(weight_, flipped_);
+    input_ = PoolAll(input_, input_pooling_);
+    weight_ = PoolAll(weight_, weight_pooling_);
     return Finish(bias);
   }
 
@@ -115,6 +122,10 @@ class PooledConvolution {
   double products() const { return products_; }
 
  private:
+  Pooling NoPooling() const {
+    return Pooling::Plain(std::vector<int64_t>(from_.dims() + 2, 1), pooling_.is_mean);
+  }
+
   int AxisOf(size_t d) const { return static_cast<int>(d) + 2; }
 
   const Pooling::Axis& PoolingOf(size_t d) const { return pooling_.axes.at(d + 2); }
@@ -165,11 +176,14 @@ class PooledConvolution {
     return true;
   }
 
-  void PoolInput(size_t d, int64_t window, int64_t step) {
-    const std::vector<int64_t> shape = builder_.TypeOf(input_).shape;
-    Pooling own = Pooling::Plain(shape, pooling_.is_mean);
-    own.axes.at(d + 2) = {window, step, (shape.at(d + 2) - window) / step + 1};
-    input_ = Pool(builder_, input_, own);
+  // With as many results as there are windows on each axis.
+  std::string PoolAll(const std::string& value, Pooling pooling) {
+    const std::vector<int64_t> shape = builder_.TypeOf(value).shape;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      Pooling::Axis& axis = pooling.axes.at(d);
+      axis.outputs = (shape.at(d) - axis.window) / axis.step + 1;
+    }
+    return Pool(builder_, value, pooling);
   }
 
   // out[o] = sum of x[o * stride - padding + r * dilation] w[r] over taps r.
@@ -179,6 +193,12 @@ class PooledConvolution {
     const int64_t dilation = from_.dilation.at(d);
     if (windows.is_plain()) {
       AddGeometry(stride, from_.padding.at(d), dilation);
+      return true;
+    }
+    // Windows of elements that lie apart are no pooling.
+    if (HasWindows(d) && stride != 1) return false;
+    if (HasWindows(d) && pools_weight_) {
+      PoolTaps(d);
       return true;
     }
     input_ = builder_.Pad(input_, AxisOf(d), from_.padding.at(d), from_.padding.at(d));
@@ -193,15 +213,47 @@ class PooledConvolution {
     if (Taps(d) == 1) {
       const int64_t count = (windows.outputs - 1) * windows.step + windows.window;
       input_ = builder_.Slice(input_, AxisOf(d), 0, count, stride);
-      PoolInput(d, windows.window, windows.step);
+      input_pooling_.axes.at(d + 2) = windows;
       AddGeometry(1, 0, 1);
       return true;
     }
-    // Windows of elements that lie apart are no pooling.
-    if (stride != 1) return false;
-    PoolInput(d, windows.window, 1);
+    input_pooling_.axes.at(d + 2) = {.window = windows.window};
     AddGeometry(windows.step, 0, dilation);
     return true;
+  }
+
+  // Tap `u` of convolution and pooling in one sums the taps that meet the same element of the
+  // input: r = u - j for j in the window.
+  void PoolTaps(size_t d) {
+    const Pooling::Axis& windows = PoolingOf(d);
+    weight_ = builder_.Pad(weight_, AxisOf(d), windows.window - 1, windows.window - 1);
+    weight_pooling_.axes.at(d + 2) = {.window = windows.window};
+    AddGeometry(windows.step, from_.padding.at(d), 1);
+  }
+
+  // Whether the axis is pooled in windows, which some taps of neighbouring positions share.
+  bool HasWindows(size_t d) const {
+    return PoolingOf(d).outputs > 1 && !PoolingOf(d).is_plain() && Taps(d) > 1;
+  }
+
+  // Whether all windows can be pooled in the weight, and the multiplications that its taps add
+  // take less time than to write and read the pooled input.
+  bool IsWeightCheaper() const {
+    double taps = 1;
+    double pooled_taps = 1;
+    double results = static_cast<double>(pooling_.axes.at(0).outputs);
+    for (size_t d = 0; d < from_.dims(); ++d) {
+      if (HasWindows(d) && from_.dilation.at(d) != 1) return false;
+      const int64_t more = HasWindows(d) ? PoolingOf(d).window - 1 : 0;
+      taps *= static_cast<double>(Taps(d));
+      pooled_taps *= static_cast<double>(Taps(d) + more);
+      results *= static_cast<double>(PoolingOf(d).outputs);
+    }
+    const std::vector<int64_t>& weight = builder_.TypeOf(from_.weight).shape;
+    const double operations =
+        2 * results * static_cast<double>(weight.at(0) * weight.at(1)) * (pooled_taps - taps);
+    const double bytes = 2 * static_cast<double>(builder_.TypeOf(from_.input).bytes());
+    return operations < kOperationsPerByte * bytes;
   }
 
   // out[y] = sum of x[h] w[r] over h * stride - padding + r * dilation = y.
@@ -217,7 +269,7 @@ class PooledConvolution {
       // A convolution with the taps turned around.
       const int64_t before = dilation * (taps - 1) - padding;
       if (stride != 1 || before < 0 || from_.output_padding.at(d) != 0) return false;
-      flipped_.push_back(AxisOf(d));
+      weight_ = builder_.Flip(weight_, {AxisOf(d)});
       AddGeometry(1, before, dilation);
       return true;
     }
@@ -231,21 +283,19 @@ class PooledConvolution {
       AddFolded(d);
       return SumRuns(input_, AxisOf(d), runs, window);
     }
-    // The window moves by whole elements of the input: tap `e` of the pooled one, for the
-    // input's element `o * (step / stride) + e`, sums the taps that fall into the window.
-    if (windows.step % stride != 0) return false;
+    // The window moves by whole elements of the input: tap `e` of convolution and pooling in one,
+    // for the input's element `o * step + e`, sums the taps that fall into the window, r =
+    // padding - e * stride + j; turned around they are a pooling.
+    if (windows.step % stride != 0 || dilation != 1) return false;
     const int64_t step = windows.step / stride;
-    const int64_t first = CeilDivide(padding - dilation * (taps - 1), stride);
+    const int64_t first = CeilDivide(padding - (taps - 1), stride);
     const int64_t last = FloorDivide(window - 1 + padding, stride);
-    std::vector<Run> runs;
-    for (int64_t e = first; e <= std::min(last, first + kMaxRuns); ++e) {
-      const int64_t offset = padding - e * stride;
-      runs.push_back(
-          Between(CeilDivide(offset, dilation), FloorDivide(offset + window - 1, dilation), taps));
-    }
-    if (!SumRuns(weight_, AxisOf(d), runs, window)) return false;
-    const int64_t end = (windows.outputs - 1) * step + last + 1;
-    input_ = builder_.Pad(input_, AxisOf(d), -first, end - extent);
+    const int64_t begin = taps - padding - window + first * stride;
+    const int64_t end = begin + (last - first) * stride + window;
+    weight_ = builder_.Pad(builder_.Flip(weight_, {AxisOf(d)}), AxisOf(d), -begin, end - taps);
+    weight_pooling_.axes.at(d + 2) = {.window = window, .step = stride};
+    const int64_t needed = (windows.outputs - 1) * step + last + 1;
+    input_ = builder_.Pad(input_, AxisOf(d), -first, needed - extent);
     AddGeometry(step, 0, 1);
     return true;
   }
@@ -291,7 +341,10 @@ class PooledConvolution {
   std::string weight_;
   EditBuilder::Geometry geometry_;
   std::vector<bool> folded_;
-  std::vector<int> flipped_;
+  // Of windows, which all axes take at once in the end.
+  Pooling input_pooling_;
+  Pooling weight_pooling_;
+  bool pools_weight_ = false;
   double products_ = 0;
 };
 

@@ -373,6 +373,31 @@ TEST_CASE("A product that somebody else reads is left alone", "[rewrite]") {
   CHECK(FindRewriteSteps(graph).empty());
 }
 
+TEST_CASE("Windows of a convolution are taken in its weight, or in its input where it is wide",
+          "[rewrite]") {
+  const int64_t outputs = GENERATE(4, 900);
+  Writer writer;
+  const std::string convolution =
+      writer.Add("aten::conv2d.default",
+                 {Tensor("input", writer.Input({1, 2, 14, 14})),
+                  Tensor("weight", writer.Input({outputs, 2, 3, 3})), Ints("padding", {1, 1})},
+                 {{1, outputs, 14, 14}});
+  const std::string pooled =
+      writer.Add("aten::avg_pool2d.default",
+                 {Tensor("self", convolution), Ints("kernel_size", {4, 4})}, {{1, outputs, 3, 3}});
+
+  const Graph after = Rewritten(writer.Finish(pooled));
+
+  const GraphNode& smaller = after.nodes.back();
+  REQUIRE(smaller.op == "aten::conv2d.default");
+  CHECK(smaller.result_types[0].shape == Shape{1, outputs, 3, 3});
+  const auto shape_of = [&](const char* name) {
+    return after.FindType(std::get<ValueArgument>(smaller.FindArgument(name)->value).name)->shape;
+  };
+  CHECK(shape_of("weight").back() == (outputs == 4 ? 6 : 3));
+  CHECK(shape_of("input").back() == (outputs == 4 ? 14 : 13));
+}
+
 TEST_CASE("Few sums of many products save nothing", "[rewrite]") {
   Writer writer;
   const std::string product = writer.Add(
