@@ -6,34 +6,14 @@
 #include "kernel/loops/elements.h"
 #include "kernel/rewrite/edit_builder.h"
 #include "kernel/rewrite/node_arguments.h"
+#include "kernel/rewrite/product_node.h"
 #include "kernel/rewrite/rules.h"
 
 namespace mtmc::kernel {
 namespace {
 
-// A product of matrices [..., M, K] and [..., K, N] with equal batches.
-struct Product {
-  std::string left;
-  std::string right;
-};
-
-std::optional<Product> FindProduct(const GraphUses& uses, const GraphNode& node) {
-  const std::string_view op = OperatorOf(node);
-  if (op != "matmul" && op != "mm" && op != "bmm") return std::nullopt;
-  const auto left = FindTensor(node, "self");
-  const auto right = FindTensor(node, op == "matmul" ? "other" : "mat2");
-  if (!left || !right) return std::nullopt;
-  const std::vector<int64_t>& a = uses.TypeOf(*left).shape;
-  const std::vector<int64_t>& b = uses.TypeOf(*right).shape;
-  if (a.size() < 2 || a.size() != b.size() || a.back() != b.at(b.size() - 2)) return std::nullopt;
-  for (size_t d = 0; d + 2 < a.size(); ++d) {
-    if (a.at(d) != b.at(d)) return std::nullopt;
-  }
-  return Product{*left, *right};
-}
-
 // The product that makes a value nobody else reads.
-std::optional<Product> FindInner(const GraphUses& uses, const std::string& value) {
+std::optional<ProductNode> FindInner(const GraphUses& uses, const std::string& value) {
   const GraphNode* node = uses.ProducerOf(value);
   if (node == nullptr || !uses.HasOneReader(value)) return std::nullopt;
   return FindProduct(uses, *node);
@@ -47,7 +27,7 @@ struct Extents {
   double products() const { return rows * depth * columns; }
 };
 
-Extents ExtentsOf(const GraphUses& uses, const Product& product) {
+Extents ExtentsOf(const GraphUses& uses, const ProductNode& product) {
   const std::vector<int64_t>& a = uses.TypeOf(product.left).shape;
   const std::vector<int64_t>& b = uses.TypeOf(product.right).shape;
   return {static_cast<double>(a.at(a.size() - 2)), static_cast<double>(a.back()),
@@ -89,12 +69,12 @@ std::optional<GraphEdit> FindLinears(const GraphUses& uses, const GraphNode& nod
 
 std::optional<GraphEdit> FindReassociation(const GraphUses& uses, const GraphNode& node) {
   if (OperatorOf(node) == "linear") return FindLinears(uses, node);
-  const std::optional<Product> outer = FindProduct(uses, node);
+  const std::optional<ProductNode> outer = FindProduct(uses, node);
   if (!outer) return std::nullopt;
   const Extents whole = ExtentsOf(uses, *outer);
   EditBuilder builder(uses, node);
   // (a b) c = a (b c)
-  if (const std::optional<Product> inner = FindInner(uses, outer->left)) {
+  if (const std::optional<ProductNode> inner = FindInner(uses, outer->left)) {
     const Extents first = ExtentsOf(uses, *inner);
     const double after = first.depth * whole.columns * (first.columns + whole.rows);
     if (after <= kMostLeft * (first.products() + whole.products())) {
@@ -103,7 +83,7 @@ std::optional<GraphEdit> FindReassociation(const GraphUses& uses, const GraphNod
     }
   }
   // a (b c) = (a b) c
-  if (const std::optional<Product> inner = FindInner(uses, outer->right)) {
+  if (const std::optional<ProductNode> inner = FindInner(uses, outer->right)) {
     const Extents second = ExtentsOf(uses, *inner);
     const double after = whole.rows * second.depth * (second.rows + second.columns);
     if (after <= kMostLeft * (second.products() + whole.products())) {

@@ -64,6 +64,7 @@ std::span<const Rewrite> Rewrites() {
       {"zero_difference", "a value less itself is zero", FindZeroDifference},
       {"diagonal_product", "a diagonal matrix scales", FindDiagonalProduct},
       {"reassociate", "a chain of products in the cheaper order", FindReassociation},
+      {"triangle", "the kept columns of each block of rows alone", FindTriangle},
       {"reduce_first", "reduce before multiplying", FindReduceFirst},
   };
   return kRewrites;

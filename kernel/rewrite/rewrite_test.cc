@@ -503,6 +503,38 @@ TEST_CASE("Chains of products are taken in the cheaper order", "[rewrite]") {
   CHECK(rewritten > 100);
 }
 
+TEST_CASE("A triangle of a product is made of blocks of rows", "[rewrite]") {
+  const bool is_upper = GENERATE(false, true);
+  const int64_t diagonal = GENERATE(-3, 0, 5);
+  const int64_t rows = GENERATE(256, 301);
+  CAPTURE(is_upper, diagonal, rows);
+  Writer writer;
+  const std::string product = writer.Add(
+      "aten::bmm.default",
+      {Tensor("self", writer.Input({2, rows, 2})), Tensor("mat2", writer.Input({2, 2, 270}))},
+      {{2, rows, 270}});
+  const std::string triangle =
+      writer.Add(is_upper ? "aten::triu.default" : "aten::tril.default",
+                 {Tensor("self", product), Whole("diagonal", diagonal)}, {{2, rows, 270}});
+
+  const Graph after = Rewritten(writer.Finish(triangle));
+
+  const std::vector<std::string> operators = OperatorsOf(after);
+  CHECK(std::count(operators.begin(), operators.end(), "aten::matmul.default") == 4);
+}
+
+TEST_CASE("A triangle that is most of a product is left alone", "[rewrite]") {
+  Writer writer;
+  const std::string product =
+      writer.Add("aten::mm.default",
+                 {Tensor("self", writer.Input({256, 2})), Tensor("mat2", writer.Input({2, 256}))},
+                 {{256, 256}});
+  const std::string triangle = writer.Add(
+      "aten::triu.default", {Tensor("self", product), Whole("diagonal", -200)}, {{256, 256}});
+
+  CHECK(FindRewriteSteps(writer.Finish(triangle)).empty());
+}
+
 TEST_CASE("Random numbers are drawn whether or not anybody reads them", "[rewrite]") {
   Writer writer;
   const std::string random =

@@ -26,6 +26,10 @@ std::optional<GraphEdit> FindDiagonalProduct(const GraphUses& uses, const GraphN
 // Applies where it leaves at most kMostLeft of the multiplications.
 std::optional<GraphEdit> FindReassociation(const GraphUses& uses, const GraphNode& node);
 
+// The upper or lower triangle of a large matrix product: blocks of rows, each multiplied with the
+// columns that it keeps.
+std::optional<GraphEdit> FindTriangle(const GraphUses& uses, const GraphNode& node);
+
 // A sum, mean or average pooling of what linear maps make out of products and convolutions:
 // sum_j sum_k a[i, k] b[k, j] = sum_k a[i, k] sum_j b[k, j], and the same for windows of j, for
 // rows of a, and for the positions of a convolution. Applies where it leaves at

@@ -19,8 +19,9 @@ constexpr std::string_view kKnobs[] = {
 constexpr std::string_view kTemplates[] = {"pointwise", "contraction",   "row", "scan",
                                            "library",   "split_product", "none"};
 
-constexpr std::string_view kRewrites[] = {"reduce_first",     "one_element", "zero_difference",
-                                          "diagonal_product", "reassociate", "none"};
+constexpr std::string_view kRewrites[] = {
+    "reduce_first", "one_element", "zero_difference", "diagonal_product", "reassociate",
+    "triangle",     "none"};
 
 constexpr std::string_view kValues[] = {"0",
                                         "1",
