@@ -184,6 +184,11 @@ std::string EditBuilder::Scale(const std::string& value, double factor) {
   return Add("aten::mul.Tensor", {Tensor("self", value), Real("other", factor)}, TypeOf(value));
 }
 
+std::string EditBuilder::Shift(const std::string& value, double term) {
+  return Add("aten::add.Tensor", {Tensor("self", value), Real("other", term), Whole("alpha", 1)},
+             TypeOf(value));
+}
+
 std::string EditBuilder::Multiply(const std::string& value, const std::string& other) {
   TensorType type = TypeOf(value);
   const std::vector<int64_t>& shape = TypeOf(other).shape;

@@ -49,6 +49,8 @@ class EditBuilder {
   std::string AveragePool(const std::string& value, const std::vector<int64_t>& window,
                           const std::vector<int64_t>& step);
   std::string Scale(const std::string& value, double factor);
+  // Plus a number.
+  std::string Shift(const std::string& value, double term);
   std::string Multiply(const std::string& value, const std::string& other);
   std::string Fill(const std::vector<int64_t>& shape, double value, DataType type);
   // [..., M, K] times [..., K, N] with equal batches.

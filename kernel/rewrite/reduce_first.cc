@@ -121,21 +121,22 @@ std::optional<std::string> PoolingMover::PastScale(const GraphNode& node, const 
   return std::nullopt;
 }
 
-// Both terms are pooled, each along the axes that it has.
+// Both terms are pooled, each along the axes that it has; a number is constant along all.
 std::optional<std::string> PoolingMover::PastSum(const GraphNode& node, const Pooling& pooling) {
-  const DataType type = node.result_types.at(0).data_type;
-  std::map<std::string, std::string, std::less<>> instead;
-  for (const char* name : {"self", "other"}) {
-    const auto value = FindTensor(node, name);
-    // A number is constant along every axis, which only a mean leaves as it is.
-    if (!value && pooling.gain() != 1) return std::nullopt;
-    if (value && uses_.TypeOf(*value).data_type != type) return std::nullopt;
+  const auto self = FindTensor(node, "self");
+  const auto other = FindTensor(node, "other");
+  const TensorType& type = node.result_types.at(0);
+  if (!self || uses_.TypeOf(*self).data_type != type.data_type) return std::nullopt;
+  if (const auto number = FindNumber(node, "other")) {
+    const double sign = OperatorOf(node) == "sub" ? -1 : 1;
+    const double factor = sign * FindNumber(node, "alpha").value_or(1) * pooling.gain();
+    return builder_.Shift(Move(*self, pooling), factor * *number);
   }
-  for (const char* name : {"self", "other"}) {
-    const auto value = FindTensor(node, name);
-    if (!value) continue;
-    const Pooling own = ForOperand(pooling, uses_.TypeOf(*value).shape);
-    instead[*value] = builder_.Scale(Move(*value, own), GainBeside(pooling, own));
+  if (!other || uses_.TypeOf(*other).data_type != type.data_type) return std::nullopt;
+  std::map<std::string, std::string, std::less<>> instead;
+  for (const std::string& value : {*self, *other}) {
+    const Pooling own = ForOperand(pooling, uses_.TypeOf(value).shape);
+    instead[value] = builder_.Scale(Move(value, own), GainBeside(pooling, own));
   }
   return builder_.AddLike(node, instead, ShapeOf(pooling));
 }
