@@ -63,7 +63,8 @@ def extreme_ways(tensor, domain):
         # A number that may stop an operator is asked about above 0 alone.
         if domain.is_constant and (low > 0 or not uses.is_restricted):
             high = min(high + _MORE, torch.iinfo(tensor.dtype).max)
-    ways = [ends_of(low, high, special)] if special else []
+    compared = [value for value in uses.compared if low <= value <= high]
+    ways = [ends_of(low, high, special, compared)] if special or compared else []
     if tensor.element_size() == 1 and not (uses.legal or uses.is_restricted):
         ends = torch.iinfo(tensor.dtype)
         ways.insert(0, ends_of(ends.min, ends.max, special))
