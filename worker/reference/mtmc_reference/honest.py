@@ -4,11 +4,11 @@
 import contextlib
 import dataclasses
 import math
-import time
 
 import torch
 
 from .compare import tolerances
+from .effort import Effort
 from .groups import measured
 from .precision import Arithmetic, distinct
 from .rounding import Disturbed, unit_of
@@ -142,10 +142,10 @@ class HonestRuns:
 
     def _reordered(self):
         """The worst of some runs in another order."""
-        start = time.monotonic()
+        effort = Effort(self._device)
         found = self._in_order(0)
         for number in range(1, _MOST_ORDERS):
-            if found is None or time.monotonic() - start > _ORDER_SECONDS:
+            if found is None or effort.seconds > _ORDER_SECONDS:
                 break
             found = _worse(found, self._in_order(number))
         return found

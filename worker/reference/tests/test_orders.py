@@ -53,13 +53,13 @@ class _Runs:
     """Outputs that are off by another number in each run."""
 
     def __init__(self, reference, seconds, monkeypatch):
-        self.reference, self.count, self.now = reference, 0, 0.0
-        self._seconds = seconds
-        monkeypatch.setattr(honest.time, "monotonic", lambda: self.now)
+        self.reference, self.count, self.seconds = reference, 0, 0.0
+        self._each = seconds
+        monkeypatch.setattr(honest, "Effort", lambda device: self)
 
     def __call__(self, kind, observer):
         self.count += 1
-        self.now += self._seconds
+        self.seconds += self._each
         return [self.reference * (1 + 1e-3 * (self.count % 3)) if self.count != 4 else self.reference / 0]
 
     def found(self):
