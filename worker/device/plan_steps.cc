@@ -47,8 +47,11 @@ class LaunchBuilder {
   Outcome<PlanStep> Build(const kernel::KernelScan& scan, Module& module) {
     const kernel::KernelSignature* signature = FindSignature(scan, launch_.kernel);
     command_.kernel = module.Find(launch_.kernel);
-    if (!signature || !command_.kernel) {
-      return Fail(absl::StrCat("the source has no kernel '", launch_.kernel, "'"));
+    if (!signature) return Fail(absl::StrCat("the source has no kernel '", launch_.kernel, "'"));
+    if (!command_.kernel) {
+      return Fail(absl::StrCat("kernel '", launch_.kernel,
+                               "' stands in the source and is missing in the binary: a built-in "
+                               "function or a macro may have that name; rename the kernel"));
     }
     if (signature->parameters.size() != launch_.arguments.size()) {
       return Fail(absl::StrCat("kernel '", launch_.kernel, "' takes ", signature->parameters.size(),

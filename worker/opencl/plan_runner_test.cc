@@ -255,6 +255,18 @@ __kernel void spoil(__global const float* x, __global float* y) {
   CHECK(failure->kind == Failure::Kind::kInputChanged);
 }
 
+TEST_CASE("A kernel whose name OpenCL has taken is to be renamed", "[opencl]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  std::string text = kScale;
+  for (size_t at; (at = text.find(" scale")) != std::string::npos;) text.replace(at, 6, " step");
+  const auto runner = bench->Load(text, {{"FACTOR", 2}});
+
+  REQUIRE_FALSE(runner.ok());
+  INFO(runner.failure().message);
+  CHECK(runner.failure().message.find("rename the kernel") != std::string::npos);
+}
+
 TEST_CASE("A block larger than the device allows is a failed launch", "[opencl]") {
   auto bench = Bench::Find();
   if (!bench) return;

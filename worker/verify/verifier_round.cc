@@ -106,7 +106,11 @@ auto Verifier::Round::Call(const pipe::v1::RunnerRequest& request, RunnerReply& 
   ++num_executions_;
   outputs_stay_ = reply.response.outputs().stay();
   auto failure = FailureOf(reply, v1::STAGE_VERIFY);
-  return failure ? MaybeEnd(SettleAfter(Failed(*std::move(failure)))) : std::nullopt;
+  if (!failure) return std::nullopt;
+  // What the inputs were tells why a program crashes on them.
+  failure->set_message(
+      absl::StrCat(failure->message(), " (workload ", ToText(verifier_.current_->workload), ")"));
+  return SettleAfter(Failed(*std::move(failure)));
 }
 
 auto Verifier::Round::Compare(const RunnerReply& reply, bool is_repeat) -> MaybeEnd {

@@ -191,6 +191,8 @@ TEST_CASE("Verifier tells of the first workload that fails", "[verify]") {
   SECTION("a crash after a right one") {
     const Verification result = verifier.Verify(options);
     CHECK(result.failure->kind() == v1::Failure::KIND_CRASH);
+    CHECK(result.failure->message() ==
+          "the runner process died while it ran the program (workload seed 2)");
     CHECK(result.checks.workloads_size() == 1);
   }
   SECTION("a crash that takes the reference process along") {

@@ -26,6 +26,11 @@ constexpr int kMixed = 2;
 constexpr int kFirstMixedOfWinner = 400;
 constexpr int kMixedOfWinner = 24;
 
+// Numbers from which on all tensors of mixed inputs go together
+// (worker/reference/mtmc_reference/together.py): two of each of its four kinds.
+constexpr int kFirstTogether = 500;
+constexpr int kTogether = 8;
+
 // Hidden seeds of a second session.
 constexpr int kTimedAgain = 2;
 
@@ -82,6 +87,8 @@ std::vector<v1::Workload> MakeWinnerWorkloads() {
     }
   }
   for (const v1::Distribution each : kAsMade) workloads.push_back(WorkloadOf(each, kFirstAsMade));
+  // These first: of a slow model only the first ones are used.
+  AddMixed(workloads, kFirstTogether, kTogether);
   AddMixed(workloads, kFirstMixedOfWinner, kMixedOfWinner);
   for (int seed = kTimedAgain; seed > 0; --seed) workloads.push_back(HiddenSeed(seed));
   return workloads;

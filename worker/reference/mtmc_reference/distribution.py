@@ -9,7 +9,7 @@ that changes no input any more is dropped by name.
 
 import torch
 
-from . import extrema, float_ways, mixed, patterns, redraw, special_values
+from . import extrema, float_ways, mixed, mixed_inputs, redraw, special_values, together
 from .domain import domain_of
 from .graph_domain import Uses
 from .guards import near_guards
@@ -146,7 +146,9 @@ class Changer:
         """Ways by position; those of a mixed distribution are chosen when it is asked for."""
         if name not in self._ways and is_mixed(name):
             number, seed = int(name.rpartition(" ")[2]), self._seed_of(MIXED)
-            found = {i: choice.ways(number, seed + i) for i, choice in self._mixed.items()}
+            plan = together.plan(number, self._seed_of("together"))
+            plan = plan and plan.called(_other)
+            found = {i: choice.ways(number, seed + i, plan) for i, choice in self._mixed.items()}
             self._ways[name] = {index: ways for index, ways in found.items() if ways}
         return self._ways.get(name, {})
 
@@ -225,8 +227,7 @@ class Changer:
             self._delicate[name, index] = len(bold) + len(delicate) if may_be_small else 0
             ways = with_landmarks(name, ways, self._landmarks.get(index, ()))
             self._ways[name][index] = [_ordinary(way, self._bounds) for way in ways]
-        groups, lines = mixed.floats(may_be_small, self._is_alone)
-        self._note_mixed(index, groups, lines, mixed.mild_floats())
+        self._note_mixed(index, *mixed_inputs.of_floats(value, may_be_small, self._is_alone))
         if is_constant(value) and not self.varies[index]:
             domain = domain_of(seen, self._uses[index])
             self._note(EXTREMES, index, redraw.extreme_ways(value, domain))
@@ -265,7 +266,8 @@ class Changer:
             self._void[RANGE_ENDS, index] = 0
         if value.dtype == torch.bool:
             self._note(SPECIAL_ROWS, index, [make_first_row_true])
-        self._note_mixed(index, patterns.others(value, domain))
+        found = mixed_inputs.of_others(value, domain, self._may_be_small, self._is_alone)
+        self._note_mixed(index, *found)
         if value.is_floating_point():
             if not self._uses[index].is_restricted:
                 self._ways[NONFINITE][index] = [
@@ -278,7 +280,7 @@ class Changer:
         if ways:
             self._ways[name][index] = [_other(way) for way in ways]
 
-    def _note_mixed(self, index, groups, lines=(), mild=()):
+    def _note_mixed(self, index, groups, lines=(), mild=(), kind=""):
         """An input goes through ways of its own and of other distributions, of which it takes the
         mildest where the reference refuses those."""
         tables = [self._ways[name].get(index) for name in _MIXABLE]
@@ -287,7 +289,7 @@ class Changer:
         groups = [*map(_asked, groups), *[bold] * min(len(bold), _OF_TABLES)]
         if groups:
             mild = [*_asked(mild), *((_OF_TABLES / len(tables), ways[-1]) for ways in tables)]
-            self._mixed[index] = mixed.Choice(groups, _asked(lines), mild)
+            self._mixed[index] = mixed.Choice(groups, _asked(lines), mild, kind)
 
 
 def _asked(ways):

@@ -3,15 +3,14 @@
 
 import torch
 
-from .pieces import CHUNK, SMALL, pieces
+from .pieces import pieces
+from .special_places import around, put_on_lines, put_some
 
 # Parts of a row that are special values, where a row has few or many.
 _FEW_SPECIAL, _MOST_SPECIAL = 0.1, 0.6
 # Whole numbers beyond 32 bits: one whose lower half is 0, two that no float tells apart, and
 # two that no double has.
 _WIDE = (1 << 33, -(1 << 33) + 3, (1 << 40) + 5, (1 << 40) + 6, (1 << 57) + 3, -(1 << 60) - 5)
-# Where whole numbers begin that no double has, and how many above one of those are drawn.
-_NO_DOUBLE, _NO_DOUBLE_SPAN = 1 << 53, 1 << 20
 
 
 def special_of(dtype):
@@ -22,9 +21,11 @@ def special_of(dtype):
     return (ends.max, ends.min) if ends.min else (ends.max, ends.max // 2 + 1)
 
 
-def ends_of(low, high, special):
-    """Rows that are all at an end, of both ends, all distinct, and with special values."""
+def ends_of(low, high, special, compared=()):
+    """Rows that are all at an end, of both ends, all distinct, and with special values; numbers
+    with which the graph compares stand wherever a program may look."""
     span = high - low + 1
+    everywhere = tuple(dict.fromkeys((*special, *compared)))
 
     def change(tensor, generator):
         device = tensor.device
@@ -40,33 +41,16 @@ def ends_of(low, high, special):
             for value in special:
                 places = torch.rand(rows.shape, generator=generator, device=device)
                 share = torch.where(kind > 4, _MOST_SPECIAL, _FEW_SPECIAL) / len(special)
-                found = _around(value, rows.shape, generator)
+                found = around(value, rows.shape, generator)
                 drawn = torch.where((places < share) & (kind > 3), found, drawn)
             rows.copy_(torch.where(kind == 5, rows.long(), drawn) if not special else drawn)
         if special and tensor.numel():
-            # A part in any case: a small tensor may have no row of that kind, and one special
-            # element of many hardly moves a mean over them. What comes first has its own: it
-            # may be all that is read.
-            _put_some(tensor.view(-1), special, generator)
+            # A part in any case: one special element of many hardly moves a mean over them. What
+            # comes first has its own: it may be all that is read.
+            put_some(tensor.view(-1), special, generator)
             if tensor.dim() > 1:
-                _put_some(tensor.view(-1)[: tensor.shape[-1]], special, generator)
+                put_some(tensor.view(-1)[: tensor.shape[-1]], special, generator)
+        if everywhere and tensor.numel() > 1:
+            put_on_lines(tensor, everywhere, generator)
 
     return change
-
-
-def _put_some(flat, values, generator):
-    """A quarter of the elements, a part of a large vector, become one of `values`."""
-    count = max(min(flat.numel(), SMALL) // 4 // len(values), 1)
-    size = min(flat.numel(), CHUNK)
-    order = torch.randperm(size, generator=generator, device=flat.device)
-    for number, value in enumerate(values[: flat.numel() // 2]):
-        mine = order[number * count : (number + 1) * count]
-        flat[mine] = _around(value, mine.shape, generator).to(flat.dtype)
-
-
-def _around(value, shape, generator):
-    """The value, of numbers that no double has one a little above: there quotients differ."""
-    found = torch.full(shape, int(value), device=generator.device)
-    if abs(value) < _NO_DOUBLE:
-        return found
-    return found + torch.randint(_NO_DOUBLE_SPAN, shape, generator=generator, device=found.device)

@@ -20,7 +20,7 @@ from .steadiness import Steadiness
 from .workload import PUBLIC, free_bytes, total_bytes
 
 # What may be spent on all workloads that are mixed: a large or slow model has fewer of them. Each
-# finds about as many mistakes as the one before, and 27 of a small model take a second.
+# finds about as many mistakes as the one before, and 35 of a small model take a second.
 _MIXED_SECONDS = 3.0
 # Half a unit in the last place of TF32, which cuDNN may choose.
 _TF32_UNIT = 2.0**-11

@@ -13,10 +13,11 @@ import dataclasses
 
 import torch
 
-from . import patterns
+from . import patterns, together
 from .drawing import one_of, pick, sign, uniform
 from .float_ways import deviation, stay
 from .pieces import pieces
+from .special_values import zigzag
 
 # Powers of ten by which all of a tensor is scaled, and its lines; where it must stay near what was
 # drawn; and deviations by which it is moved.
@@ -27,6 +28,8 @@ _MOVES = (4.0, 60.0)
 _ROOM = 64
 # Part of the elements that are left of a sparse line, and of the lines that stay.
 _LEFT, _STAY = 0.15, 0.25
+# Fields of together.Plan for what a model has, of up to one axis and of more.
+_OF_MODEL = ("vectors", "matrices")
 # How many of the tensors go as a whole, in workloads that take turns, and how many lines in a row
 # may go the same way.
 _WHOLE, _BLOCKS = (0.0, 0.25, 0.8), (1, 1, 4, 16)
@@ -37,14 +40,19 @@ _MOST_COPIED = 1 << 24
 @dataclasses.dataclass
 class Choice:
     """What a tensor may do in a mixed workload: `whole` groups of (weight, way), (weight, way) by
-    `lines`, empty where these are no others, and `mild` ones where the reference refuses those."""
+    `lines`, empty where these are no others, and `mild` ones where the reference refuses those.
+    Where all go together, it goes with those of a `kind`, a field of together.Plan."""
 
     whole: list
     lines: list
     mild: list
+    kind: str = ""
 
-    def ways(self, number, seed):
-        """Ways in the workload of that number, the mildest last; none where the tensor stays."""
+    def ways(self, number, seed, plan=None):
+        """Ways in the workload of that number, the mildest last; none where the tensor stays. With
+        a together.Plan it goes as that says."""
+        if plan:
+            return self._ways_together(number, seed, plan)
         generator = torch.Generator().manual_seed(seed % 2**63)
         order = torch.randperm(len(self.whole), generator=generator).tolist()
         generator.manual_seed((seed + 1000003 * number) % 2**63)
@@ -56,6 +64,14 @@ class Choice:
         found = [one_of(ways, generator) for ways in (first, self.mild) if ways]
         return [] if found[0] is stay else found
 
+    def _ways_together(self, number, seed, plan):
+        generator = torch.Generator().manual_seed((seed + 1000003 * number) % 2**63)
+        way = getattr(plan, self.kind) if self.kind else None
+        # A threshold that stays is met from the other side.
+        if way is None or self.kind in _OF_MODEL and uniform(generator, 0, 1) < _STAY:
+            return []
+        return [way, *(one_of(ways, generator) for ways in [self.mild] if ways)]
+
 
 def floats(is_wide, is_alone):
     """Groups of ordinary floats, and their (weight, way) by lines; where it is not `is_wide` they
@@ -65,7 +81,7 @@ def floats(is_wide, is_alone):
         [(1, _zero)],
         [(1, _moved)],
         [(1, _one_value), (2, _equal_rows), (1, _same_rows)],
-        [(2, _in_order), (1, _one_sign)],
+        [(2, _in_order), (1, _one_sign), (2, _zigzag)],
         [(2, _sparse), (1, _below_powers)],
         *([] if is_alone else [[(1, stay)]]),
     ]
@@ -73,6 +89,13 @@ def floats(is_wide, is_alone):
         return [*common, [(1, _scaled(_MILD))]], lines
     far = [(2, _scaled(_FAR)), (1, _scaled(_FARTHEST))]
     return [*common, far, [(3, _scaled(_SMALL)), (1, _scaled(_SMALLEST))], [(1, _one_far)]], lines
+
+
+def floats_of_one_value(is_wide, is_alone, spread):
+    """The same of floats that are all one value, until the way `spread` has made them others."""
+    groups, lines = floats(is_wide, is_alone)
+    apart = [[(w, way if way is stay else _after(spread, way)) for w, way in found] for found in groups]
+    return apart, [(w, _after(spread, way)) for w, way in lines]
 
 
 def mild_floats():
@@ -151,6 +174,11 @@ def _in_order(tensor, generator):
         rows.copy_(rows.sort(dim=1, descending=is_down).values)
 
 
+def _zigzag(tensor, generator):
+    for rows in pieces(tensor):
+        rows.copy_(zigzag(rows, generator))
+
+
 def _sparse(tensor, generator):
     for rows in pieces(tensor):
         left = torch.rand(rows.shape, generator=generator, device=rows.device) < _LEFT
@@ -226,6 +254,13 @@ def _line_order(rows, _):
     return rows.sort(dim=1).values
 
 
+def _line_unit(rows, generator):
+    """Zero but for a one, in front or at any place."""
+    place = torch.randint(rows.shape[1], (len(rows), 1), generator=generator, device=rows.device)
+    place *= torch.randint(2, place.shape, generator=generator, device=rows.device)
+    return torch.zeros_like(rows).scatter(1, place, 1.0)
+
+
 def _line_sparse(rows, generator):
     return rows * (torch.rand(rows.shape, generator=generator, device=rows.device) < _LEFT)
 
@@ -236,11 +271,12 @@ def _line_zero(rows, _):
 
 def _lines(is_wide):
     scales = [_powers((0.7, 6.0)), _powers((-7.0, -0.7)), _line_far] if is_wide else [_powers(_MILD)]
-    return [*scales, _line_zero, _move_lines, _line_value, _line_sign, _line_order, _line_sparse]
+    kinds = [_move_lines, _line_value, _line_sign, _line_order, _line_sparse, zigzag]
+    return [*scales, _line_zero, *kinds, _line_unit]
 
 
 # Those that change nothing of single elements.
-_OF_ROWS = (_line_far, _line_value, _line_order, _line_sparse)
+_OF_ROWS = (_line_far, _line_value, _line_order, _line_sparse, zigzag, _line_unit)
 _KEEPING_LINES = [_powers(_MILD), _line_value, _line_order]
 
 
@@ -293,10 +329,12 @@ def state_choice(ways, swept, tensor, uses):
     near = [(1, way) for way in ways.near]
     others = [(1, way) for way in [*ways.near, *ways.first, *ways.second]]
     swept = [[(1, _swept(way)) for way in swept if way is not None]]
-    groups, lines = [[(1, stay)], others, *filter(None, swept)], []
+    groups, lines, kind = [[(1, stay)], others, *filter(None, swept)], [], ""
     is_bound = uses.is_probability or uses.is_ordered or uses.is_written or uses.is_restricted
     if is_bound or not tensor.is_contiguous():
         return Choice(groups, lines, near)
+    if tensor.is_floating_point() and tensor.element_size() > 2:
+        kind = _OF_MODEL[min(tensor.dim(), 2) // 2]
     if tensor.dtype == torch.bool:
         groups += [patterns.masks()] if tensor.numel() > 1 else []
     elif not tensor.is_floating_point():
@@ -312,7 +350,7 @@ def state_choice(ways, swept, tensor, uses):
             spread = ways.near[0]
             groups += [[(w, _after(spread, way)) for w, way in found] for found in _unequal(is_wide)]
             lines = [(w, _after(spread, way)) for w, way in lines]
-    return Choice(groups, lines, near)
+    return Choice(groups, lines, near, kind)
 
 
 def _numbers(is_wide):

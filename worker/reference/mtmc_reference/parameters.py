@@ -31,7 +31,7 @@ import time
 
 import torch
 
-from . import distribution, drawing, float_ways, mixed, state_ways, sweeps
+from . import distribution, drawing, float_ways, mixed, state_ways, sweeps, together
 from .copying import copies, copy_all
 from .pieces import changed
 from .workload import total_bytes
@@ -281,11 +281,12 @@ class States:
             number = int(state.rpartition(" ")[2])
             share = min(_MIXED_SHARE, _MOST_MIXED / len(self._tensors))
             are_near = drawing.uniform(generator, 0, 1) < _NEAR_SHARE
+            plan = together.plan(number, self._seed_of("together"))
             self._mixed[state] = found = {}
             for target, tensor in self._tensors.items():
                 ways, uses = self._ways[target], self._uses[target]
                 choice = mixed.state_choice(ways, self._swept[target], tensor, uses)
-                own = choice.ways(number, self._seed_of(f"mixed {target}"))
+                own = choice.ways(number, self._seed_of(f"mixed {target}"), plan)
                 if not own or drawing.uniform(generator, 0, 1) > share:
                     own = ways.near[:1] if are_near else []
                 found[target] = [*own, float_ways.stay]

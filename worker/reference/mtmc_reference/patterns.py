@@ -10,6 +10,7 @@ import torch
 
 from .drawing import one_of, pick, uniform
 from .pieces import pieces
+from .special_places import put_on_lines
 
 # Most elements that get a pattern at once.
 _MOST_FILLED = 1 << 24
@@ -104,7 +105,10 @@ def _fill(tensor, name, low, span, special, generator):
         found = runs.repeat_interleave(-(-count // len(runs)))[:count]
     if uniform(generator, 0, 1) < 0.3:
         found = found.sort(descending=uniform(generator, 0, 1) < 0.3).values
-    tensor.copy_((found + low).view(tensor.shape))
+    found = (found + low).view(tensor.shape)
+    if special and count > 1 and uniform(generator, 0, 1) < 0.5:
+        put_on_lines(found, special, generator)
+    tensor.copy_(found)
 
 
 def offsets(total):

@@ -22,6 +22,7 @@ import statistics
 import time
 
 from .distribution import NONE
+from .effort import Effort
 from .failure import Dropped, ProblemFailure, is_out_of_memory
 from .workload import wait_for_device
 
@@ -65,14 +66,15 @@ class PreparedWorkloads:
 
     `publisher` shares a list of inputs as a publication, finds them there again, and tells
     which publications are damaged;
-    `budget` is a MemoryBudget, `clock` returns seconds.
+    `budget` is a MemoryBudget, `clock` returns seconds, `start_effort` an Effort.
     """
 
-    def __init__(self, judge, publisher, budget, clock=time.perf_counter):
+    def __init__(self, judge, publisher, budget, clock=time.perf_counter, start_effort=None):
         self._judge = judge
         self._publisher = publisher
         self._budget = budget
         self._clock = clock
+        self._start_effort = start_effort or (lambda: Effort(judge.device))
         judge.make_room = self._make_room
         judge.return_memory = self._return_memory
         judge.workloads.kept_elsewhere = self._published_inputs
@@ -217,11 +219,11 @@ class PreparedWorkloads:
 
     def _complete(self, entry, is_published):
         """Draws the inputs of `entry`, and makes of them what it lacks."""
-        start = self._clock()
+        effort = self._start_effort()
         try:
             self.with_room(lambda: self._make(entry, is_published), entry)
         finally:
-            self._judge.count(entry.key, self._clock() - start)
+            self._judge.count(entry.key, effort.seconds)
         if self._is_transient(entry):
             return
         kept = self.byte_count()

@@ -63,7 +63,8 @@ def extreme_ways(tensor, domain):
         # A number that may stop an operator is asked about above 0 alone.
         if domain.is_constant and (low > 0 or not uses.is_restricted):
             high = min(high + _MORE, torch.iinfo(tensor.dtype).max)
-    ways = [ends_of(low, high, special)] if special else []
+    compared = [value for value in uses.compared if low <= value <= high]
+    ways = [ends_of(low, high, special, compared)] if special or compared else []
     if tensor.element_size() == 1 and not (uses.legal or uses.is_restricted):
         ends = torch.iinfo(tensor.dtype)
         ways.insert(0, ends_of(ends.min, ends.max, special))
@@ -249,7 +250,7 @@ def _sorted(domain, is_sparse=False):
 
 def _ordinary_ways(domain):
     """Whole and equal floats become ordinary ones, but for some rows that are all at one end
-    of what was seen, as a mask has them."""
+    of what was seen, as a mask has them, and others that are there in some places."""
     low, high = finite_range(domain)
     scale = max(abs(low), abs(high)) or 1.0
 
@@ -257,6 +258,7 @@ def _ordinary_ways(domain):
         for part in tensor.view(-1).split(CHUNK):
             drawn = torch.randn(part.shape, generator=generator, device=part.device)
             part.copy_(drawn.mul_(scale))
+        _put_places_at(tensor, generator, low)
         _put_rows_at_ends(tensor, generator, (low, high) if low < high else ())
 
     def uniform(tensor, generator):
@@ -268,6 +270,14 @@ def _ordinary_ways(domain):
             part.copy_(drawn.mul_(end - start).add_(start))
 
     return [uniform] if domain.uses.is_probability else [normal, uniform]
+
+
+def _put_places_at(tensor, generator, value):
+    """A third of the elements of half of the rows."""
+    for rows in pieces(tensor):
+        is_some = torch.rand(len(rows), 1, generator=generator, device=rows.device) < 0.5
+        places = torch.rand(rows.shape, generator=generator, device=rows.device) < 1 / 3
+        rows.masked_fill_(is_some & places, value)
 
 
 def _put_rows_at_ends(tensor, generator, ends):

@@ -50,10 +50,12 @@ _SEED = 0x5EED
 
 
 class Disturbed(TorchDispatchMode):
-    """While active, every floating-point result is off by its rounding."""
+    """While active, every floating-point result is off by its rounding, another one for another
+    number."""
 
-    def __init__(self, unit):
+    def __init__(self, unit, number=0):
         super().__init__()
+        self._seed = _SEED + number
         # Half a unit in the last place of 1: 2**-24 for FP32.
         self._unit = unit
         self._generators = {}
@@ -95,7 +97,7 @@ class Disturbed(TorchDispatchMode):
 
     def _noise(self, like):
         if like.device not in self._generators:
-            self._generators[like.device] = torch.Generator(like.device).manual_seed(_SEED)
+            self._generators[like.device] = torch.Generator(like.device).manual_seed(self._seed)
         options = {"generator": self._generators[like.device], "device": like.device}
         noise = torch.randn(like.shape, dtype=torch.float32, **options)
         return noise.abs().div_(2).add_(_LEAST_DEVIATIONS).copysign_(noise)

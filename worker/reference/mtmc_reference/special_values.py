@@ -47,7 +47,7 @@ def far_rows(tensor, generator, *_):
 
 
 def special_rows(tensor, generator, *_):
-    """Some rows are zero, equal, tied at their ends, denormal, in order, or have a
+    """Some rows are zero, equal, tied at their ends, denormal, in order, up and down, or have a
     spike. What comes first is zero, in all inputs alike."""
     _change_planes(tensor, generator, has_zeros=True)
     _change_rows(tensor, generator, _SPECIAL)
@@ -362,9 +362,18 @@ def _reverse(rows, _):
     return rows.flip(1)
 
 
+def zigzag(rows, _):
+    """Small and large elements in turn: every other place is a peak."""
+    found = rows.clone()
+    ordered = rows.sort(dim=1).values
+    half = (rows.shape[1] + 1) // 2
+    found[:, ::2], found[:, 1::2] = ordered[:, :half], ordered[:, half:]
+    return found
+
+
 # Ways that the reference may bear only where all inputs are changed so.
 JOINT = (tied_rows_after_zeros,)
-_SPECIAL = [_zero, _equal, _tie, _denormal, _spike, _sort, _reverse, _island]
+_SPECIAL = [_zero, _equal, _tie, _denormal, _spike, _sort, _reverse, zigzag, _island]
 
 
 def _bound_of_rows(tensor, part, first_element, count):

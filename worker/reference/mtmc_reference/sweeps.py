@@ -41,8 +41,8 @@ _COUNTS = (0, _Beside(-1), _Beside(0), (1000, 30000), (40, 1000), _Beside(0), (2
 _COUNTS += (1, _Beside(-1), _Beside(0), _Beside(-1))
 # The multiples of what it is divided by are the first ones, and one above 2^16.
 _FIRST_MULTIPLES, _FAR_MULTIPLE = 3, 70000
-# What is added to all elements of what an exponential takes.
-_SHIFTS = (-8.0, -15.0, -25.0, 6.0)
+# What is added to all elements of what an exponential takes: a sigmoid is next to one at the last.
+_SHIFTS = (-8.0, -15.0, -25.0, 6.0, 10.5)
 _EXPONENTIALS = frozenset("exp exp2 expm1 softplus sigmoid".split())
 # Columns of a mask that is open elsewhere, and that are closed in all rows.
 _CLOSED = 3

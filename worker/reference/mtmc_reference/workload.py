@@ -240,7 +240,7 @@ class Workloads:
                 guards=guards(self._domain),
                 searched={index for index, name in names if is_searched(self._domain, name)},
                 may_be_small=self._may_be_small,
-                seed_of=lambda name: self._fork("mixed", name),
+                seed_of=self.fork,
             )
             self._levels = Levels(self._changer)
         return self._levels

@@ -43,7 +43,7 @@ _PAIR = """
 """
 _REDUCED = "{a}.mean(-1, keepdim=True); {a}.amax(-1, keepdim=True); {a}.sum(-1, keepdim=True)"
 # Numbers of mixed workloads, beside the first.
-MIXED_NUMBERS = (317, 318, *range(417, 441))
+MIXED_NUMBERS = (317, 318, *range(417, 441), *range(517, 525))
 # Programs of one model, legal inputs among which a witness is looked for.
 _PROGRAMS, _WITNESSES = 3, 40
 _SOURCE = """import torch

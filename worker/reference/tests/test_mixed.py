@@ -50,7 +50,8 @@ def test_inputs_go_apart():
 def test_lines_of_one_tensor_go_apart():
     inputs = [torch.randn(64, 12), torch.randn(64, 12)]
     # Every third workload is by lines alone.
-    pairs = [changed(inputs, number) for number in _NUMBERS if number % 3 == 0]
+    numbers = [number for number in _NUMBERS if number % 3 == 0]
+    pairs = [changed(inputs, number, seed) for seed in range(4) for number in numbers]
 
     assert any((~x.any(1) & (z.abs().amax(1) > 100)).any() for x, z in pairs)
     for axis in (0, 1):
@@ -211,3 +212,12 @@ def test_states_mix_what_tensors_have(client, write_problem):
 
     assert len(zero) >= 3 and len(kept) >= 3
     assert all(torch.equal(p, public[name]) for name, p in loaded._model.named_parameters())
+
+
+def test_a_state_of_zeros_goes_the_ways_of_ordinary_floats():
+    inputs = [torch.randn(16, 40), torch.zeros(16, 2, 2)]
+    found = [changed(inputs, number, seed)[1] for seed in range(4) for number in _NUMBERS]
+
+    assert any(((z[..., 0] != 0) & (z[..., 1] == 0)).any() for z in found)
+    assert any(z.abs().max() > 100 for z in found) and any(0 < z.abs().max() < 0.1 for z in found)
+    assert not any(z.isnan().any() for z in found)

@@ -43,6 +43,17 @@ class Publication:
         self.is_released = True
 
 
+class _Effort:
+    """Seconds that draws and runs took since it was made."""
+
+    def __init__(self, reference):
+        self._reference, self._start = reference, reference.seconds
+
+    @property
+    def seconds(self):
+        return self._reference.seconds - self._start
+
+
 class Reference:
     """Plays judge, workloads, publisher and budget, counts draws, runs and publications.
 
@@ -58,7 +69,9 @@ class Reference:
         self.counted = collections.Counter()
         self.failures = []
         self.seconds = 0
-        self.prepared = PreparedWorkloads(self, self, self, clock=lambda: self.seconds)
+        self.prepared = PreparedWorkloads(
+            self, self, self, clock=lambda: self.seconds, start_effort=lambda: _Effort(self)
+        )
 
     def draw(self, key):
         kept = self.kept_elsewhere(key)

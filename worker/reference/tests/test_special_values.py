@@ -61,7 +61,7 @@ def test_some_rows_are_below_guards_and_some_are_zero_but_for_a_stretch():
 
     size = y.norm(dim=1)
     assert all(((low < size) & (size < 1e3 * low)).any() for low in (1e-12, 1e-16, 1e-20))
-    assert ((y != 0).sum(1) == 1).sum() > 4
+    assert ((y != 0).sum(1) == 1).sum() > 2
     is_late = (y[:, :8] == 0).all(1) & (y != 0).any(1)
     assert is_late.sum() > 4
 

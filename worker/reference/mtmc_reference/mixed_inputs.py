@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an input does in mixed workloads, by what it holds: (groups, ways by lines, mild ones, kind),
+as mixed.Choice has them."""
+
+import torch
+
+from . import mixed, patterns, redraw
+
+
+def of_floats(value, may_be_small, is_alone):
+    """Of ordinary floats."""
+    groups, lines = mixed.floats(may_be_small, is_alone)
+    kind = "inputs" if may_be_small and value.element_size() > 2 else ""
+    return groups, lines, mixed.mild_floats(), kind
+
+
+def of_others(value, domain, may_be_small, is_alone):
+    """Of whole numbers, masks, and floats that are none of the others."""
+    uses = domain.uses
+    is_bound = uses.is_restricted or uses.is_ordered or uses.is_written or uses.special
+    if value.is_floating_point() and domain.is_constant and not (is_bound or uses.is_probability):
+        # Such as a state that begins with zeros.
+        spread, *_ = redraw.extreme_ways(value, domain)
+        is_wide = may_be_small and value.element_size() > 2
+        return *mixed.floats_of_one_value(is_wide, is_alone, spread), (), ""
+    is_whole = not (value.is_floating_point() or value.dtype == torch.bool)
+    return patterns.others(value, domain), (), (), "numbers" if is_whole and not is_bound else ""

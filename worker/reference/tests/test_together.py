@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors of a mixed workload that go together."""
+
+import itertools
+
+import pytest
+import torch
+from mtmc_reference import distribution, mixed, together
+from mtmc_reference.distribution import MIXED
+from mtmc_reference.graph_domain import Uses
+
+_NUMBERS = range(together.FIRST, together.FIRST + 20)
+# Seeds that are small and lie close have first draws that are alike.
+_APART = 0x9E3779B97F4A7C15
+
+
+def went(number, x, *parameters, seed=1):
+    """What an input, and parameters, become in a workload of that number."""
+    plan = together.plan(number, seed)
+    ways = [plan.inputs, *(plan.vectors if p.dim() < 2 else plan.matrices for p in parameters)]
+    found = []
+    for tensor, way in zip((x, *parameters), ways):
+        tensor = tensor.clone()
+        if way:
+            way(tensor, torch.Generator().manual_seed(number * _APART % 2**63))
+        found.append(tensor)
+    return found
+
+
+def test_each_kind_comes_in_turn():
+    assert together.plan(together.FIRST - 1, 1) is None
+    x, kinds = torch.randn(8, 12), set()
+    for number in _NUMBERS[:4]:
+        moved, h, w = went(number, x, torch.tensor(0.5), torch.randn(3, 3))
+        by = (moved - x).mean()
+        if (moved - x).std() < 0.1 * by.abs():
+            kinds.add("moved")
+            assert torch.allclose(h - 0.5, by, rtol=1e-3)
+        elif (moved / x).std() < 1e-3 * (moved / x).mean():
+            factor = (moved / x).mean()
+            kinds.add("scaled" if torch.isclose(h / 0.5, factor, rtol=1e-3) else "opposed")
+            assert torch.isclose(h / 0.5, factor, rtol=1e-3) or torch.isclose(h * factor, torch.tensor(0.5), rtol=1e-3)
+        else:
+            kinds.add("on a grid")
+    assert kinds == {"moved", "scaled", "opposed", "on a grid"}
+
+
+def test_on_a_grid_what_is_seldom_equal_is_so_often():
+    x, h = torch.randn(16, 96), torch.tensor(0.5)
+    met = 0
+    for number, seed in itertools.product(_NUMBERS, range(4)):
+        y, threshold = went(number, x, h, seed=seed)
+        if len(y.unique()) < 12:
+            met += bool((y.amax(1) - y.amin(1) == threshold).any())
+    assert met >= 4
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (7,), (3, 1, 5)])
+@pytest.mark.parametrize("fill", [None, 0.0])
+def test_ways_are_for_any_shape(shape, fill):
+    for number in _NUMBERS:
+        x = torch.randn(shape) if fill is None else torch.full(shape, fill)
+        assert all(y.isfinite().all() for y in went(number, x, x, x.view(1, *shape)))
+
+
+def test_whole_numbers_grow_beyond_their_narrower_type_where_factors_shrink():
+    largest = 0
+    for number, seed in itertools.product(_NUMBERS, range(4)):
+        x, name = torch.randint(1, 100, (40,)), f"{MIXED} {number}"
+        changer = distribution.Changer([[x]], seed_of=lambda name, s=seed: s * _APART % 2**63)
+        if changer.ways(name):
+            value = changer.apply(name, [x.clone()], {0: 0}, number)[0]
+            assert (value > 0).all()
+            largest = max(largest, value.max().item())
+    assert largest > 2**32
+
+
+def test_what_is_bound_or_narrow_does_not_go():
+    ways = type("Ways", (), {"near": [lambda t, g: None], "first": [], "second": []})
+    assert mixed.state_choice(ways, [], torch.randn(5), Uses(is_ordered=True)).kind == ""
+    assert mixed.state_choice(ways, [], torch.randn(5).bfloat16(), Uses()).kind == ""
+    assert mixed.state_choice(ways, [], torch.randn(5, 5), Uses()).kind == "matrices"
+    assert mixed.state_choice(ways, [], torch.tensor(1.0), Uses()).kind == "vectors"
