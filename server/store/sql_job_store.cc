@@ -38,7 +38,6 @@ std::string DigestOf(const Write& write) {
   add(write.new_job ? write.new_job->SerializeAsString() : "");
   add(write.job ? write.job->SerializeAsString() : "");
   add(write.inspection_key);
-  for (const v1::Candidate& candidate : write.candidates) add(candidate.SerializeAsString());
   for (const v1::JobEvent& event : write.events) add(event.SerializeAsString());
   if (write.evaluation) add(write.evaluation->evaluation.SerializeAsString());
   for (const LeaseRecord& lease : write.leases) {
@@ -87,8 +86,8 @@ absl::Status SqlJobStore::CommitTaking(Write& write) {
 }
 
 absl::Status SqlJobStore::Commit(const Write& write) {
-  const bool touches_job = write.new_job || write.job || !write.candidates.empty() ||
-                           !write.events.empty() || write.is_job_deleted || !write.quota.empty();
+  const bool touches_job = write.new_job || write.job || !write.events.empty() ||
+                           write.is_job_deleted || !write.quota.empty();
   MTMC_CHECK(!touches_job || !write.job_name.empty());
   if (queue_ != nullptr) {
     Write copy = write;

@@ -24,13 +24,26 @@ namespace {
 using soci::into;
 using soci::use;
 
-void WriteCandidate(SqlSession& sql, const std::string& job, const v1::Candidate& candidate) {
+// What tells of a candidate: an event or, of one that an earlier schema wrote, a body of its own.
+struct StoredCandidate {
+  absl::StatusOr<v1::Candidate> Read() const {
+    if (event.empty()) return Decode<v1::Candidate>(body);
+    MTMC_ASSIGN_OR_RETURN(v1::JobEvent told, Decode<v1::JobEvent>(event));
+    return std::move(*told.mutable_candidate());
+  }
+
+  std::string body;
+  std::string event;
+};
+
+void WriteCandidate(SqlSession& sql, const std::string& job, const v1::Candidate& candidate,
+                    long long event) {
   const int trial = candidate.trial();
-  const std::string body = Encode(candidate);
   sql.Run(
-      "INSERT INTO candidates (name, job, trial, body) VALUES (:name, :job, :trial, :body)"
-      " ON CONFLICT (name) DO UPDATE SET body = excluded.body",
-      use(candidate.name()), use(job), use(trial), use(body));
+      "INSERT INTO candidates (name, job, trial, body, event)"
+      " VALUES (:name, :job, :trial, '', :event)"
+      " ON CONFLICT (name) DO UPDATE SET body = '', event = excluded.event",
+      use(candidate.name()), use(job), use(trial), use(event));
   WriteUse(sql, job, candidate);
 }
 
@@ -42,6 +55,7 @@ long long AppendEvents(SqlSession& sql, const Write& write, long long last) {
     const std::string body = Encode(event);
     sql.Run("INSERT INTO events (job, sequence, body) VALUES (:job, :sequence, :body)",
             use(write.job_name), use(last), use(body));
+    if (event.has_candidate()) WriteCandidate(sql, write.job_name, event.candidate(), last);
   }
   // With a job its row is written anyway.
   if (!write.events.empty() && !write.job) {
@@ -107,16 +121,6 @@ void WriteFleet(SqlSession& sql, const Write& write) {
         " identity = excluded.identity, body = excluded.body",
         use(worker.worker.name()), use(is_draining), use(worker.identity), use(body));
   }
-}
-
-// The bodies of a query's rows, at most `limit`.
-std::vector<std::string> Bodies(soci::rowset<std::string>& rows, size_t limit) {
-  std::vector<std::string> bodies;
-  for (const std::string& body : rows) {
-    bodies.push_back(body);
-    if (bodies.size() == limit) break;
-  }
-  return bodies;
 }
 
 }  // namespace
@@ -187,8 +191,8 @@ absl::Status ReplaceOwner(SqlSession& session, const OwnerRecord& seen, const Ow
 }
 
 absl::Status Apply(SqlSession& session, const Write& write) {
-  const bool touches_job = write.new_job || write.job || !write.candidates.empty() ||
-                           !write.events.empty() || write.is_job_deleted || !write.quota.empty();
+  const bool touches_job = write.new_job || write.job || !write.events.empty() ||
+                           write.is_job_deleted || !write.quota.empty();
   if (write.new_job) InsertJob(session, write);
   long long last_event = 0;
   if (touches_job) {
@@ -202,9 +206,6 @@ absl::Status Apply(SqlSession& session, const Write& write) {
     session.Run("UPDATE jobs SET inspection_key = :key WHERE name = :name",
                 use(write.inspection_key), use(write.job_name));
   }
-  for (const v1::Candidate& candidate : write.candidates) {
-    WriteCandidate(session, write.job_name, candidate);
-  }
   WriteResults(session, write);
   WriteFleet(session, write);
   WriteRecords(session, write);
@@ -214,9 +215,13 @@ absl::Status Apply(SqlSession& session, const Write& write) {
 }
 
 absl::StatusOr<v1::Candidate> LookupCandidate(SqlSession& sql, const std::string& name) {
-  const auto body = FindBody(sql, "SELECT body FROM candidates WHERE name = :name", name);
-  if (!body) return NotFound("CANDIDATE", name);
-  return Decode<v1::Candidate>(*body);
+  StoredCandidate stored;
+  const bool is_there = sql.Run(
+      "SELECT c.body, COALESCE(e.body, '') FROM candidates c LEFT JOIN events e"
+      " ON e.job = c.job AND e.sequence = c.event WHERE c.name = :name",
+      use(name), into(stored.body), into(stored.event));
+  if (!is_there) return NotFound("CANDIDATE", name);
+  return stored.Read();
 }
 
 absl::StatusOr<CandidatePage> ListCandidates(SqlSession& sql, const CandidateQuery& query) {
@@ -225,17 +230,21 @@ absl::StatusOr<CandidatePage> ListCandidates(SqlSession& sql, const CandidateQue
   MTMC_ASSIGN_OR_RETURN(const int64_t after, ParsePageToken(listing, query.page_token, -1));
   const auto after_trial = static_cast<long long>(after);
   const int limit = page_size + 1;
-  soci::rowset<std::string> rows =
-      (sql.prepare << "SELECT body FROM candidates WHERE job = :job AND trial > :after"
-                      " ORDER BY trial LIMIT :limit",
-       use(query.job), use(after_trial), use(limit));
+  StoredCandidate row;
+  std::vector<StoredCandidate> rows;
+  sql.ForEach(
+      "SELECT c.body, COALESCE(e.body, '') FROM candidates c LEFT JOIN events e"
+      " ON e.job = c.job AND e.sequence = c.event WHERE c.job = :job AND c.trial > :after"
+      " ORDER BY c.trial LIMIT :limit",
+      [&] { rows.push_back(row); }, use(query.job), use(after_trial), use(limit), into(row.body),
+      into(row.event));
   CandidatePage page;
-  for (const std::string& body : Bodies(rows, static_cast<size_t>(limit))) {
+  for (const StoredCandidate& stored : rows) {
     if (page.candidates.size() == static_cast<size_t>(page_size)) {
       page.next_page_token = MakePageToken(listing, page.candidates.back().trial());
       break;
     }
-    MTMC_ASSIGN_OR_RETURN(page.candidates.emplace_back(), Decode<v1::Candidate>(body));
+    MTMC_ASSIGN_OR_RETURN(page.candidates.emplace_back(), stored.Read());
   }
   return page;
 }
