@@ -37,23 +37,23 @@ class CallSet {
   // `method(context, request, response, callback)` starts a call of the stub's
   // async interface.
   template <class Request, class Response, class Method>
-  void Start(const Request& request, search::Done<Response> done, Method method) {
+  void Start(search::Asked<Request> request, search::Done<Response> done, Method method) {
     struct Call {
       grpc::ClientContext context;
-      Request request;
+      search::Asked<Request> request;
       Response response;
       search::Done<Response> done;
     };
 
     auto call = std::make_shared<Call>();
-    call->request = request;
+    call->request = std::move(request);
     call->done = std::move(done);
     rpc::SetDeadline(call->context, absl::Now() + timeout_);
     {
       absl::MutexLock lock(&mu_);
       contexts_.insert(&call->context);
     }
-    method(&call->context, &call->request, &call->response,
+    method(&call->context, call->request.get(), &call->response,
            [this, call](const grpc::Status& status) {
              if (status.ok()) {
                call->done(std::move(call->response));

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -45,14 +46,16 @@ absl::Status Rpc(const Call& call) {
 grpc::Status CrashGateway::CreateProgram(grpc::ServerContext* /*context*/,
                                          const v1::CreateProgramRequest* request,
                                          v1::CreateProgramResponse* response) {
-  coder_.CreateProgram(*request, [&](auto result) { *response = *std::move(result); });
+  coder_.CreateProgram(std::make_shared<const v1::CreateProgramRequest>(*request),
+                       [&](auto result) { *response = *std::move(result); });
   return grpc::Status::OK;
 }
 
 grpc::Status CrashGateway::ListActions(grpc::ServerContext* /*context*/,
                                        const v1::ListActionsRequest* request,
                                        v1::ListActionsResponse* response) {
-  coder_.ListActions(*request, [&](auto result) { *response = *std::move(result); });
+  coder_.ListActions(std::make_shared<const v1::ListActionsRequest>(*request),
+                     [&](auto result) { *response = *std::move(result); });
   // So many that the job outlives the kills.
   for (int size = 0; size < 2 * kCrashTrials; ++size) {
     auto* action = response->add_actions();
@@ -65,7 +68,8 @@ grpc::Status CrashGateway::ListActions(grpc::ServerContext* /*context*/,
 grpc::Status CrashGateway::ApplyAction(grpc::ServerContext* /*context*/,
                                        const v1::ApplyActionRequest* request,
                                        v1::ApplyActionResponse* response) {
-  coder_.ApplyAction(*request, [&](auto result) { *response = *std::move(result); });
+  coder_.ApplyAction(std::make_shared<const v1::ApplyActionRequest>(*request),
+                     [&](auto result) { *response = *std::move(result); });
   return grpc::Status::OK;
 }
 

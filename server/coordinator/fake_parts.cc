@@ -97,7 +97,7 @@ std::string FakeCoder::TextAfter(const std::string& text, const std::string& act
   return result;
 }
 
-void FakeCoder::CreateProgram(const v1::CreateProgramRequest& /*request*/,
+void FakeCoder::CreateProgram(search::Asked<v1::CreateProgramRequest> /*request*/,
                               search::Done<v1::CreateProgramResponse> done) {
   const absl::Status status = Enter();
   if (!status.ok()) return done(status);
@@ -107,7 +107,7 @@ void FakeCoder::CreateProgram(const v1::CreateProgramRequest& /*request*/,
   done(response);
 }
 
-void FakeCoder::ListActions(const v1::ListActionsRequest& /*request*/,
+void FakeCoder::ListActions(search::Asked<v1::ListActionsRequest> /*request*/,
                             search::Done<v1::ListActionsResponse> done) {
   const absl::Status status = Enter();
   if (!status.ok()) return done(status);
@@ -125,7 +125,7 @@ void FakeCoder::ListActions(const v1::ListActionsRequest& /*request*/,
   done(response);
 }
 
-void FakeCoder::ApplyAction(const v1::ApplyActionRequest& request,
+void FakeCoder::ApplyAction(search::Asked<v1::ApplyActionRequest> request,
                             search::Done<v1::ApplyActionResponse> done) {
   absl::Status status = Enter();
   if (status.ok()) {
@@ -136,15 +136,15 @@ void FakeCoder::ApplyAction(const v1::ApplyActionRequest& request,
   v1::ApplyActionResponse response;
   {
     absl::MutexLock lock(&mu_);
-    token_limits_.push_back(request.context().max_tokens());
+    token_limits_.push_back(request->context().max_tokens());
     response.mutable_token_use()->set_output_tokens(bill_);
   }
-  if (request.action().text() == "reject") {
+  if (request->action().text() == "reject") {
     response.mutable_coder_failure()->set_reason("UNSUPPORTED");
     response.mutable_coder_failure()->set_message("cannot reorder");
   } else {
     response.mutable_program()->set_text(
-        TextAfter(request.program().text(), request.action().text()));
+        TextAfter(request->program().text(), request->action().text()));
   }
   {
     absl::MutexLock lock(&mu_);
@@ -173,14 +173,14 @@ bool FakeCoder::is_held() const {
   return !held_.empty();
 }
 
-void FakePolicy::ChooseAction(const v1::ChooseActionRequest& request,
+void FakePolicy::ChooseAction(search::Asked<v1::ChooseActionRequest> request,
                               search::Done<v1::ChooseActionResponse> done) {
-  if (answer) return done(answer(request));
+  if (answer) return done(answer(*request));
   v1::ChooseActionResponse response;
   response.set_policy("fake");
-  response.set_chosen(static_cast<int>(request.seed() % request.actions_size()));
-  for (int i = 0; i < request.actions_size(); ++i) {
-    response.add_probabilities(1.0 / request.actions_size());
+  response.set_chosen(static_cast<int>(request->seed() % request->actions_size()));
+  for (int i = 0; i < request->actions_size(); ++i) {
+    response.add_probabilities(1.0 / request->actions_size());
   }
   done(response);
 }

@@ -39,11 +39,11 @@ class FakeCoder final : public search::MicroCoder {
   void Release() ABSL_LOCKS_EXCLUDED(mu_);
   bool is_held() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  void CreateProgram(const v1::CreateProgramRequest& request,
+  void CreateProgram(search::Asked<v1::CreateProgramRequest> request,
                      search::Done<v1::CreateProgramResponse> done) override;
-  void ListActions(const v1::ListActionsRequest& request,
+  void ListActions(search::Asked<v1::ListActionsRequest> request,
                    search::Done<v1::ListActionsResponse> done) override;
-  void ApplyAction(const v1::ApplyActionRequest& request,
+  void ApplyAction(search::Asked<v1::ApplyActionRequest> request,
                    search::Done<v1::ApplyActionResponse> done) override;
 
  private:
@@ -68,7 +68,7 @@ class FakePolicy final : public search::MacroPolicy {
   // Set: answers with this instead.
   std::function<absl::StatusOr<v1::ChooseActionResponse>(const v1::ChooseActionRequest&)> answer;
 
-  void ChooseAction(const v1::ChooseActionRequest& request,
+  void ChooseAction(search::Asked<v1::ChooseActionRequest> request,
                     search::Done<v1::ChooseActionResponse> done) override;
 };
 

@@ -18,23 +18,23 @@ class GatewayClient final : public search::MicroCoder {
         stub_(v1::MicroCodingService::NewStub(channel_)),
         calls_(timeout) {}
 
-  void CreateProgram(const v1::CreateProgramRequest& request,
+  void CreateProgram(search::Asked<v1::CreateProgramRequest> request,
                      search::Done<v1::CreateProgramResponse> done) override {
-    calls_.Start(request, std::move(done), [this](auto... arguments) {
+    calls_.Start(std::move(request), std::move(done), [this](auto... arguments) {
       stub_->async()->CreateProgram(std::move(arguments)...);
     });
   }
 
-  void ListActions(const v1::ListActionsRequest& request,
+  void ListActions(search::Asked<v1::ListActionsRequest> request,
                    search::Done<v1::ListActionsResponse> done) override {
-    calls_.Start(request, std::move(done), [this](auto... arguments) {
+    calls_.Start(std::move(request), std::move(done), [this](auto... arguments) {
       stub_->async()->ListActions(std::move(arguments)...);
     });
   }
 
-  void ApplyAction(const v1::ApplyActionRequest& request,
+  void ApplyAction(search::Asked<v1::ApplyActionRequest> request,
                    search::Done<v1::ApplyActionResponse> done) override {
-    calls_.Start(request, std::move(done), [this](auto... arguments) {
+    calls_.Start(std::move(request), std::move(done), [this](auto... arguments) {
       stub_->async()->ApplyAction(std::move(arguments)...);
     });
   }

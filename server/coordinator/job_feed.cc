@@ -94,10 +94,12 @@ absl::Status JobFeed::SendNew(Watcher& watcher) {
   const int64_t before = watcher.cursor;
   do {
     MTMC_ASSIGN_OR_RETURN(events, store_.ReadEvents(watcher.job, watcher.cursor, kEventsPerRead));
-    for (const v1::JobEvent& event : events) {
-      MTMC_RETURN_IF_ERROR(watcher.sink.write(event));
-      watcher.cursor = event.sequence();
-      if (event.has_job() && search::HasEnded(event.job())) watcher.is_at_end = true;
+    for (v1::JobEvent& event : events) {
+      const int64_t sequence = event.sequence();
+      const bool is_end = event.has_job() && search::HasEnded(event.job());
+      MTMC_RETURN_IF_ERROR(watcher.sink.write(std::move(event)));
+      watcher.cursor = sequence;
+      if (is_end) watcher.is_at_end = true;
     }
   } while (events.size() == kEventsPerRead);
   // The job's end is an event, too.

@@ -30,7 +30,7 @@ class JobFeed {
   // Where events go. Called by one thread at a time, and may block for a while.
   struct Sink {
     // An error ends the watch.
-    std::function<absl::Status(const v1::JobEvent&)> write;
+    std::function<absl::Status(v1::JobEvent)> write;
     // Called once at most: OK when the job has ended, else why the watch ends.
     std::function<void(const absl::Status&)> close;
   };

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <set>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -124,10 +125,10 @@ class JobService final : public v1::JobService::CallbackService {
       for (const v1::WatchJobRequest& watch : watches.watches()) {
         feed_.Watch(watch.name(), watch.cursor(),
                     {.write =
-                         [stream, name = watch.name()](const v1::JobEvent& event) {
+                         [stream, name = watch.name()](v1::JobEvent event) {
                            v1::WatchJobsResponse response;
                            response.set_job(name);
-                           *response.mutable_event() = event;
+                           *response.mutable_event() = std::move(event);
                            return stream->Write(std::move(response), absl::Now() + kMaxWriteWait);
                          },
                      .close =
@@ -148,9 +149,9 @@ class JobService final : public v1::JobService::CallbackService {
       if (!checked.ok()) return stream->Close(checked);
       feed_.Watch(watch.name(), watch.cursor(),
                   {.write =
-                       [stream](const v1::JobEvent& event) {
+                       [stream](v1::JobEvent event) {
                          v1::WatchJobResponse response;
-                         *response.mutable_event() = event;
+                         *response.mutable_event() = std::move(event);
                          return stream->Write(std::move(response), absl::Now() + kMaxWriteWait);
                        },
                    .close = [stream](const absl::Status& end) { stream->Close(end); }});

@@ -20,11 +20,11 @@ class PolicyClient final : public search::MacroPolicy {
         stub_(v1::PolicyService::NewStub(channel_)),
         calls_(timeout) {}
 
-  void ChooseAction(const v1::ChooseActionRequest& request,
+  void ChooseAction(search::Asked<v1::ChooseActionRequest> request,
                     search::Done<v1::ChooseActionResponse> done) override {
     const absl::Time start = absl::Now();
     calls_.Start(
-        request,
+        std::move(request),
         search::Done<v1::ChooseActionResponse>(
             [this, start, done = std::move(done)](absl::StatusOr<v1::ChooseActionResponse> answer) {
               if (answer.ok()) metrics_.ObservePolicy(absl::Now() - start);

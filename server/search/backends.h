@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -19,17 +20,22 @@ namespace mtmc::search {
 template <class T>
 using Done = std::function<void(absl::StatusOr<T>)>;
 
+// A request: a call that was given up may still go out with it. Whoever lets go of it last deletes
+// it, on any thread.
+template <class T>
+using Asked = std::shared_ptr<const T>;
+
 // The micro step, as the gateway serves it (micro_coding.proto has the codes).
 // Never blocks. UNAVAILABLE: the gateway is down, ask again later.
 class MicroCoder {
  public:
   virtual ~MicroCoder() = default;
 
-  virtual void CreateProgram(const v1::CreateProgramRequest& request,
+  virtual void CreateProgram(Asked<v1::CreateProgramRequest> request,
                              Done<v1::CreateProgramResponse> done) = 0;
-  virtual void ListActions(const v1::ListActionsRequest& request,
+  virtual void ListActions(Asked<v1::ListActionsRequest> request,
                            Done<v1::ListActionsResponse> done) = 0;
-  virtual void ApplyAction(const v1::ApplyActionRequest& request,
+  virtual void ApplyAction(Asked<v1::ApplyActionRequest> request,
                            Done<v1::ApplyActionResponse> done) = 0;
 };
 
@@ -39,7 +45,7 @@ class MacroPolicy {
  public:
   virtual ~MacroPolicy() = default;
 
-  virtual void ChooseAction(const v1::ChooseActionRequest& request,
+  virtual void ChooseAction(Asked<v1::ChooseActionRequest> request,
                             Done<v1::ChooseActionResponse> done) = 0;
 };
 

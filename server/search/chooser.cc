@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/search/chooser.h"
 
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -18,32 +19,34 @@ namespace mtmc::search {
 
 using boost::asio::awaitable;
 
-awaitable<absl::StatusOr<v1::ChooseActionRequest>> Chooser::Question(const Selection& selection) {
+awaitable<absl::StatusOr<Asked<v1::ChooseActionRequest>>> Chooser::Question(
+    const Selection& selection) {
   const v1::Candidate& parent = run_.CandidateOf(selection.parent);
   const auto program = co_await run_.ReadProgram(parent);
   if (!program.ok()) co_return program.status();
   const auto actions = co_await run_.coder.ListActions(parent, *program);
-  v1::ChooseActionRequest request;
+  auto request = std::make_shared<v1::ChooseActionRequest>();
   if (!actions.ok()) {
     if (run_.interruption.is_set()) co_return actions.status();
     run_.ending = FailedBecause(actions.status(), "ACTIONS_NOT_LISTED");
     co_return request;
   }
-  request.set_policy(run_.job.search().mtmc().policy());
-  request.set_temperature(run_.job.search().mtmc().temperature());
-  request.set_seed(ForkSeed(run_.job.search().seed(),
-                            absl::StrCat("policy of rollout ", selection.rollout),
-                            run_.lineage.trials()));
+  request->set_policy(run_.job.search().mtmc().policy());
+  request->set_temperature(run_.job.search().mtmc().temperature());
+  request->set_seed(ForkSeed(run_.job.search().seed(),
+                             absl::StrCat("policy of rollout ", selection.rollout),
+                             run_.lineage.trials()));
   for (v1::Action& action : LegalActions(run_.job, run_.lineage, selection, *actions)) {
-    *request.add_actions() = std::move(action);
+    *request->add_actions() = std::move(action);
   }
-  *request.mutable_search_state() = MakeSearchState(run_.job, run_.lineage, selection, *program);
+  *request->mutable_search_state() = MakeSearchState(run_.job, run_.lineage, selection, *program);
   co_return request;
 }
 
-awaitable<MacroStep> Chooser::Decide(int parent, const v1::ChooseActionRequest& request,
+awaitable<MacroStep> Chooser::Decide(int parent, const Asked<v1::ChooseActionRequest>& asked,
                                      std::vector<std::string>& notices) {
-  if (!run_.strategy->joins_steps()) co_return co_await Choose(request, notices);
+  if (!run_.strategy->joins_steps()) co_return co_await Choose(asked, notices);
+  const v1::ChooseActionRequest& request = *asked;
   const auto decided = [&request](v1::Action action, const std::string& policy) {
     v1::ChooseActionRequest known;
     known.set_seed(request.seed());
@@ -56,7 +59,7 @@ awaitable<MacroStep> Chooser::Decide(int parent, const v1::ChooseActionRequest& 
   if (std::optional<v1::Action> mix = FindMix(run_.lineage, parent)) {
     co_return decided(*std::move(mix), "measured");
   }
-  MacroStep step = co_await Choose(request, notices);
+  MacroStep step = co_await Choose(asked, notices);
   step.action =
       JoinSteps(run_.lineage, parent, step, {request.actions().begin(), request.actions().end()});
   co_return step;
@@ -82,17 +85,18 @@ std::optional<v1::Action> Chooser::RecallRecords(int parent) {
 
 // Draws the action: by the strategy itself, by the policy service, or by the
 // rules in this process when the service does not answer well.
-awaitable<MacroStep> Chooser::Choose(const v1::ChooseActionRequest& request,
+awaitable<MacroStep> Chooser::Choose(const Asked<v1::ChooseActionRequest>& asked,
                                      std::vector<std::string>& notices) {
+  const v1::ChooseActionRequest& request = *asked;
   const std::vector<v1::Action> actions(request.actions().begin(), request.actions().end());
   if (actions.size() == 1) co_return DrawStep(request, run_.strategy->name(), {1.0});
   if (const auto probabilities = run_.strategy->Distribution(actions)) {
     co_return DrawStep(request, run_.strategy->name(), *probabilities);
   }
   const auto answer = co_await Await<v1::ChooseActionResponse>(
-      run_.tools.loop, run_.interruption, [this, &request](Done<v1::ChooseActionResponse> done) {
+      run_.tools.loop, run_.interruption, [this, &asked](Done<v1::ChooseActionResponse> done) {
         const base::TraceScope scope(run_.trace.context());
-        run_.tools.policy.ChooseAction(request, std::move(done));
+        run_.tools.policy.ChooseAction(asked, std::move(done));
       });
   const absl::Status status = answer.ok() ? CheckAnswer(request, *answer) : answer.status();
   if (status.ok()) {

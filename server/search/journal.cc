@@ -314,7 +314,6 @@ void Journal::AddJob(v1::Job& job, store::Write& write) const {
 
 void Journal::AddCandidate(const v1::Candidate& candidate, store::Write& write) const {
   *write.events.emplace_back(NewEvent()).mutable_candidate() = candidate;
-  write.candidates.push_back(candidate);
 }
 
 void Journal::AddRecords(store::Write& write) const {

@@ -2,6 +2,7 @@
 #include "server/search/patient_coder.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -10,6 +11,8 @@
 #include "server/search/known_step.h"
 #include "server/search/macro_step.h"
 
+// Requests are captured by reference: what a lambda of a co_await captures by value is destroyed
+// once too often (g++ 12.2, where the lambda becomes a std::function).
 namespace mtmc::search {
 
 using boost::asio::awaitable;
@@ -17,8 +20,8 @@ using boost::asio::awaitable;
 awaitable<absl::StatusOr<v1::CreateProgramResponse>> PatientCoder::CreateProgram() {
   const absl::Status reserved = co_await ReserveTokens();
   if (!reserved.ok()) co_return reserved;
-  v1::CreateProgramRequest request;
-  *request.mutable_context() = Context();
+  const auto request = std::make_shared<v1::CreateProgramRequest>();
+  *request->mutable_context() = Context();
   co_return co_await Write<v1::CreateProgramResponse>(
       [this, &request](Done<v1::CreateProgramResponse> done) {
         tools_.coder.CreateProgram(request, std::move(done));
@@ -27,10 +30,10 @@ awaitable<absl::StatusOr<v1::CreateProgramResponse>> PatientCoder::CreateProgram
 
 awaitable<absl::StatusOr<v1::ListActionsResponse>> PatientCoder::ListActions(
     const v1::Candidate& candidate, const v1::Program& program) {
-  v1::ListActionsRequest request;
-  *request.mutable_context() = Context();
-  *request.mutable_program() = program;
-  *request.mutable_evaluation() = candidate.evaluation();
+  const auto request = std::make_shared<v1::ListActionsRequest>();
+  *request->mutable_context() = Context();
+  *request->mutable_program() = program;
+  *request->mutable_evaluation() = candidate.evaluation();
   co_return co_await Call<v1::ListActionsResponse>(
       [this, &request](Done<v1::ListActionsResponse> done) {
         tools_.coder.ListActions(request, std::move(done));
@@ -41,11 +44,11 @@ awaitable<absl::StatusOr<v1::ApplyActionResponse>> PatientCoder::ApplyAction(
     const v1::Candidate& candidate, const v1::Program& program, const v1::Action& action) {
   const absl::Status reserved = co_await ReserveTokens();
   if (!reserved.ok()) co_return reserved;
-  v1::ApplyActionRequest request;
-  *request.mutable_context() = Context();
-  *request.mutable_program() = program;
-  *request.mutable_action() = action;
-  *request.mutable_evaluation() = candidate.evaluation();
+  const auto request = std::make_shared<v1::ApplyActionRequest>();
+  *request->mutable_context() = Context();
+  *request->mutable_program() = program;
+  *request->mutable_action() = action;
+  *request->mutable_evaluation() = candidate.evaluation();
   co_return co_await Write<v1::ApplyActionResponse>(
       [this, &request](Done<v1::ApplyActionResponse> done) {
         tools_.coder.ApplyAction(request, std::move(done));

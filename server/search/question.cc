@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <unordered_map>
 
 #include "server/search/at_once.h"
 #include "server/search/rewritten.h"
@@ -12,21 +13,19 @@ namespace {
 
 constexpr int kTriesOfLanguageModel = 2;
 
-// Whether the candidate tells of the action: steps at once that failed tell of none of them.
-bool Includes(const v1::Candidate& candidate, const v1::Action& action) {
-  return HasStep(candidate.action(), action.text()) &&
-         (StepsOf(candidate.action()).size() == 1 || IsCorrect(candidate));
-}
-
-bool IsSpent(const v1::Job& job, const Lineage& lineage, const v1::Candidate& parent,
-             const v1::Action& action) {
-  int tries = 0;
+// How often each step was tried on the program of `parent`. Steps at once that failed tell of
+// none of them.
+std::unordered_map<std::string, int> TriesOn(const Lineage& lineage, const v1::Candidate& parent) {
+  std::unordered_map<std::string, int> tries;
   for (const v1::Candidate& candidate : lineage.candidates) {
-    if (candidate.parents().empty() || !Includes(candidate, action)) continue;
+    if (candidate.parents().empty()) continue;
     const auto& other = lineage.candidates[static_cast<size_t>(ParentTrial(candidate))];
-    if (other.program().sha256() == parent.program().sha256()) ++tries;
+    if (other.program().sha256() != parent.program().sha256()) continue;
+    const std::vector<std::string> steps = StepsOf(candidate.action());
+    if (steps.size() > 1 && !IsCorrect(candidate)) continue;
+    for (const std::string& step : steps) ++tries[step];
   }
-  return tries >= (job.search().coder() == "llm" ? kTriesOfLanguageModel : 1);
+  return tries;
 }
 
 bool IsForbidden(const v1::SearchOptions& options, v1::Action::Type type) {
@@ -39,7 +38,12 @@ bool IsForbidden(const v1::SearchOptions& options, v1::Action::Type type) {
 std::vector<v1::Action> LegalActions(const v1::Job& job, const Lineage& lineage,
                                      const Selection& selection,
                                      const v1::ListActionsResponse& listed) {
-  const v1::Candidate& parent = lineage.candidates[static_cast<size_t>(selection.parent)];
+  const auto tries = TriesOn(lineage, lineage.candidates[static_cast<size_t>(selection.parent)]);
+  const int most_tries = job.search().coder() == "llm" ? kTriesOfLanguageModel : 1;
+  const auto is_spent = [&](const v1::Action& action) {
+    const auto found = tries.find(action.text());
+    return found != tries.end() && found->second >= most_tries;
+  };
   std::vector<v1::Action> legal;
   v1::Action stop;
   stop.set_type(v1::Action::TYPE_STOP);
@@ -47,8 +51,7 @@ std::vector<v1::Action> LegalActions(const v1::Job& job, const Lineage& lineage,
   for (const v1::Action& action : listed.actions()) {
     if (action.type() == v1::Action::TYPE_STOP) {
       stop = action;
-    } else if (!IsForbidden(job.search(), action.type()) &&
-               !IsSpent(job, lineage, parent, action)) {
+    } else if (!IsForbidden(job.search(), action.type()) && !is_spent(action)) {
       legal.push_back(action);
     }
   }

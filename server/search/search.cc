@@ -248,10 +248,10 @@ class Search::Impl {
   awaitable<absl::StatusOr<MacroStep>> Propose(Selection selection,
                                                std::vector<std::string>& notices) {
     const TrialTrace::Step propose(run_.trace, "propose", trace::SpanKind::kInternal);
-    absl::StatusOr<v1::ChooseActionRequest> request = co_await chooser_.Question(selection);
-    if (!request.ok()) co_return request.status();
+    auto question = co_await chooser_.Question(selection);
+    if (!question.ok()) co_return question.status();
     if (run_.ending) co_return MacroStep();
-    MacroStep step = co_await chooser_.Decide(selection.parent, *request, notices);
+    MacroStep step = co_await chooser_.Decide(selection.parent, *question, notices);
     if (run_.interruption.is_set()) co_return absl::CancelledError("interrupted");
     co_return step;
   }

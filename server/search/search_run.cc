@@ -29,12 +29,27 @@ SearchRun::SearchRun(std::string job_name, const Search::Options& search_options
       coder(options, tools, journal, trace, allowance, interruption) {}
 
 awaitable<absl::StatusOr<v1::Program>> SearchRun::ReadProgram(const v1::Candidate& candidate) {
+  if (!kept_ || kept_->sha256 != candidate.program().sha256()) {
+    absl::StatusOr<std::string> text = co_await ReadText(candidate.program());
+    if (!text.ok()) co_return text.status();
+    KeepText(candidate.program(), *std::move(text));
+  }
+  v1::Program program;
+  program.set_text(kept_->text);
+  program.set_schedule(candidate.schedule());
+  co_return program;
+}
+
+void SearchRun::KeepText(const v1::Digest& digest, std::string text) {
+  kept_ = Text{.sha256 = digest.sha256(), .text = std::move(text)};
+}
+
+awaitable<absl::StatusOr<std::string>> SearchRun::ReadText(v1::Digest digest) {
   // Off the loop: the store may be a network away.
-  const auto read = [this, &candidate](const Done<std::string>& done) {
-    const absl::Status status =
-        tools.readers.Submit([&artifacts = tools.artifacts, digest = candidate.program(), done] {
-          done(store::ReadWhole(artifacts, digest, kMaxProgramBytes));
-        });
+  const auto read = [this, &digest](const Done<std::string>& done) {
+    const absl::Status status = tools.readers.Submit([&artifacts = tools.artifacts, digest, done] {
+      done(store::ReadWhole(artifacts, digest, kMaxProgramBytes));
+    });
     if (!status.ok()) done(status);
   };
   absl::StatusOr<std::string> text = co_await Await<std::string>(tools.loop, interruption, read);
@@ -42,11 +57,7 @@ awaitable<absl::StatusOr<v1::Program>> SearchRun::ReadProgram(const v1::Candidat
     co_await WaitFor(tools.loop, interruption, options.max_backoff);
     text = co_await Await<std::string>(tools.loop, interruption, read);
   }
-  if (!text.ok()) co_return text.status();
-  v1::Program program;
-  program.set_text(*std::move(text));
-  program.set_schedule(candidate.schedule());
-  co_return program;
+  co_return text;
 }
 
 std::string SearchRun::KeyOf(const std::string& key) const {
@@ -65,6 +76,8 @@ Work SearchRun::NewWork(const std::string& candidate) {
 awaitable<absl::StatusOr<v1::LeaseResult>> SearchRun::Submit(Work work) {
   const std::string key = work.key;
   submitted = key;
+  // A queue may be long, and jobs many.
+  kept_.reset();
   auto result = co_await Await<v1::LeaseResult>(
       tools.loop, interruption, [this, &work](Done<v1::LeaseResult> done) {
         tools.evaluator.Submit(std::move(work), std::move(done));

@@ -57,6 +57,10 @@ struct SearchRun {
   // away; CANCELLED after an interruption.
   boost::asio::awaitable<absl::StatusOr<v1::Program>> ReadProgram(const v1::Candidate& candidate);
 
+  // Several parts of a trial want the same program: what was read or stored last is at hand until
+  // a worker is waited for.
+  void KeepText(const v1::Digest& digest, std::string text);
+
   // `key`, of fingerprint.h, as it stands for work of this job: of its project alone, unless
   // projects share.
   std::string KeyOf(const std::string& key) const;
@@ -66,6 +70,16 @@ struct SearchRun {
 
   // Waits until a worker has done it; CANCELLED after an interruption.
   boost::asio::awaitable<absl::StatusOr<v1::LeaseResult>> Submit(Work work);
+
+ private:
+  boost::asio::awaitable<absl::StatusOr<std::string>> ReadText(v1::Digest digest);
+
+  struct Text {
+    std::string sha256;
+    std::string text;
+  };
+
+  std::optional<Text> kept_;
 };
 
 }  // namespace mtmc::search

@@ -172,6 +172,7 @@ awaitable<absl::Status> TrialRunner::StoreProgram(const v1::Program& program,
     digest = co_await Put(program.text());
   }
   if (!digest.ok()) co_return digest.status();
+  run_.KeepText(*digest, program.text());
   *candidate.mutable_program() = *digest;
   candidate.set_schedule(program.schedule());
   co_return absl::OkStatus();

@@ -14,6 +14,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "common/testing/status_matchers.h"
+#include "server/store/sql_codec.h"
 #include "server/store/store_makers.h"
 #include "server/store/test_records.h"
 
@@ -38,12 +39,15 @@ Write NewJob(const std::string& name, const std::string& source, const std::stri
   return write;
 }
 
-Write NewCandidate(const std::string& job, const std::string& program) {
-  Write write{.job_name = job};
-  v1::Candidate& candidate = write.candidates.emplace_back();
+v1::Candidate MakeCandidate(const std::string& job, const std::string& program) {
+  v1::Candidate candidate;
   candidate.set_name(job + "/candidates/c0");
   if (!program.empty()) *candidate.mutable_program() = Digest(program);
-  return write;
+  return candidate;
+}
+
+Write NewCandidate(const std::string& job, const std::string& program) {
+  return {.job_name = job, .events = {Told(MakeCandidate(job, program))}};
 }
 
 // Of all that the tests name.
@@ -59,8 +63,15 @@ soci::session Connect(const SqliteMaker& maker) {
 
 soci::session Connect(const PostgresMaker& maker) { return {soci::postgresql, maker.database}; }
 
-// What version 9 of the schema has brought.
-void ForgetVersion9(soci::session session) {
+// What version 10 of the schema has brought: the store's one candidate has its own body again.
+void ForgetVersion10(soci::session& session, const v1::Candidate& candidate) {
+  const std::string body = sql::Encode(candidate);
+  session << "UPDATE candidates SET body = :body", soci::use(body);
+  session << "ALTER TABLE candidates DROP COLUMN event";
+  session << "DELETE FROM schema_version WHERE version = 10";
+}
+
+void ForgetVersion9(soci::session& session) {
   session << "DROP TABLE artifact_uses";
   session << "DROP INDEX records_of_all_by_anchor";
   session << "DELETE FROM schema_version WHERE version = 9";
@@ -171,7 +182,11 @@ TEMPLATE_TEST_CASE("A store of version 8 with an open job knows whose its artifa
   REQUIRE_THAT(store->Commit(NewCandidate(kJob, "program")), IsOk());
   REQUIRE_THAT(store->Commit(NewJob(kOther, "blob")), IsOk());
   store.reset();
-  ForgetVersion9(Connect(maker));
+  {
+    soci::session session = Connect(maker);
+    ForgetVersion10(session, MakeCandidate(kJob, "program"));
+    ForgetVersion9(session);
+  }
 
   store = maker.Reopen(nullptr);
 
@@ -180,6 +195,29 @@ TEMPLATE_TEST_CASE("A store of version 8 with an open job knows whose its artifa
   CHECK(store->LookupJob(kJob)->state() == v1::Job::STATE_PENDING);
   REQUIRE_THAT(store->Commit({.job_name = kOther, .is_job_deleted = true}), IsOk());
   CHECK(Owned(*store, {"projects/q"}).empty());
+}
+
+TEMPLATE_TEST_CASE("A store of version 9 shows its candidates, and takes them on", "[store]",
+                   SqliteMaker, PostgresMaker) {
+  TestType maker;
+  if (!maker.IsThere()) return;
+  auto store = maker.Open();
+  REQUIRE_THAT(store->Commit(NewJob(kJob, "source")), IsOk());
+  REQUIRE_THAT(store->Commit(NewCandidate(kJob, "")), IsOk());
+  store.reset();
+  {
+    soci::session session = Connect(maker);
+    ForgetVersion10(session, MakeCandidate(kJob, "old"));
+  }
+
+  store = maker.Reopen(nullptr);
+
+  const std::string name = std::string(kJob) + "/candidates/c0";
+  CHECK(store->LookupCandidate(name)->program().sha256() == "old");
+  CHECK(store->ListCandidates({.job = kJob})->candidates.at(0).program().sha256() == "old");
+  REQUIRE_THAT(store->Commit(NewCandidate(kJob, "program")), IsOk());
+  CHECK(store->LookupCandidate(name)->program().sha256() == "program");
+  CHECK(store->ListCandidates({.job = kJob})->candidates.size() == 1);
 }
 
 }  // namespace mtmc::store

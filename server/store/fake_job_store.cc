@@ -48,8 +48,8 @@ absl::Status FakeJobStore::CheckJob(const Write& write) {
       return AlreadyExists(write.request_id);
     }
   }
-  const bool touches_job = write.job || !write.candidates.empty() || !write.events.empty() ||
-                           write.is_job_deleted || !write.quota.empty();
+  const bool touches_job =
+      write.job || !write.events.empty() || write.is_job_deleted || !write.quota.empty();
   if (touches_job && !write.new_job && !jobs_.contains(write.job_name)) {
     return NotFound("JOB", write.job_name);
   }
@@ -66,10 +66,8 @@ void FakeJobStore::ApplyJob(const Write& write) {
   if (write.job) record.job = *write.job;
   record.job.clear_inspection();
   if (!write.inspection_key.empty()) record.inspection_key = write.inspection_key;
-  for (const v1::Candidate& candidate : write.candidates) {
-    record.candidates[candidate.trial()] = candidate;
-  }
   for (const v1::JobEvent& event : write.events) {
+    if (event.has_candidate()) record.candidates[event.candidate().trial()] = event.candidate();
     record.events.push_back(event);
     record.events.back().set_sequence(static_cast<int64_t>(record.events.size()));
   }
@@ -84,7 +82,7 @@ void FakeJobStore::ApplyUses(const Write& write) {
     add(write.new_job->problem().source());
     add(write.new_job->start_program());
   }
-  for (const v1::Candidate& candidate : write.candidates) add(candidate.program());
+  for (const v1::JobEvent& event : write.events) add(event.candidate().program());
 }
 
 void FakeJobStore::DeleteJob(const std::string& name) {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -26,7 +27,7 @@ namespace fs = std::filesystem;
 // In each process's own folder of what is not finished; held while it lives.
 constexpr char kLock[] = "lock";
 
-constexpr size_t kReadBytes = 256 << 10;
+constexpr int64_t kReadBytes = 256 << 10;
 
 absl::Status DiskFull(const std::string& detail) {
   return rpc::MakeError(absl::StatusCode::kResourceExhausted, "DISK_FULL",
@@ -310,7 +311,9 @@ absl::Status FileArtifactStore::Read(const v1::Digest& digest, int64_t offset,
   if (fd.get() < 0 && errno == ENOENT) return ArtifactNotFound(digest);
   if (fd.get() < 0) return IoError(errno, absl::StrCat("cannot open ", path));
   CheckedReading reading(digest, offset, sink, damaged_);
-  std::string buffer(kReadBytes, '\0');
+  // Most blobs are programs of some kilobytes.
+  const int64_t size = digest.size_bytes() > 0 ? digest.size_bytes() : kReadBytes;
+  std::string buffer(static_cast<size_t>(std::min(size, kReadBytes)), '\0');
   while (true) {
     const ssize_t got = read(fd.get(), buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;

@@ -22,8 +22,7 @@ Write Whole(const std::string& name, const std::string& request_id, const std::s
   Write write{.job_name = name, .new_job = MakeJob(name), .request_id = request_id};
   v1::Candidate candidate;
   candidate.set_name(name + "/candidates/c0");
-  write.candidates.push_back(candidate);
-  write.events = {Notice("x"), Notice("y")};
+  write.events = {Notice("x"), Told(candidate)};
   write.evaluation = EvaluationRecord{"fingerprint of " + name, candidate.name(), {}};
   write.inspection_key = key;
   write.inspection = InspectionRecord{key, {}};

@@ -77,7 +77,7 @@ struct LearnedRecord {
 };
 
 // Changes that become visible together or not at all. Within one Write all of
-// jobs, candidates and events belong to the job `job_name`.
+// jobs and events belong to the job `job_name`.
 struct Write {
   // When not 0: refused with UNAVAILABLE and reason NOT_OWNER unless it is the epoch of
   // the store's owner (owner_store.h).
@@ -92,9 +92,7 @@ struct Write {
   std::optional<v1::Job> job;
   // When not empty, the inspection of the job from now on.
   std::string inspection_key;
-  // Inserted or replaced, by name.
-  std::vector<v1::Candidate> candidates;
-  // Appended in order; the store sets `sequence`.
+  // Appended in order; the store sets `sequence`. A candidate in one is its record from now on.
   std::vector<v1::JobEvent> events;
   // Inserted unless the key exists: the first result stays, unless it is superseded.
   std::optional<EvaluationRecord> evaluation;

@@ -168,10 +168,11 @@ TEMPLATE_TEST_CASE("JobStore lists candidates by trial and keeps the last versio
   v1::Candidate changed = MakeCandidate(kJob, 2);
   changed.set_coder("builtin");
 
-  REQUIRE_THAT(store->Commit({.job_name = kJob,
-                              .candidates = {MakeCandidate(kJob, 10), MakeCandidate(kJob, 2)}}),
-               IsOk());
-  REQUIRE_THAT(store->Commit({.job_name = kJob, .candidates = {changed}}), IsOk());
+  REQUIRE_THAT(
+      store->Commit({.job_name = kJob,
+                     .events = {Told(MakeCandidate(kJob, 10)), Told(MakeCandidate(kJob, 2))}}),
+      IsOk());
+  REQUIRE_THAT(store->Commit({.job_name = kJob, .events = {Notice("x"), Told(changed)}}), IsOk());
 
   const auto page = *store->ListCandidates({.job = kJob, .page_size = 1});
   REQUIRE(page.candidates.size() == 1);
@@ -262,8 +263,8 @@ TEST_CASE("SqliteJobStore has everything again after it was opened again", "[sto
     auto store = maker.Open();
     REQUIRE_THAT(Insert(*store, kJob), IsOk());
     REQUIRE_THAT(store->Commit({.job_name = kJob,
-                                .candidates = {MakeCandidate(kJob, 0)},
-                                .events = {Notice(std::string("nul \0 byte", 10))},
+                                .events = {Notice(std::string("nul \0 byte", 10)),
+                                           Told(MakeCandidate(kJob, 0))},
                                 .workers = {{.worker = worker, .is_draining = true}}}),
                  IsOk());
   }

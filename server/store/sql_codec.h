@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <soci/soci.h>
-
 #include <optional>
 #include <string>
 
@@ -11,6 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/rpc/error.h"
+#include "server/store/sql_session.h"
 
 // How a message is kept in a column. Private to the statements of this folder.
 namespace mtmc::store::sql {
@@ -36,11 +35,10 @@ inline absl::Status NotFound(const std::string& kind, const std::string& name) {
 }
 
 // The one column of the one row that `query` finds for `key`.
-inline std::optional<std::string> FindBody(soci::session& sql, const std::string& query,
+inline std::optional<std::string> FindBody(SqlSession& sql, const std::string& query,
                                            const std::string& key) {
   std::string body;
-  sql << query, soci::use(key), soci::into(body);
-  if (!sql.got_data()) return std::nullopt;
+  if (!sql.Run(query, soci::use(key), soci::into(body))) return std::nullopt;
   return body;
 }
 

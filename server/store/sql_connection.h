@@ -3,8 +3,6 @@
 // A connection of SqlJobStore, and how it is used. Private to its sources.
 #pragma once
 
-#include <soci/soci.h>
-
 #include <exception>
 #include <memory>
 #include <string>
@@ -14,16 +12,18 @@
 #include "common/rpc/error.h"
 #include "server/store/sql_database.h"
 #include "server/store/sql_job_store.h"
+#include "server/store/sql_session.h"
 
 namespace mtmc::store {
 
 struct SqlJobStore::Connection {
-  soci::session session;
+  SqlSession session;
   bool is_open = false;
   bool was_lost = false;
 
   void Close() {
     is_open = false;
+    session.ForgetStatements();
     try {
       session.close();
     } catch (const std::exception&) {
@@ -59,7 +59,7 @@ absl::Status SqlJobStore::Run(Connection& connection, const Body& body) {
 template <class T, class Body>
 absl::StatusOr<T> SqlJobStore::Read(const std::string& subject, const Body& body) {
   absl::StatusOr<T> result = absl::UnknownError("not read");
-  const auto read = [&](soci::session& session) {
+  const auto read = [&](SqlSession& session) {
     result = body(session);
     return absl::OkStatus();
   };

@@ -38,7 +38,6 @@ std::string DigestOf(const Write& write) {
   add(write.new_job ? write.new_job->SerializeAsString() : "");
   add(write.job ? write.job->SerializeAsString() : "");
   add(write.inspection_key);
-  for (const v1::Candidate& candidate : write.candidates) add(candidate.SerializeAsString());
   for (const v1::JobEvent& event : write.events) add(event.SerializeAsString());
   if (write.evaluation) add(write.evaluation->evaluation.SerializeAsString());
   for (const LeaseRecord& lease : write.leases) {
@@ -73,7 +72,7 @@ SqlJobStore::~SqlJobStore() = default;
 
 absl::Status SqlJobStore::Open() {
   absl::MutexLock lock(&write_mu_);
-  return Run(*writer_, [this](soci::session& session) {
+  return Run(*writer_, [this](SqlSession& session) {
     soci::transaction transaction(session);
     database_->LockSchema(session);
     const absl::Status status = sql::Migrate(session);
@@ -87,8 +86,8 @@ absl::Status SqlJobStore::CommitTaking(Write& write) {
 }
 
 absl::Status SqlJobStore::Commit(const Write& write) {
-  const bool touches_job = write.new_job || write.job || !write.candidates.empty() ||
-                           !write.events.empty() || write.is_job_deleted || !write.quota.empty();
+  const bool touches_job = write.new_job || write.job || !write.events.empty() ||
+                           write.is_job_deleted || !write.quota.empty();
   MTMC_CHECK(!touches_job || !write.job_name.empty());
   if (queue_ != nullptr) {
     Write copy = write;
@@ -113,7 +112,7 @@ absl::Status SqlJobStore::TryCommit(const Write& write, bool& is_in_doubt) {
     is_repeated = doubt != doubts_.end();
     id = is_repeated ? doubt->second : base::MakeUuid4();
   }
-  const absl::Status status = Run(*writer_, [&](soci::session& session) -> absl::Status {
+  const absl::Status status = Run(*writer_, [&](SqlSession& session) -> absl::Status {
     // Destroyed before its commit, the transaction is rolled back.
     soci::transaction transaction(session);
     if (!id.empty() && !sql::WriteCommitId(session, settled, id)) {
@@ -146,31 +145,31 @@ absl::Status SqlJobStore::TryCommit(const Write& write, bool& is_in_doubt) {
 
 absl::StatusOr<v1::Job> SqlJobStore::LookupJob(const std::string& name) {
   return Read<v1::Job>(JobSubject(name),
-                       [&](soci::session& session) { return sql::LookupJob(session, name); });
+                       [&](SqlSession& session) { return sql::LookupJob(session, name); });
 }
 
 absl::StatusOr<v1::Job::State> SqlJobStore::LookupState(const std::string& job) {
-  return Read<v1::Job::State>(
-      JobSubject(job), [&](soci::session& session) { return sql::LookupState(session, job); });
+  return Read<v1::Job::State>(JobSubject(job),
+                              [&](SqlSession& session) { return sql::LookupState(session, job); });
 }
 
 absl::StatusOr<JobPage> SqlJobStore::ListJobs(const JobQuery& query) {
-  return Read<JobPage>("", [&](soci::session& session) { return sql::ListJobs(session, query); });
+  return Read<JobPage>("", [&](SqlSession& session) { return sql::ListJobs(session, query); });
 }
 
 absl::StatusOr<v1::Candidate> SqlJobStore::LookupCandidate(const std::string& name) {
   return Read<v1::Candidate>(
-      "", [&](soci::session& session) { return sql::LookupCandidate(session, name); });
+      "", [&](SqlSession& session) { return sql::LookupCandidate(session, name); });
 }
 
 absl::StatusOr<CandidatePage> SqlJobStore::ListCandidates(const CandidateQuery& query) {
   return Read<CandidatePage>(
-      "", [&](soci::session& session) { return sql::ListCandidates(session, query); });
+      "", [&](SqlSession& session) { return sql::ListCandidates(session, query); });
 }
 
 absl::StatusOr<std::vector<v1::JobEvent>> SqlJobStore::ReadEvents(const std::string& job,
                                                                   int64_t after, int limit) {
-  return Read<std::vector<v1::JobEvent>>(JobSubject(job), [&](soci::session& session) {
+  return Read<std::vector<v1::JobEvent>>(JobSubject(job), [&](SqlSession& session) {
     return sql::ReadEvents(session, job, after, limit);
   });
 }
@@ -179,30 +178,30 @@ absl::StatusOr<std::optional<EvaluationRecord>> SqlJobStore::FindEvaluation(
     const std::string& fingerprint) {
   return Read<std::optional<EvaluationRecord>>(
       EvaluationSubject(fingerprint),
-      [&](soci::session& session) { return sql::FindEvaluation(session, fingerprint); });
+      [&](SqlSession& session) { return sql::FindEvaluation(session, fingerprint); });
 }
 
 absl::StatusOr<std::optional<v1::Inspection>> SqlJobStore::FindInspection(const std::string& key) {
-  return Read<std::optional<v1::Inspection>>(InspectionSubject(key), [&](soci::session& session) {
+  return Read<std::optional<v1::Inspection>>(InspectionSubject(key), [&](SqlSession& session) {
     return sql::FindInspection(session, key);
   });
 }
 
 absl::StatusOr<std::vector<v1::TunedRecord>> SqlJobStore::FindRecords(
     const std::string& project, const std::vector<std::string>& anchors) {
-  return Read<std::vector<v1::TunedRecord>>(RecordsSubject(), [&](soci::session& session) {
+  return Read<std::vector<v1::TunedRecord>>(RecordsSubject(), [&](SqlSession& session) {
     return sql::FindRecords(session, project, anchors);
   });
 }
 
 absl::StatusOr<v1::TunedRecord> SqlJobStore::LookupRecord(const std::string& name) {
   return Read<v1::TunedRecord>(
-      RecordsSubject(), [&](soci::session& session) { return sql::LookupRecord(session, name); });
+      RecordsSubject(), [&](SqlSession& session) { return sql::LookupRecord(session, name); });
 }
 
 absl::StatusOr<RecordPage> SqlJobStore::ListRecords(const RecordQuery& query) {
   return Read<RecordPage>(RecordsSubject(),
-                          [&](soci::session& session) { return sql::ListRecords(session, query); });
+                          [&](SqlSession& session) { return sql::ListRecords(session, query); });
 }
 
 absl::StatusOr<QuotaAccount> SqlJobStore::FindQuota(const std::string& job,
@@ -212,7 +211,7 @@ absl::StatusOr<QuotaAccount> SqlJobStore::FindQuota(const std::string& job,
     return ledger_->Find(job, resource);
   }
   return Read<QuotaAccount>(
-      "", [&](soci::session& session) { return sql::FindQuota(session, job, resource); });
+      "", [&](SqlSession& session) { return sql::FindQuota(session, job, resource); });
 }
 
 absl::StatusOr<std::vector<ProjectQuota>> SqlJobStore::ListQuotas(const std::string& project) {
@@ -221,22 +220,22 @@ absl::StatusOr<std::vector<ProjectQuota>> SqlJobStore::ListQuotas(const std::str
     return ledger_->List(project);
   }
   return Read<std::vector<ProjectQuota>>(
-      "", [&](soci::session& session) { return sql::ListQuotas(session, project); });
+      "", [&](SqlSession& session) { return sql::ListQuotas(session, project); });
 }
 
 absl::StatusOr<Fleet> SqlJobStore::ReadFleet() {
-  return Read<Fleet>("", [](soci::session& session) { return sql::ReadFleet(session); });
+  return Read<Fleet>("", [](SqlSession& session) { return sql::ReadFleet(session); });
 }
 
 absl::StatusOr<OwnerRecord> SqlJobStore::ReadOwner() {
-  return Read<OwnerRecord>("", [](soci::session& session) { return sql::ReadOwner(session); });
+  return Read<OwnerRecord>("", [](SqlSession& session) { return sql::ReadOwner(session); });
 }
 
 absl::Status SqlJobStore::ReplaceOwner(const OwnerRecord& seen, const OwnerRecord& next) {
   // Twice, if its connection was lost: the second finds that the first was written, and
   // says ABORTED; whoever looks again sees that it is what it wanted.
   return Read<bool>("",
-                    [&](soci::session& session) -> absl::StatusOr<bool> {
+                    [&](SqlSession& session) -> absl::StatusOr<bool> {
                       MTMC_RETURN_IF_ERROR(sql::ReplaceOwner(session, seen, next));
                       return true;
                     })
@@ -246,14 +245,14 @@ absl::Status SqlJobStore::ReplaceOwner(const OwnerRecord& seen, const OwnerRecor
 absl::StatusOr<std::set<std::string>> SqlJobStore::FindOwned(
     const std::vector<std::string>& sha256s, const std::vector<std::string>& projects) {
   using Owned = std::set<std::string>;
-  return Read<Owned>("", [&](soci::session& session) {
+  return Read<Owned>("", [&](SqlSession& session) {
     return absl::StatusOr<Owned>(sql::FindOwned(session, sha256s, projects));
   });
 }
 
 template <class Body>
 absl::Status SqlJobStore::WriteUses(const Body& body) {
-  const auto write = [&body](soci::session& session) {
+  const auto write = [&body](SqlSession& session) {
     soci::transaction transaction(session);
     body(session);
     transaction.commit();
@@ -270,11 +269,11 @@ absl::Status SqlJobStore::WriteUses(const Body& body) {
 absl::Status SqlJobStore::AddUpload(const std::string& sha256,
                                     const std::vector<std::string>& projects) {
   if (projects.empty()) return absl::OkStatus();
-  return WriteUses([&](soci::session& session) { sql::AddUpload(session, sha256, projects); });
+  return WriteUses([&](SqlSession& session) { sql::AddUpload(session, sha256, projects); });
 }
 
 absl::Status SqlJobStore::RemoveUploads(const std::string& sha256) {
-  return WriteUses([&](soci::session& session) { sql::RemoveUploads(session, sha256); });
+  return WriteUses([&](SqlSession& session) { sql::RemoveUploads(session, sha256); });
 }
 
 }  // namespace mtmc::store

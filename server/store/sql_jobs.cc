@@ -13,6 +13,7 @@
 #include "server/store/page_token.h"
 #include "server/store/sql_codec.h"
 #include "server/store/sql_quota.h"
+#include "server/store/sql_session.h"
 #include "server/store/sql_statements.h"
 #include "server/store/sql_uses.h"
 
@@ -64,7 +65,7 @@ std::string OrderExpression(const JobOrder& order) {
 
 }  // namespace
 
-void InsertJob(soci::session& sql, const Write& write) {
+void InsertJob(SqlSession& sql, const Write& write) {
   const v1::Job& job = *write.new_job;
   const std::string project = ProjectOfJob(job.name());
   const int state = job.state();
@@ -72,53 +73,58 @@ void InsertJob(soci::session& sql, const Write& write) {
   OrderKeys keys(job);
   soci::indicator request_kind = write.request_id.empty() ? soci::i_null : soci::i_ok;
   // PostgreSQL takes a parameter of a SELECT for text unless it is told.
-  sql << "INSERT INTO jobs (name, project, position, state, request_id, last_event,"
-         " inspection_key, body, end_order, speedup_order) SELECT :name, :project, "
-         "COALESCE(MAX(position), 0) + 1,"
-         " CAST(:state AS BIGINT), :request, 0, '', :body, CAST(:ended AS BIGINT),"
-         " CAST(:speedup AS BIGINT) FROM jobs",
+  sql.Run(
+      "INSERT INTO jobs (name, project, position, state, request_id, last_event,"
+      " inspection_key, body, end_order, speedup_order) SELECT :name, :project, "
+      "COALESCE(MAX(position), 0) + 1,"
+      " CAST(:state AS BIGINT), :request, 0, '', :body, CAST(:ended AS BIGINT),"
+      " CAST(:speedup AS BIGINT) FROM jobs",
       use(job.name()), use(project), use(state), use(write.request_id, request_kind), use(body),
-      use(keys.end, keys.end_kind), use(keys.speedup, keys.speedup_kind);
+      use(keys.end, keys.end_kind), use(keys.speedup, keys.speedup_kind));
   WriteUses(sql, job);
 }
 
-void UpdateJob(soci::session& sql, const Write& write) {
+void UpdateJob(SqlSession& sql, const Write& write, int64_t last_event) {
   const int state = write.job->state();
   const std::string body = EncodeJob(*write.job);
   OrderKeys keys(*write.job);
-  sql << "UPDATE jobs SET state = :state, body = :body, end_order = :ended,"
-         " speedup_order = :speedup WHERE name = :name",
-      use(state), use(body), use(keys.end, keys.end_kind), use(keys.speedup, keys.speedup_kind),
-      use(write.job_name);
+  const auto last = static_cast<long long>(last_event);
+  sql.Run(
+      "UPDATE jobs SET state = :state, body = :body, last_event = :last, end_order = :ended,"
+      " speedup_order = :speedup WHERE name = :name",
+      use(state), use(body), use(last), use(keys.end, keys.end_kind),
+      use(keys.speedup, keys.speedup_kind), use(write.job_name));
 }
 
-bool IsFree(soci::session& sql, const std::string& name, const std::string& request_id) {
+bool IsFree(SqlSession& sql, const std::string& name, const std::string& request_id) {
   const std::string project = ProjectOfJob(name);
   int taken = 0;
-  sql << "SELECT COUNT(*) FROM jobs WHERE name = :name", use(name), into(taken);
+  sql.Run("SELECT COUNT(*) FROM jobs WHERE name = :name", use(name), into(taken));
   if (taken > 0 || request_id.empty()) return taken == 0;
-  sql << "SELECT COUNT(*) FROM jobs WHERE project = :project AND request_id = :id", use(project),
-      use(request_id), into(taken);
+  sql.Run("SELECT COUNT(*) FROM jobs WHERE project = :project AND request_id = :id", use(project),
+          use(request_id), into(taken));
   return taken == 0;
 }
 
-void DeleteJob(soci::session& sql, const std::string& name) {
-  sql << "DELETE FROM evaluations WHERE candidate IN"
-         " (SELECT name FROM candidates WHERE job = :job)",
-      use(name);
-  sql << "DELETE FROM candidates WHERE job = :job", use(name);
-  sql << "DELETE FROM events WHERE job = :job", use(name);
+void DeleteJob(SqlSession& sql, const std::string& name) {
+  sql.Run(
+      "DELETE FROM evaluations WHERE candidate IN"
+      " (SELECT name FROM candidates WHERE job = :job)",
+      use(name));
+  sql.Run("DELETE FROM candidates WHERE job = :job", use(name));
+  sql.Run("DELETE FROM events WHERE job = :job", use(name));
   DeleteUses(sql, name);
   DropReservations(sql, name);
   std::string inspection;
-  sql << "SELECT inspection_key FROM jobs WHERE name = :name", use(name), into(inspection);
-  sql << "DELETE FROM jobs WHERE name = :name", use(name);
-  sql << "DELETE FROM inspections WHERE key = :key AND NOT EXISTS"
-         " (SELECT 1 FROM jobs WHERE inspection_key = :other)",
-      use(inspection), use(inspection);
+  sql.Run("SELECT inspection_key FROM jobs WHERE name = :name", use(name), into(inspection));
+  sql.Run("DELETE FROM jobs WHERE name = :name", use(name));
+  sql.Run(
+      "DELETE FROM inspections WHERE key = :key AND NOT EXISTS"
+      " (SELECT 1 FROM jobs WHERE inspection_key = :other)",
+      use(inspection), use(inspection));
 }
 
-absl::Status FillOrderKeys(soci::session& sql) {
+absl::Status FillOrderKeys(SqlSession& sql) {
   std::vector<std::string> names;
   soci::rowset<std::string> rows = (sql.prepare << "SELECT name FROM jobs");
   for (const std::string& name : rows) names.push_back(name);
@@ -126,17 +132,18 @@ absl::Status FillOrderKeys(soci::session& sql) {
     const auto body = FindBody(sql, "SELECT body FROM jobs WHERE name = :name", name);
     MTMC_ASSIGN_OR_RETURN(const v1::Job job, Decode<v1::Job>(body.value_or("")));
     OrderKeys keys(job);
-    sql << "UPDATE jobs SET end_order = :ended, speedup_order = :speedup WHERE name = :name",
-        use(keys.end, keys.end_kind), use(keys.speedup, keys.speedup_kind), use(name);
+    sql.Run("UPDATE jobs SET end_order = :ended, speedup_order = :speedup WHERE name = :name",
+            use(keys.end, keys.end_kind), use(keys.speedup, keys.speedup_kind), use(name));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::Job> LookupJob(soci::session& sql, const std::string& name) {
+absl::StatusOr<v1::Job> LookupJob(SqlSession& sql, const std::string& name) {
   std::string body, key;
-  sql << "SELECT body, inspection_key FROM jobs WHERE name = :name", use(name), into(body),
-      into(key);
-  if (!sql.got_data()) return NotFound("JOB", name);
+  if (!sql.Run("SELECT body, inspection_key FROM jobs WHERE name = :name", use(name), into(body),
+               into(key))) {
+    return NotFound("JOB", name);
+  }
   MTMC_ASSIGN_OR_RETURN(v1::Job job, Decode<v1::Job>(body));
   const auto inspection = FindBody(sql, "SELECT body FROM inspections WHERE key = :key", key);
   if (inspection) {
@@ -145,14 +152,15 @@ absl::StatusOr<v1::Job> LookupJob(soci::session& sql, const std::string& name) {
   return job;
 }
 
-absl::StatusOr<v1::Job::State> LookupState(soci::session& sql, const std::string& job) {
+absl::StatusOr<v1::Job::State> LookupState(SqlSession& sql, const std::string& job) {
   int state = 0;
-  sql << "SELECT state FROM jobs WHERE name = :name", use(job), into(state);
-  if (!sql.got_data()) return NotFound("JOB", job);
+  if (!sql.Run("SELECT state FROM jobs WHERE name = :name", use(job), into(state))) {
+    return NotFound("JOB", job);
+  }
   return static_cast<v1::Job::State>(state);
 }
 
-absl::StatusOr<JobPage> ListJobs(soci::session& sql, const JobQuery& query) {
+absl::StatusOr<JobPage> ListJobs(SqlSession& sql, const JobQuery& query) {
   const std::string filter = StateFilter(query.states);
   const std::string listing = absl::StrCat("jobs ", query.project, filter, ListingOf(query.order));
   MTMC_ASSIGN_OR_RETURN(const int page_size, EffectivePageSize(query.page_size));

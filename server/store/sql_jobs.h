@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
 #include "server/store/job_store.h"
 
-namespace soci {
-class session;
+namespace mtmc::store {
+class SqlSession;
 }
 
 // The statements that write the table of jobs. Private to this folder: each runs within
@@ -17,17 +18,19 @@ namespace mtmc::store::sql {
 // Version of the schema whose order keys FillOrderKeys writes.
 inline constexpr int kOrderKeysVersion = 5;
 
-void InsertJob(soci::session& sql, const Write& write);
-void UpdateJob(soci::session& sql, const Write& write);
+void InsertJob(SqlSession& sql, const Write& write);
+
+// With the sequence of its newest event.
+void UpdateJob(SqlSession& sql, const Write& write, int64_t last_event);
 
 // Whether there is neither a job of this name nor, unless it is empty, one in the same
 // project with this request id.
-bool IsFree(soci::session& sql, const std::string& name, const std::string& request_id);
+bool IsFree(SqlSession& sql, const std::string& name, const std::string& request_id);
 
 // With everything that belongs to it.
-void DeleteJob(soci::session& sql, const std::string& name);
+void DeleteJob(SqlSession& sql, const std::string& name);
 
 // For jobs of a store whose schema had none.
-absl::Status FillOrderKeys(soci::session& sql);
+absl::Status FillOrderKeys(SqlSession& sql);
 
 }  // namespace mtmc::store::sql

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "server/store/sql_session.h"
 
 namespace mtmc::store::sql {
 namespace {
@@ -16,32 +17,35 @@ using soci::use;
 
 int Number(QuotaResource resource) { return static_cast<int>(resource); }
 
-long long HeldBy(soci::session& sql, const std::string& job, int resource) {
+long long HeldBy(SqlSession& sql, const std::string& job, int resource) {
   long long held = 0;
-  sql << "SELECT amount FROM reservations WHERE job = :job AND resource = :r", use(job),
-      use(resource), into(held);
-  return sql.got_data() ? held : 0;
+  const bool is_there =
+      sql.Run("SELECT amount FROM reservations WHERE job = :job AND resource = :r", use(job),
+              use(resource), into(held));
+  return is_there ? held : 0;
 }
 
-void SetHeld(soci::session& sql, const std::string& job, int resource, long long held) {
+void SetHeld(SqlSession& sql, const std::string& job, int resource, long long held) {
   if (held == 0) {
-    sql << "DELETE FROM reservations WHERE job = :job AND resource = :r", use(job), use(resource);
+    sql.Run("DELETE FROM reservations WHERE job = :job AND resource = :r", use(job), use(resource));
     return;
   }
   const std::string project = ProjectOfJob(job);
-  sql << "INSERT INTO reservations (job, resource, project, amount) VALUES (:job, :r, :p, :a)"
-         " ON CONFLICT (job, resource) DO UPDATE SET amount = excluded.amount",
-      use(job), use(resource), use(project), use(held);
+  sql.Run(
+      "INSERT INTO reservations (job, resource, project, amount) VALUES (:job, :r, :p, :a)"
+      " ON CONFLICT (job, resource) DO UPDATE SET amount = excluded.amount",
+      use(job), use(resource), use(project), use(held));
 }
 
-void AddUse(soci::session& sql, const std::string& project, int resource, long long used) {
+void AddUse(SqlSession& sql, const std::string& project, int resource, long long used) {
   if (used == 0) return;
-  sql << "INSERT INTO quotas (project, resource, used) VALUES (:p, :r, :u)"
-         " ON CONFLICT (project, resource) DO UPDATE SET used = quotas.used + excluded.used",
-      use(project), use(resource), use(used);
+  sql.Run(
+      "INSERT INTO quotas (project, resource, used) VALUES (:p, :r, :u)"
+      " ON CONFLICT (project, resource) DO UPDATE SET used = quotas.used + excluded.used",
+      use(project), use(resource), use(used));
 }
 
-absl::Status Change(soci::session& sql, const std::string& job, const QuotaChange& change) {
+absl::Status Change(SqlSession& sql, const std::string& job, const QuotaChange& change) {
   const int resource = Number(change.resource);
   const std::string project = ProjectOfJob(job);
   const int64_t before = HeldBy(sql, job, resource);
@@ -59,24 +63,25 @@ absl::Status Change(soci::session& sql, const std::string& job, const QuotaChang
   return absl::OkStatus();
 }
 
-void SetLimit(soci::session& sql, const QuotaLimit& limit) {
+void SetLimit(SqlSession& sql, const QuotaLimit& limit) {
   const int resource = Number(limit.resource);
   long long allowed = limit.allowed.value_or(0);
   soci::indicator kind = limit.allowed ? soci::i_ok : soci::i_null;
   if (limit.is_set) {
-    sql << "INSERT INTO quotas (project, resource, allowed, used) VALUES (:p, :r, :a, 0)"
-           " ON CONFLICT (project, resource) DO UPDATE SET allowed = excluded.allowed",
-        use(limit.project), use(resource), use(allowed, kind);
+    sql.Run(
+        "INSERT INTO quotas (project, resource, allowed, used) VALUES (:p, :r, :a, 0)"
+        " ON CONFLICT (project, resource) DO UPDATE SET allowed = excluded.allowed",
+        use(limit.project), use(resource), use(allowed, kind));
   }
   if (limit.resets_use) {
-    sql << "UPDATE quotas SET used = 0 WHERE project = :p AND resource = :r", use(limit.project),
-        use(resource);
+    sql.Run("UPDATE quotas SET used = 0 WHERE project = :p AND resource = :r", use(limit.project),
+            use(resource));
   }
 }
 
 }  // namespace
 
-absl::Status WriteQuotas(soci::session& sql, const Write& write) {
+absl::Status WriteQuotas(SqlSession& sql, const Write& write) {
   for (const QuotaLimit& limit : write.limits) SetLimit(sql, limit);
   for (const QuotaChange& change : write.quota) {
     MTMC_RETURN_IF_ERROR(Change(sql, write.job_name, change));
@@ -84,35 +89,36 @@ absl::Status WriteQuotas(soci::session& sql, const Write& write) {
   return absl::OkStatus();
 }
 
-void DropReservations(soci::session& sql, const std::string& job) {
-  sql << "DELETE FROM reservations WHERE job = :job", use(job);
+void DropReservations(SqlSession& sql, const std::string& job) {
+  sql.Run("DELETE FROM reservations WHERE job = :job", use(job));
 }
 
-absl::StatusOr<QuotaAccount> FindQuota(soci::session& sql, const std::string& job,
+absl::StatusOr<QuotaAccount> FindQuota(SqlSession& sql, const std::string& job,
                                        QuotaResource resource) {
   const std::string project = ProjectOfJob(job);
   const int number = Number(resource);
   long long allowed = 0;
   long long used = 0;
   soci::indicator kind = soci::i_null;
-  sql << "SELECT allowed, used FROM quotas WHERE project = :p AND resource = :r", use(project),
-      use(number), into(allowed, kind), into(used);
   QuotaAccount account;
-  if (!sql.got_data()) return account;
+  const bool is_there =
+      sql.Run("SELECT allowed, used FROM quotas WHERE project = :p AND resource = :r", use(project),
+              use(number), into(allowed, kind), into(used));
+  if (!is_there) return account;
   account.used = used;
   if (kind == soci::i_null) return account;
   account.allowed = allowed;
   long long reserved = 0;
-  sql << "SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM reservations"
-         " WHERE project = :p AND resource = :r",
-      use(project), use(number), into(reserved);
+  sql.Run(
+      "SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM reservations"
+      " WHERE project = :p AND resource = :r",
+      use(project), use(number), into(reserved));
   account.reserved = reserved;
   account.own = HeldBy(sql, job, number);
   return account;
 }
 
-absl::StatusOr<std::vector<ProjectQuota>> ListQuotas(soci::session& sql,
-                                                     const std::string& project) {
+absl::StatusOr<std::vector<ProjectQuota>> ListQuotas(SqlSession& sql, const std::string& project) {
   std::map<std::string, ProjectQuota> found;
   const auto account = [&](const std::string& name, long long resource) -> QuotaAccount& {
     ProjectQuota& quota = found[name];
@@ -143,7 +149,7 @@ absl::StatusOr<std::vector<ProjectQuota>> ListQuotas(soci::session& sql,
   return listed;
 }
 
-absl::StatusOr<QuotaLedger> ReadLedger(soci::session& sql) {
+absl::StatusOr<QuotaLedger> ReadLedger(SqlSession& sql) {
   MTMC_ASSIGN_OR_RETURN(const std::vector<ProjectQuota> quotas, ListQuotas(sql, ""));
   std::vector<QuotaLedger::Reservation> reservations;
   soci::rowset<soci::row> rows = (sql.prepare << "SELECT job, resource, amount FROM reservations");

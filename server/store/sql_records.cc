@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "server/store/page_token.h"
 #include "server/store/sql_codec.h"
+#include "server/store/sql_session.h"
 
 namespace mtmc::store::sql {
 namespace {
@@ -24,9 +25,9 @@ std::string ProjectOf(const std::string& record_name) {
 
 }  // namespace
 
-void WriteRecords(soci::session& sql, const Write& write) {
+void WriteRecords(SqlSession& sql, const Write& write) {
   for (const std::string& name : write.refuted) {
-    sql << "DELETE FROM records WHERE name = :name", use(name);
+    sql.Run("DELETE FROM records WHERE name = :name", use(name));
   }
   for (const auto& [record, anchor] : write.learned) {
     const std::string project = ProjectOf(record.name());
@@ -34,16 +35,17 @@ void WriteRecords(soci::session& sql, const Write& write) {
     const std::string body = Encode(record);
     // A name that is there keeps its position. PostgreSQL takes a parameter of a SELECT for
     // text unless it is told.
-    sql << "INSERT INTO records (name, project, position, anchor, picoseconds, body) SELECT :name,"
-           " :project, COALESCE(MAX(position), 0) + 1, :anchor, CAST(:time AS BIGINT), :body"
-           " FROM records WHERE true ON CONFLICT (name) DO UPDATE SET anchor = excluded.anchor,"
-           " picoseconds = excluded.picoseconds, body = excluded.body"
-           " WHERE excluded.picoseconds < records.picoseconds",
-        use(record.name()), use(project), use(anchor), use(picoseconds), use(body);
+    sql.Run(
+        "INSERT INTO records (name, project, position, anchor, picoseconds, body) SELECT :name,"
+        " :project, COALESCE(MAX(position), 0) + 1, :anchor, CAST(:time AS BIGINT), :body"
+        " FROM records WHERE true ON CONFLICT (name) DO UPDATE SET anchor = excluded.anchor,"
+        " picoseconds = excluded.picoseconds, body = excluded.body"
+        " WHERE excluded.picoseconds < records.picoseconds",
+        use(record.name()), use(project), use(anchor), use(picoseconds), use(body));
   }
 }
 
-absl::StatusOr<std::vector<v1::TunedRecord>> FindRecords(soci::session& sql,
+absl::StatusOr<std::vector<v1::TunedRecord>> FindRecords(SqlSession& sql,
                                                          const std::string& project,
                                                          const std::vector<std::string>& anchors) {
   std::vector<v1::TunedRecord> records;
@@ -60,13 +62,13 @@ absl::StatusOr<std::vector<v1::TunedRecord>> FindRecords(soci::session& sql,
   return records;
 }
 
-absl::StatusOr<v1::TunedRecord> LookupRecord(soci::session& sql, const std::string& name) {
+absl::StatusOr<v1::TunedRecord> LookupRecord(SqlSession& sql, const std::string& name) {
   const auto body = FindBody(sql, "SELECT body FROM records WHERE name = :name", name);
   if (!body) return NotFound("RECORD", name);
   return Decode<v1::TunedRecord>(*body);
 }
 
-absl::StatusOr<RecordPage> ListRecords(soci::session& sql, const RecordQuery& query) {
+absl::StatusOr<RecordPage> ListRecords(SqlSession& sql, const RecordQuery& query) {
   const std::string listing = absl::StrCat("records ", query.project);
   MTMC_ASSIGN_OR_RETURN(const int page_size, EffectivePageSize(query.page_size));
   MTMC_ASSIGN_OR_RETURN(const int64_t start, ParsePageToken(listing, query.page_token, 0));

@@ -7,8 +7,8 @@
 #include "absl/status/statusor.h"
 #include "server/store/job_store.h"
 
-namespace soci {
-class session;
+namespace mtmc::store {
+class SqlSession;
 }
 
 // The statements of a SqlJobStore on what searches learned, like sql_statements.h. Private to
@@ -16,13 +16,13 @@ class session;
 namespace mtmc::store::sql {
 
 // The part of a Write that is of records.
-void WriteRecords(soci::session& session, const Write& write);
+void WriteRecords(SqlSession& session, const Write& write);
 
 // The reads of JobStore, which has their contracts.
-absl::StatusOr<std::vector<v1::TunedRecord>> FindRecords(soci::session& session,
+absl::StatusOr<std::vector<v1::TunedRecord>> FindRecords(SqlSession& session,
                                                          const std::string& project,
                                                          const std::vector<std::string>& anchors);
-absl::StatusOr<v1::TunedRecord> LookupRecord(soci::session& session, const std::string& name);
-absl::StatusOr<RecordPage> ListRecords(soci::session& session, const RecordQuery& query);
+absl::StatusOr<v1::TunedRecord> LookupRecord(SqlSession& session, const std::string& name);
+absl::StatusOr<RecordPage> ListRecords(SqlSession& session, const RecordQuery& query);
 
 }  // namespace mtmc::store::sql

@@ -99,9 +99,15 @@ constexpr const char* kVersion9[] = {
     "CREATE INDEX records_of_all_by_anchor ON records (anchor)",
 };
 
+constexpr const char* kVersion10[] = {
+    // Sequence of the event that has a candidate; its `body` is empty then. 0 in rows of earlier
+    // versions, which have a copy.
+    "ALTER TABLE candidates ADD COLUMN event BIGINT NOT NULL DEFAULT 0",
+};
+
 constexpr Migration kMigrations[] = {
     {1, kVersion1}, {2, kVersion2}, {3, kVersion3}, {4, kVersion4}, {5, kVersion5},
-    {6, kVersion6}, {7, kVersion7}, {8, kVersion8}, {9, kVersion9},
+    {6, kVersion6}, {7, kVersion7}, {8, kVersion8}, {9, kVersion9}, {10, kVersion10},
 };
 
 }  // namespace

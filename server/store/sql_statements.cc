@@ -15,6 +15,7 @@
 #include "server/store/sql_quota.h"
 #include "server/store/sql_records.h"
 #include "server/store/sql_schema.h"
+#include "server/store/sql_session.h"
 #include "server/store/sql_uses.h"
 
 namespace mtmc::store::sql {
@@ -23,100 +24,111 @@ namespace {
 using soci::into;
 using soci::use;
 
-// Rows that are fetched at once, of queries that may have very many.
-constexpr int kMostAtOnce = 500;
+// What tells of a candidate: an event or, of one that an earlier schema wrote, a body of its own.
+struct StoredCandidate {
+  absl::StatusOr<v1::Candidate> Read() const {
+    if (event.empty()) return Decode<v1::Candidate>(body);
+    MTMC_ASSIGN_OR_RETURN(v1::JobEvent told, Decode<v1::JobEvent>(event));
+    return std::move(*told.mutable_candidate());
+  }
 
-void WriteCandidate(soci::session& sql, const std::string& job, const v1::Candidate& candidate) {
+  std::string body;
+  std::string event;
+};
+
+void WriteCandidate(SqlSession& sql, const std::string& job, const v1::Candidate& candidate,
+                    long long event) {
   const int trial = candidate.trial();
-  const std::string body = Encode(candidate);
-  sql << "INSERT INTO candidates (name, job, trial, body) VALUES (:name, :job, :trial, :body)"
-         " ON CONFLICT (name) DO UPDATE SET body = excluded.body",
-      use(candidate.name()), use(job), use(trial), use(body);
+  sql.Run(
+      "INSERT INTO candidates (name, job, trial, body, event)"
+      " VALUES (:name, :job, :trial, '', :event)"
+      " ON CONFLICT (name) DO UPDATE SET body = '', event = excluded.event",
+      use(candidate.name()), use(job), use(trial), use(event));
   WriteUse(sql, job, candidate);
 }
 
-// `last` is the sequence of the newest event. Only the column has an event's own.
-void AppendEvents(soci::session& sql, const Write& write, long long last) {
-  if (write.events.empty()) return;
+// `last` is the sequence of the newest event; returned is that of the newest one now. Only the
+// column has an event's own.
+long long AppendEvents(SqlSession& sql, const Write& write, long long last) {
   for (const v1::JobEvent& event : write.events) {
     ++last;
     const std::string body = Encode(event);
-    sql << "INSERT INTO events (job, sequence, body) VALUES (:job, :sequence, :body)",
-        use(write.job_name), use(last), use(body);
+    sql.Run("INSERT INTO events (job, sequence, body) VALUES (:job, :sequence, :body)",
+            use(write.job_name), use(last), use(body));
+    if (event.has_candidate()) WriteCandidate(sql, write.job_name, event.candidate(), last);
   }
-  sql << "UPDATE jobs SET last_event = :sequence WHERE name = :name", use(last),
-      use(write.job_name);
+  // With a job its row is written anyway.
+  if (!write.events.empty() && !write.job) {
+    sql.Run("UPDATE jobs SET last_event = :sequence WHERE name = :name", use(last),
+            use(write.job_name));
+  }
+  return last;
 }
 
-void DropSuperseded(soci::session& sql, const EvaluationRecord& later) {
+void DropSuperseded(SqlSession& sql, const EvaluationRecord& later) {
   std::string body;
-  sql << "SELECT body FROM evaluations WHERE fingerprint = :f", use(later.fingerprint), into(body);
-  if (!sql.got_data()) return;
+  if (!sql.Run("SELECT body FROM evaluations WHERE fingerprint = :f", use(later.fingerprint),
+               into(body))) {
+    return;
+  }
   const auto earlier = Decode<v1::Evaluation>(body);
   if (!earlier.ok() || !later.Supersedes(*earlier)) return;
-  sql << "DELETE FROM evaluations WHERE fingerprint = :f", use(later.fingerprint);
+  sql.Run("DELETE FROM evaluations WHERE fingerprint = :f", use(later.fingerprint));
 }
 
-void WriteResults(soci::session& sql, const Write& write) {
+void WriteResults(SqlSession& sql, const Write& write) {
   if (write.evaluation) {
     DropSuperseded(sql, *write.evaluation);
     const std::string body = Encode(write.evaluation->evaluation);
-    sql << "INSERT INTO evaluations (fingerprint, candidate, body) VALUES (:f, :c, :b)"
-           " ON CONFLICT (fingerprint) DO NOTHING",
-        use(write.evaluation->fingerprint), use(write.evaluation->candidate), use(body);
+    sql.Run(
+        "INSERT INTO evaluations (fingerprint, candidate, body) VALUES (:f, :c, :b)"
+        " ON CONFLICT (fingerprint) DO NOTHING",
+        use(write.evaluation->fingerprint), use(write.evaluation->candidate), use(body));
   }
   if (write.inspection) {
     const std::string body = Encode(write.inspection->inspection);
-    sql << "INSERT INTO inspections (key, body) VALUES (:k, :b) ON CONFLICT (key) DO NOTHING",
-        use(write.inspection->key), use(body);
+    sql.Run("INSERT INTO inspections (key, body) VALUES (:k, :b) ON CONFLICT (key) DO NOTHING",
+            use(write.inspection->key), use(body));
   }
 }
 
-void WriteFleet(soci::session& sql, const Write& write) {
+void WriteFleet(SqlSession& sql, const Write& write) {
   for (const LeaseRecord& lease : write.leases) {
     const int is_lost = lease.is_lost ? 1 : 0;
     const int is_ahead = lease.is_ahead ? 1 : 0;
-    sql << "INSERT INTO leases (id, work, job, candidate, worker, instance, losses, crashes,"
-           " is_lost, is_ahead, identity) VALUES (:id, :work, :job, :candidate, :worker,"
-           " :instance, :losses, :crashes, :lost, :ahead, :identity) ON CONFLICT (id) DO UPDATE "
-           "SET worker = excluded.worker,"
-           " instance = excluded.instance, losses = excluded.losses,"
-           " crashes = excluded.crashes, is_lost = excluded.is_lost,"
-           " is_ahead = excluded.is_ahead, identity = excluded.identity",
+    sql.Run(
+        "INSERT INTO leases (id, work, job, candidate, worker, instance, losses, crashes,"
+        " is_lost, is_ahead, identity) VALUES (:id, :work, :job, :candidate, :worker,"
+        " :instance, :losses, :crashes, :lost, :ahead, :identity) ON CONFLICT (id) DO UPDATE "
+        "SET worker = excluded.worker,"
+        " instance = excluded.instance, losses = excluded.losses,"
+        " crashes = excluded.crashes, is_lost = excluded.is_lost,"
+        " is_ahead = excluded.is_ahead, identity = excluded.identity",
         use(lease.id), use(lease.work), use(lease.job), use(lease.candidate), use(lease.worker),
         use(lease.instance), use(lease.losses), use(lease.crashes), use(is_lost), use(is_ahead),
-        use(lease.identity);
+        use(lease.identity));
   }
   if (!write.finished_work.empty()) {
-    sql << "DELETE FROM leases WHERE work = :work", use(write.finished_work);
+    sql.Run("DELETE FROM leases WHERE work = :work", use(write.finished_work));
   }
   for (const WorkerRecord& worker : write.workers) {
     const int is_draining = worker.is_draining ? 1 : 0;
     const std::string body = Encode(worker.worker);
-    sql << "INSERT INTO workers (name, is_draining, identity, body)"
-           " VALUES (:name, :draining, :identity, :body)"
-           " ON CONFLICT (name) DO UPDATE SET is_draining = excluded.is_draining,"
-           " identity = excluded.identity, body = excluded.body",
-        use(worker.worker.name()), use(is_draining), use(worker.identity), use(body);
+    sql.Run(
+        "INSERT INTO workers (name, is_draining, identity, body)"
+        " VALUES (:name, :draining, :identity, :body)"
+        " ON CONFLICT (name) DO UPDATE SET is_draining = excluded.is_draining,"
+        " identity = excluded.identity, body = excluded.body",
+        use(worker.worker.name()), use(is_draining), use(worker.identity), use(body));
   }
-}
-
-// The bodies of a query's rows, at most `limit`.
-std::vector<std::string> Bodies(soci::rowset<std::string>& rows, size_t limit) {
-  std::vector<std::string> bodies;
-  for (const std::string& body : rows) {
-    bodies.push_back(body);
-    if (bodies.size() == limit) break;
-  }
-  return bodies;
 }
 
 }  // namespace
 
-absl::Status Migrate(soci::session& session) {
+absl::Status Migrate(SqlSession& session) {
   session << "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)";
   int version = 0;
-  session << "SELECT COALESCE(MAX(version), 0) FROM schema_version", into(version);
+  session.Run("SELECT COALESCE(MAX(version), 0) FROM schema_version", into(version));
   const int newest = Migrations().back().version;
   if (version > newest) {
     return rpc::MakeError(
@@ -129,21 +141,21 @@ absl::Status Migrate(soci::session& session) {
     for (const char* statement : migration.statements) session << statement;
     if (migration.version == kOrderKeysVersion) MTMC_RETURN_IF_ERROR(FillOrderKeys(session));
     if (migration.version == kUsesVersion) MTMC_RETURN_IF_ERROR(FillUses(session));
-    session << "INSERT INTO schema_version (version) VALUES (:v)", use(migration.version);
+    session.Run("INSERT INTO schema_version (version) VALUES (:v)", use(migration.version));
   }
   return absl::OkStatus();
 }
 
-int64_t ReadEpoch(soci::session& session, const std::string& lock) {
+int64_t ReadEpoch(SqlSession& session, const std::string& lock) {
   long long epoch = 0;
-  session << absl::StrCat("SELECT epoch FROM owner WHERE id = 1", lock), into(epoch);
+  session.Run(absl::StrCat("SELECT epoch FROM owner WHERE id = 1", lock), into(epoch));
   return epoch;
 }
 
-bool WriteCommitId(soci::session& session, const std::vector<std::string>& settled,
+bool WriteCommitId(SqlSession& session, const std::vector<std::string>& settled,
                    const std::string& id) {
   for (const std::string& done : settled) {
-    session << "DELETE FROM commits WHERE id = :id", use(done);
+    session.Run("DELETE FROM commits WHERE id = :id", use(done));
   }
   soci::statement insert =
       (session.prepare << "INSERT INTO commits (id) VALUES (:id) ON CONFLICT DO NOTHING", use(id));
@@ -151,19 +163,18 @@ bool WriteCommitId(soci::session& session, const std::vector<std::string>& settl
   return insert.get_affected_rows() == 1;
 }
 
-absl::StatusOr<OwnerRecord> ReadOwner(soci::session& session) {
+absl::StatusOr<OwnerRecord> ReadOwner(SqlSession& session) {
   OwnerRecord owner;
   long long epoch = 0;
   long long beat = 0;
-  session << "SELECT epoch, beat, name, address FROM owner WHERE id = 1", into(epoch), into(beat),
-      into(owner.name), into(owner.address);
+  session.Run("SELECT epoch, beat, name, address FROM owner WHERE id = 1", into(epoch), into(beat),
+              into(owner.name), into(owner.address));
   owner.epoch = epoch;
   owner.beat = beat;
   return owner;
 }
 
-absl::Status ReplaceOwner(soci::session& session, const OwnerRecord& seen,
-                          const OwnerRecord& next) {
+absl::Status ReplaceOwner(SqlSession& session, const OwnerRecord& seen, const OwnerRecord& next) {
   const auto epoch = static_cast<long long>(next.epoch);
   const auto beat = static_cast<long long>(next.beat);
   const auto seen_epoch = static_cast<long long>(seen.epoch);
@@ -179,25 +190,22 @@ absl::Status ReplaceOwner(soci::session& session, const OwnerRecord& seen,
   return OwnerChanged();
 }
 
-absl::Status Apply(soci::session& session, const Write& write) {
-  const bool touches_job = write.new_job || write.job || !write.candidates.empty() ||
-                           !write.events.empty() || write.is_job_deleted || !write.quota.empty();
+absl::Status Apply(SqlSession& session, const Write& write) {
+  const bool touches_job = write.new_job || write.job || !write.events.empty() ||
+                           write.is_job_deleted || !write.quota.empty();
   if (write.new_job) InsertJob(session, write);
   long long last_event = 0;
   if (touches_job) {
-    session << "SELECT last_event FROM jobs WHERE name = :name", use(write.job_name),
-        into(last_event);
-    if (!session.got_data()) return NotFound("JOB", write.job_name);
+    const bool is_there = session.Run("SELECT last_event FROM jobs WHERE name = :name",
+                                      use(write.job_name), into(last_event));
+    if (!is_there) return NotFound("JOB", write.job_name);
   }
-  if (write.job) UpdateJob(session, write);
+  last_event = AppendEvents(session, write, last_event);
+  if (write.job) UpdateJob(session, write, last_event);
   if (!write.inspection_key.empty()) {
-    session << "UPDATE jobs SET inspection_key = :key WHERE name = :name",
-        use(write.inspection_key), use(write.job_name);
+    session.Run("UPDATE jobs SET inspection_key = :key WHERE name = :name",
+                use(write.inspection_key), use(write.job_name));
   }
-  for (const v1::Candidate& candidate : write.candidates) {
-    WriteCandidate(session, write.job_name, candidate);
-  }
-  AppendEvents(session, write, last_event);
   WriteResults(session, write);
   WriteFleet(session, write);
   WriteRecords(session, write);
@@ -206,75 +214,82 @@ absl::Status Apply(soci::session& session, const Write& write) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::Candidate> LookupCandidate(soci::session& sql, const std::string& name) {
-  const auto body = FindBody(sql, "SELECT body FROM candidates WHERE name = :name", name);
-  if (!body) return NotFound("CANDIDATE", name);
-  return Decode<v1::Candidate>(*body);
+absl::StatusOr<v1::Candidate> LookupCandidate(SqlSession& sql, const std::string& name) {
+  StoredCandidate stored;
+  const bool is_there = sql.Run(
+      "SELECT c.body, COALESCE(e.body, '') FROM candidates c LEFT JOIN events e"
+      " ON e.job = c.job AND e.sequence = c.event WHERE c.name = :name",
+      use(name), into(stored.body), into(stored.event));
+  if (!is_there) return NotFound("CANDIDATE", name);
+  return stored.Read();
 }
 
-absl::StatusOr<CandidatePage> ListCandidates(soci::session& sql, const CandidateQuery& query) {
+absl::StatusOr<CandidatePage> ListCandidates(SqlSession& sql, const CandidateQuery& query) {
   const std::string listing = absl::StrCat("candidates ", query.job);
   MTMC_ASSIGN_OR_RETURN(const int page_size, EffectivePageSize(query.page_size));
   MTMC_ASSIGN_OR_RETURN(const int64_t after, ParsePageToken(listing, query.page_token, -1));
   const auto after_trial = static_cast<long long>(after);
   const int limit = page_size + 1;
-  soci::rowset<std::string> rows =
-      (sql.prepare << "SELECT body FROM candidates WHERE job = :job AND trial > :after"
-                      " ORDER BY trial LIMIT :limit",
-       use(query.job), use(after_trial), use(limit));
+  StoredCandidate row;
+  std::vector<StoredCandidate> rows;
+  sql.ForEach(
+      "SELECT c.body, COALESCE(e.body, '') FROM candidates c LEFT JOIN events e"
+      " ON e.job = c.job AND e.sequence = c.event WHERE c.job = :job AND c.trial > :after"
+      " ORDER BY c.trial LIMIT :limit",
+      [&] { rows.push_back(row); }, use(query.job), use(after_trial), use(limit), into(row.body),
+      into(row.event));
   CandidatePage page;
-  for (const std::string& body : Bodies(rows, static_cast<size_t>(limit))) {
+  for (const StoredCandidate& stored : rows) {
     if (page.candidates.size() == static_cast<size_t>(page_size)) {
       page.next_page_token = MakePageToken(listing, page.candidates.back().trial());
       break;
     }
-    MTMC_ASSIGN_OR_RETURN(page.candidates.emplace_back(), Decode<v1::Candidate>(body));
+    MTMC_ASSIGN_OR_RETURN(page.candidates.emplace_back(), stored.Read());
   }
   return page;
 }
 
-absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(soci::session& sql, const std::string& job,
+absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(SqlSession& sql, const std::string& job,
                                                      int64_t after, int limit) {
   const auto after_sequence = static_cast<long long>(after);
-  const auto batch = static_cast<size_t>(std::clamp(limit, 1, kMostAtOnce));
-  std::vector<long long> sequences(batch);
-  std::vector<std::string> bodies(batch);
-  soci::statement rows =
-      (sql.prepare << "SELECT sequence, body FROM events WHERE job = :job AND sequence > :after"
-                      " ORDER BY sequence LIMIT :limit",
-       use(job), use(after_sequence), use(limit), into(sequences), into(bodies));
+  long long sequence = 0;
+  std::string body;
+  absl::Status status;
   std::vector<v1::JobEvent> events;
-  rows.execute();
-  while (rows.fetch()) {
-    for (size_t i = 0; i < bodies.size(); ++i) {
-      MTMC_ASSIGN_OR_RETURN(events.emplace_back(), Decode<v1::JobEvent>(bodies[i]));
-      events.back().set_sequence(sequences[i]);
-    }
-    sequences.resize(batch);
-    bodies.resize(batch);
-  }
+  const auto take = [&] {
+    auto event = Decode<v1::JobEvent>(body);
+    status.Update(event.status());
+    if (!status.ok()) return;
+    events.push_back(*std::move(event));
+    events.back().set_sequence(sequence);
+  };
+  sql.ForEach(
+      "SELECT sequence, body FROM events WHERE job = :job AND sequence > :after"
+      " ORDER BY sequence LIMIT :limit",
+      take, use(job), use(after_sequence), use(limit), into(sequence), into(body));
+  if (!status.ok()) return status;
   return events;
 }
 
-absl::StatusOr<std::optional<EvaluationRecord>> FindEvaluation(soci::session& sql,
+absl::StatusOr<std::optional<EvaluationRecord>> FindEvaluation(SqlSession& sql,
                                                                const std::string& fingerprint) {
   EvaluationRecord record{.fingerprint = fingerprint};
   std::string body;
-  sql << "SELECT candidate, body FROM evaluations WHERE fingerprint = :f", use(fingerprint),
-      into(record.candidate), into(body);
-  if (!sql.got_data()) return std::nullopt;
+  const bool is_there = sql.Run("SELECT candidate, body FROM evaluations WHERE fingerprint = :f",
+                                use(fingerprint), into(record.candidate), into(body));
+  if (!is_there) return std::nullopt;
   MTMC_ASSIGN_OR_RETURN(record.evaluation, Decode<v1::Evaluation>(body));
   return record;
 }
 
-absl::StatusOr<std::optional<v1::Inspection>> FindInspection(soci::session& sql,
+absl::StatusOr<std::optional<v1::Inspection>> FindInspection(SqlSession& sql,
                                                              const std::string& key) {
   const auto body = FindBody(sql, "SELECT body FROM inspections WHERE key = :key", key);
   if (!body) return std::nullopt;
   return Decode<v1::Inspection>(*body);
 }
 
-absl::StatusOr<Fleet> ReadFleet(soci::session& sql) {
+absl::StatusOr<Fleet> ReadFleet(SqlSession& sql) {
   Fleet fleet;
   soci::rowset<soci::row> workers =
       (sql.prepare << "SELECT is_draining, identity, body FROM workers ORDER BY name");

@@ -11,8 +11,8 @@
 #include "server/store/job_store.h"
 #include "server/store/owner_store.h"
 
-namespace soci {
-class session;
+namespace mtmc::store {
+class SqlSession;
 }
 
 // The statements of a SqlJobStore, in the SQL that SQLite and PostgreSQL share. Each
@@ -20,37 +20,37 @@ class session;
 namespace mtmc::store::sql {
 
 // Brings the schema up to date. FAILED_PRECONDITION with reason STORE_TOO_NEW.
-absl::Status Migrate(soci::session& session);
+absl::Status Migrate(SqlSession& session);
 
 // The epoch of the owner, which stays until the transaction ends: `lock` is what the
 // database wants at the end of such a query.
-int64_t ReadEpoch(soci::session& session, const std::string& lock);
+int64_t ReadEpoch(SqlSession& session, const std::string& lock);
 
 // False if a transaction with this id was committed before; the one under way is void
 // then. Waits for one that is still under way. Removes ids that are `settled`.
-bool WriteCommitId(soci::session& session, const std::vector<std::string>& settled,
+bool WriteCommitId(SqlSession& session, const std::vector<std::string>& settled,
                    const std::string& id);
 
-absl::StatusOr<OwnerRecord> ReadOwner(soci::session& session);
+absl::StatusOr<OwnerRecord> ReadOwner(SqlSession& session);
 
 // ABORTED with reason OWNER_CHANGED unless `seen` is recorded.
-absl::Status ReplaceOwner(soci::session& session, const OwnerRecord& seen, const OwnerRecord& next);
+absl::Status ReplaceOwner(SqlSession& session, const OwnerRecord& seen, const OwnerRecord& next);
 
 // All of a Write, but for its epoch, within a transaction of the caller's.
-absl::Status Apply(soci::session& session, const Write& write);
+absl::Status Apply(SqlSession& session, const Write& write);
 
 // The reads of JobStore, which has their contracts.
-absl::StatusOr<v1::Job> LookupJob(soci::session& session, const std::string& name);
-absl::StatusOr<v1::Job::State> LookupState(soci::session& session, const std::string& job);
-absl::StatusOr<JobPage> ListJobs(soci::session& session, const JobQuery& query);
-absl::StatusOr<v1::Candidate> LookupCandidate(soci::session& session, const std::string& name);
-absl::StatusOr<CandidatePage> ListCandidates(soci::session& session, const CandidateQuery& query);
-absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(soci::session& session, const std::string& job,
+absl::StatusOr<v1::Job> LookupJob(SqlSession& session, const std::string& name);
+absl::StatusOr<v1::Job::State> LookupState(SqlSession& session, const std::string& job);
+absl::StatusOr<JobPage> ListJobs(SqlSession& session, const JobQuery& query);
+absl::StatusOr<v1::Candidate> LookupCandidate(SqlSession& session, const std::string& name);
+absl::StatusOr<CandidatePage> ListCandidates(SqlSession& session, const CandidateQuery& query);
+absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(SqlSession& session, const std::string& job,
                                                      int64_t after, int limit);
-absl::StatusOr<std::optional<EvaluationRecord>> FindEvaluation(soci::session& session,
+absl::StatusOr<std::optional<EvaluationRecord>> FindEvaluation(SqlSession& session,
                                                                const std::string& fingerprint);
-absl::StatusOr<std::optional<v1::Inspection>> FindInspection(soci::session& session,
+absl::StatusOr<std::optional<v1::Inspection>> FindInspection(SqlSession& session,
                                                              const std::string& key);
-absl::StatusOr<Fleet> ReadFleet(soci::session& session);
+absl::StatusOr<Fleet> ReadFleet(SqlSession& session);
 
 }  // namespace mtmc::store::sql

@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "server/store/quota.h"
 #include "server/store/sql_codec.h"
+#include "server/store/sql_session.h"
 
 namespace mtmc::store::sql {
 namespace {
@@ -15,19 +16,20 @@ namespace {
 using soci::into;
 using soci::use;
 
-void Insert(soci::session& sql, const std::string& sha256, const std::string& project,
+void Insert(SqlSession& sql, const std::string& sha256, const std::string& project,
             const std::string& job) {
   if (sha256.empty()) return;
-  sql << "INSERT INTO artifact_uses (sha256, project, job) VALUES (:sha256, :project, :job)"
-         " ON CONFLICT DO NOTHING",
-      use(sha256), use(project), use(job);
+  sql.Run(
+      "INSERT INTO artifact_uses (sha256, project, job) VALUES (:sha256, :project, :job)"
+      " ON CONFLICT DO NOTHING",
+      use(sha256), use(project), use(job));
 }
 
-bool IsOwned(soci::session& sql, const std::string& sha256, const std::string& project) {
+bool IsOwned(SqlSession& sql, const std::string& sha256, const std::string& project) {
   int one = 0;
-  sql << "SELECT 1 FROM artifact_uses WHERE sha256 = :sha256 AND project = :project LIMIT 1",
-      use(sha256), use(project), into(one);
-  return sql.got_data();
+  return sql.Run(
+      "SELECT 1 FROM artifact_uses WHERE sha256 = :sha256 AND project = :project LIMIT 1",
+      use(sha256), use(project), into(one));
 }
 
 std::vector<std::string> Column(soci::rowset<std::string> rows) {
@@ -36,21 +38,21 @@ std::vector<std::string> Column(soci::rowset<std::string> rows) {
 
 }  // namespace
 
-void WriteUses(soci::session& sql, const v1::Job& job) {
+void WriteUses(SqlSession& sql, const v1::Job& job) {
   const std::string project = ProjectOfJob(job.name());
   Insert(sql, job.problem().source().sha256(), project, job.name());
   Insert(sql, job.start_program().sha256(), project, job.name());
 }
 
-void WriteUse(soci::session& sql, const std::string& job, const v1::Candidate& candidate) {
+void WriteUse(SqlSession& sql, const std::string& job, const v1::Candidate& candidate) {
   Insert(sql, candidate.program().sha256(), ProjectOfJob(job), job);
 }
 
-void DeleteUses(soci::session& sql, const std::string& job) {
-  sql << "DELETE FROM artifact_uses WHERE job = :job", use(job);
+void DeleteUses(SqlSession& sql, const std::string& job) {
+  sql.Run("DELETE FROM artifact_uses WHERE job = :job", use(job));
 }
 
-std::set<std::string> FindOwned(soci::session& sql, const std::vector<std::string>& sha256s,
+std::set<std::string> FindOwned(SqlSession& sql, const std::vector<std::string>& sha256s,
                                 const std::vector<std::string>& projects) {
   std::set<std::string> owned;
   for (const std::string& sha256 : sha256s) {
@@ -60,16 +62,16 @@ std::set<std::string> FindOwned(soci::session& sql, const std::vector<std::strin
   return owned;
 }
 
-void AddUpload(soci::session& sql, const std::string& sha256,
+void AddUpload(SqlSession& sql, const std::string& sha256,
                const std::vector<std::string>& projects) {
   for (const std::string& project : projects) Insert(sql, sha256, project, /*job=*/"");
 }
 
-void RemoveUploads(soci::session& sql, const std::string& sha256) {
-  sql << "DELETE FROM artifact_uses WHERE sha256 = :sha256 AND job = ''", use(sha256);
+void RemoveUploads(SqlSession& sql, const std::string& sha256) {
+  sql.Run("DELETE FROM artifact_uses WHERE sha256 = :sha256 AND job = ''", use(sha256));
 }
 
-absl::Status FillUses(soci::session& sql) {
+absl::Status FillUses(SqlSession& sql) {
   const auto jobs = Column(soci::rowset<std::string>((sql.prepare << "SELECT name FROM jobs")));
   for (const std::string& name : jobs) {
     const auto body = FindBody(sql, "SELECT body FROM jobs WHERE name = :name", name);

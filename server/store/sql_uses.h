@@ -9,8 +9,8 @@
 #include "mtmc/v1/candidate.pb.h"
 #include "mtmc/v1/job.pb.h"
 
-namespace soci {
-class session;
+namespace mtmc::store {
+class SqlSession;
 }
 
 // The statements of a SqlJobStore on whose artifacts are, like sql_statements.h. Private to
@@ -21,19 +21,19 @@ namespace mtmc::store::sql {
 inline constexpr int kUsesVersion = 9;
 
 // What a job and a candidate of `job` refer to. What is there already is left.
-void WriteUses(soci::session& session, const v1::Job& job);
-void WriteUse(soci::session& session, const std::string& job, const v1::Candidate& candidate);
+void WriteUses(SqlSession& session, const v1::Job& job);
+void WriteUse(SqlSession& session, const std::string& job, const v1::Candidate& candidate);
 
-void DeleteUses(soci::session& session, const std::string& job);
+void DeleteUses(SqlSession& session, const std::string& job);
 
 // The methods of ArtifactUses, which has their contracts.
-std::set<std::string> FindOwned(soci::session& session, const std::vector<std::string>& sha256s,
+std::set<std::string> FindOwned(SqlSession& session, const std::vector<std::string>& sha256s,
                                 const std::vector<std::string>& projects);
-void AddUpload(soci::session& session, const std::string& sha256,
+void AddUpload(SqlSession& session, const std::string& sha256,
                const std::vector<std::string>& projects);
-void RemoveUploads(soci::session& session, const std::string& sha256);
+void RemoveUploads(SqlSession& session, const std::string& sha256);
 
 // For jobs and candidates of a store whose schema had none.
-absl::Status FillUses(soci::session& session);
+absl::Status FillUses(SqlSession& session);
 
 }  // namespace mtmc::store::sql

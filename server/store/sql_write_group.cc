@@ -23,9 +23,8 @@ namespace {
 constexpr size_t kMaxKnownJobs = 1'000'000;
 
 bool TouchesOldJob(const Write& write) {
-  return !write.new_job &&
-         (write.job || !write.candidates.empty() || !write.events.empty() ||
-          !write.inspection_key.empty() || write.is_job_deleted || !write.quota.empty());
+  return !write.new_job && (write.job || !write.events.empty() || !write.inspection_key.empty() ||
+                            write.is_job_deleted || !write.quota.empty());
 }
 
 bool TouchesQuotas(const Write& write) {
@@ -86,7 +85,7 @@ absl::StatusOr<QuotaLedger::Posting> SqlJobStore::WeighQuotas(const Write& write
 
 absl::Status SqlJobStore::OpenLedger() {
   if (ledger_ != nullptr) return absl::OkStatus();
-  MTMC_ASSIGN_OR_RETURN(QuotaLedger ledger, Read<QuotaLedger>("", [](soci::session& session) {
+  MTMC_ASSIGN_OR_RETURN(QuotaLedger ledger, Read<QuotaLedger>("", [](SqlSession& session) {
                           return sql::ReadLedger(session);
                         }));
   ledger_ = std::make_unique<QuotaLedger>(std::move(ledger));
@@ -95,7 +94,7 @@ absl::Status SqlJobStore::OpenLedger() {
 
 absl::Status SqlJobStore::CheckNewJob(const Write& write) {
   MTMC_RETURN_IF_ERROR(queue_->Settle(JobSubject(write.job_name)));
-  const auto is_free = Read<bool>(RequestSubject(write.request_id), [&](soci::session& session) {
+  const auto is_free = Read<bool>(RequestSubject(write.request_id), [&](SqlSession& session) {
     return absl::StatusOr<bool>(sql::IsFree(session, write.job_name, write.request_id));
   });
   if (!is_free.ok() || *is_free) return is_free.status();
@@ -105,7 +104,7 @@ absl::Status SqlJobStore::CheckNewJob(const Write& write) {
 
 absl::Status SqlJobStore::CheckKnownJob(const std::string& name) {
   if (known_jobs_.contains(name)) return absl::OkStatus();
-  const auto is_there = Read<bool>(JobSubject(name), [&](soci::session& session) {
+  const auto is_there = Read<bool>(JobSubject(name), [&](SqlSession& session) {
     return absl::StatusOr<bool>(!sql::IsFree(session, name, /*request_id=*/""));
   });
   if (!is_there.ok() || *is_there) return is_there.status();
@@ -129,7 +128,7 @@ absl::Status SqlJobStore::WriteGroup(const std::deque<Write>& writes) {
 absl::Status SqlJobStore::TryGroup(const std::deque<Write>& writes) {
   const std::string id = group_id_;
   const std::vector<std::string> settled = settled_;
-  return Run(*writer_, [&](soci::session& session) -> absl::Status {
+  return Run(*writer_, [&](SqlSession& session) -> absl::Status {
     // Destroyed before its commit, the transaction is rolled back.
     soci::transaction transaction(session);
     if (!id.empty() && !sql::WriteCommitId(session, settled, id)) return absl::OkStatus();

@@ -21,6 +21,11 @@ constexpr int kPageBytes = 4096;
 // Another process reads the file at most (a person with the sqlite3 tool), so
 // a lock lasts milliseconds.
 constexpr int kBusyTimeoutMs = 5000;
+// Pages of the log after which they are written to the database: 32 MB, some tenths of a second
+// to read at a start. Most pages are written anew by every commit, and go there once each time.
+constexpr int kCheckpointPages = 8000;
+// Of each connection, for pages: the tail of every table and index under load.
+constexpr int kCacheBytes = 16 << 20;
 
 class Sqlite final : public SqlDatabase {
  public:
@@ -33,6 +38,8 @@ class Sqlite final : public SqlDatabase {
     std::string mode;
     session << "PRAGMA journal_mode = WAL", into(mode);
     session << absl::StrCat("PRAGMA busy_timeout = ", kBusyTimeoutMs), into(mode);
+    session << absl::StrCat("PRAGMA wal_autocheckpoint = ", kCheckpointPages), into(mode);
+    session << absl::StrCat("PRAGMA cache_size = -", kCacheBytes >> 10);
     session << absl::StrCat("PRAGMA synchronous = ",
                             options_.survives_power_loss ? "FULL" : "NORMAL");
     if (options_.max_bytes > 0) {

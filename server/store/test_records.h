@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "mtmc/v1/candidate.pb.h"
 #include "mtmc/v1/job.pb.h"
 
 namespace mtmc::store {
@@ -21,6 +22,12 @@ inline v1::Job MakeJob(const std::string& name) {
 inline v1::JobEvent Notice(const std::string& text) {
   v1::JobEvent event;
   event.set_notice(text);
+  return event;
+}
+
+inline v1::JobEvent Told(const v1::Candidate& candidate) {
+  v1::JobEvent event;
+  *event.mutable_candidate() = candidate;
   return event;
 }
 

@@ -41,8 +41,8 @@ std::string RecordsSubject() { return "records"; }
 std::vector<std::string> SubjectsOf(const Write& write) {
   std::vector<std::string> subjects;
   if (!write.job_name.empty()) subjects.push_back(JobSubject(write.job_name));
-  for (const v1::Candidate& candidate : write.candidates) {
-    subjects.push_back(CandidateSubject(candidate.name()));
+  for (const v1::JobEvent& event : write.events) {
+    if (event.has_candidate()) subjects.push_back(CandidateSubject(event.candidate().name()));
   }
   if (!write.request_id.empty()) subjects.push_back(RequestSubject(write.request_id));
   if (write.evaluation) subjects.push_back(EvaluationSubject(write.evaluation->fingerprint));
