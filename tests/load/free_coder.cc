@@ -3,6 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -39,8 +40,10 @@ absl::StatusOr<std::unique_ptr<FreeCoder>> FreeCoder::Create(const std::string& 
 grpc::ServerUnaryReactor* FreeCoder::CreateProgram(grpc::CallbackServerContext* context,
                                                    const v1::CreateProgramRequest* request,
                                                    v1::CreateProgramResponse* response) {
-  return Serve(context, *response,
-               [&](auto done) { coder_.CreateProgram(*request, std::move(done)); });
+  return Serve(context, *response, [&](auto done) {
+    coder_.CreateProgram(std::make_shared<const v1::CreateProgramRequest>(*request),
+                         std::move(done));
+  });
 }
 
 grpc::ServerUnaryReactor* FreeCoder::ListActions(grpc::CallbackServerContext* context,
@@ -61,8 +64,9 @@ grpc::ServerUnaryReactor* FreeCoder::ListActions(grpc::CallbackServerContext* co
 grpc::ServerUnaryReactor* FreeCoder::ApplyAction(grpc::CallbackServerContext* context,
                                                  const v1::ApplyActionRequest* request,
                                                  v1::ApplyActionResponse* response) {
-  return Serve(context, *response,
-               [&](auto done) { coder_.ApplyAction(*request, std::move(done)); });
+  return Serve(context, *response, [&](auto done) {
+    coder_.ApplyAction(std::make_shared<const v1::ApplyActionRequest>(*request), std::move(done));
+  });
 }
 
 }  // namespace mtmc::load

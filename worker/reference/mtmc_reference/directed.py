@@ -42,6 +42,8 @@ _CAPS = (8.0, 0.5)
 _SHORTER = 4.0
 # How far beyond its range a value is to go, in parts of the range, boldly or mildly.
 _BEYOND = ((0.25, 1.0, 4.0, 15.0, 60.0), (0.1, 0.25))
+# Where a value is to go: beyond its range, to zero, or next to it.
+_KINDS = ("above", "zero", "below", "near zero")
 # Powers of ten, in parts of the root mean square, of what is next to zero.
 _NEAR_ZERO = (-6.0, -1.0)
 
@@ -115,8 +117,9 @@ class _Search:
         values = self._values()
         if time.monotonic() - start > _FIRST_SECONDS:
             raise Dropped("the model takes too long to search for inputs")
-        for _ in range(_TRIES):
-            targets = self._draw_targets(values)
+        first = self._draw(len(_KINDS))
+        for attempt in range(_TRIES):
+            targets = self._draw_targets(values, _KINDS[(first + attempt) % len(_KINDS)])
             for _ in range(_REDRAWS):
                 self._redraw_still(targets)
             self._approach(targets)
@@ -157,19 +160,23 @@ class _Search:
             raise Dropped("no value between operators follows the inputs")
         return in_rows or found
 
-    def _draw_targets(self, values):
+    def _draw_targets(self, values, kind):
+        """`kind` is that of the goal where there is one for all rows: a value may be steady beyond
+        its range alone."""
         order = torch.randperm(len(values), generator=self._chance)[:_MOST_TARGETED]
         chosen = [values[int(place)] for place in order]
         if not self._has_rows(chosen[0].shape):
             element = self._draw(math.prod(chosen[0].shape))
-            return [_Target(chosen[0], None, torch.tensor([element]), self._goals(chosen[0], 1))]
+            goals = self._goals(chosen[0], [kind])
+            return [_Target(chosen[0], None, torch.tensor([element]), goals)]
         targets = []
         rows = torch.randperm(self._count, generator=self._chance)
         for part, value in zip(rows.tensor_split(len(chosen)), chosen):
             extent = math.prod(value.shape) // self._count
             if len(part):
                 elements = torch.randint(extent, part.shape, generator=self._chance)
-                targets.append(_Target(value, part, elements, self._goals(value, len(part))))
+                kinds = [_KINDS[self._draw(len(_KINDS))] for _ in part]
+                targets.append(_Target(value, part, elements, self._goals(value, kinds)))
         return targets
 
     def _redraw_still(self, targets):
@@ -185,18 +192,17 @@ class _Search:
                 others %= extent // self._count
                 target.elements = torch.where(is_still[target.rows], others, target.elements)
 
-    def _goals(self, value, count):
-        goals = torch.tensor([self._goal(value) for _ in range(count)], dtype=torch.float64)
+    def _goals(self, value, kinds):
+        goals = torch.tensor([self._goal(value, kind) for kind in kinds], dtype=torch.float64)
         return goals.to(self._device)
 
-    def _goal(self, value):
-        kind = self._draw(4)
-        if kind < 2:
+    def _goal(self, value, kind):
+        if kind in ("above", "below"):
             span = (value.high - value.low) or abs(value.high) or 1.0
             beyond = _BEYOND[self._level]
             away = beyond[self._draw(len(beyond))] * span
-            return value.low - away if kind else value.high + away
-        if kind == 2:
+            return value.low - away if kind == "below" else value.high + away
+        if kind == "zero":
             return 0.0
         low, high = _NEAR_ZERO
         power = low + (high - low) * float(torch.rand((), generator=self._chance))

@@ -7,11 +7,11 @@ the public workload in two ways, and on others. What time does not suffice for i
 
 import contextlib
 import functools
-import time
 
 import torch
 
 from . import state_ways
+from .effort import Effort
 from .failure import Dropped, ProblemFailure
 from .precision import Arithmetic
 from .workload import Key
@@ -43,11 +43,11 @@ class IdleFinder:
         self._outputs = outputs
         self._seed_of = seed_of
         self._runs = 0
-        self._deadline = 0.0
+        self._effort = None
 
     def find(self):
         """Names of the idle inputs."""
-        self._deadline = time.monotonic() + _BUDGET_SECONDS
+        self._effort = Effort(self._judge.device)
         entries = [e for e in self._graph["inputs"] if self._domain.is_read(e["name"])]
         users = [e for e in entries if e["kind"] == "KIND_USER_INPUT"]
         state = [e for e in entries if e.get("target") in self._states.names]
@@ -92,7 +92,7 @@ class IdleFinder:
 
     def _run(self, entry, inputs):
         self._runs += 1
-        if self._runs > _MOST_RUNS or time.monotonic() > self._deadline:
+        if self._runs > _MOST_RUNS or self._effort.seconds > _BUDGET_SECONDS:
             raise _Spent
         run = functools.partial(self._judge.execution.run, inputs, Arithmetic.STRICT)
         return self._judge.peril.run(f"idle {entry['name']}", lambda: True, run)

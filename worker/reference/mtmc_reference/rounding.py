@@ -14,7 +14,9 @@ where s = sum a_i is how far partial sums grow, q = sum a_i^2 how far they wande
 a random order, and w the square of the largest one in the order of some axis: terms
 that lie sorted, as under ramps, go far before they cancel, for whoever adds them in
 the order in which blocks start. A running sum as a result is disturbed by its own
-partial sums, and every other operator by a few roundings. The model itself carries
+partial sums, and every other operator by a few roundings. Terms below half a unit in the
+last place of such a partial sum are lost in it, all of one sign as well: a plain sum may be
+off by as much as all of them together. The model itself carries
 the disturbances to the outputs, through whatever cancels or amplifies there.
 """
 
@@ -71,6 +73,8 @@ class Disturbed(TorchDispatchMode):
         if isinstance(first, torch.Tensor) and first.is_floating_point() and first.numel():
             rule = _RULES.get(name.rstrip("_"), _element)
             scale = rule(func, args, kwargs or {}, out)
+            if rule is _reduction and args[0].is_floating_point():
+                scale.add_(_lost(func, args, first, scale, self._unit))
             if name.rstrip("_") in _PLAIN and scale.shape == first.shape:
                 is_exact = self._is_exact(first, args)
                 scale = scale if is_exact is None else scale.masked_fill_(is_exact, 0.0)
@@ -165,8 +169,7 @@ def _reduction(func, args, kwargs, out):
     x = args[0]
     if not x.is_floating_point():
         return _element(func, args, kwargs, out)
-    axes = args[1] if len(args) > 1 and not isinstance(args[1], torch.dtype) else None
-    axes = [axis % x.dim() for axis in axes or range(x.dim())] if x.dim() else []
+    axes = _axes_of(args)
     terms = x.numel() // max(out.numel(), 1)
     q = _sum_wander(x, axes)
     q += x.double().square().sum(axes, keepdim=True)
@@ -175,6 +178,24 @@ def _reduction(func, args, kwargs, out):
     alike = _alike(x, axes).reshape(out.shape).to(out.dtype)
     more = 1.0 + alike * (_ALIKE_FACTOR * math.sqrt(max(min(terms, _MAX_TERMS), 1)))
     return _sum_scale(terms, out, q.reshape(out.shape).to(out.dtype)).mul_(more)
+
+
+def _axes_of(args):
+    """Axes of a reduction, non-negative."""
+    rank = args[0].dim()
+    axes = args[1] if len(args) > 1 and not isinstance(args[1], torch.dtype) else None
+    return [axis % rank for axis in axes or range(rank)] if rank else []
+
+
+def _lost(func, args, out, scale, unit):
+    """Terms that partial sums lose, in units of the disturbance: `scale` is what these wander."""
+    x, axes = args[0], _axes_of(args)
+    shape = [1 if axis in axes else extent for axis, extent in enumerate(x.shape)]
+    terms = max(x.numel() // max(out.numel(), 1), 1)
+    divisor = terms if func._schema.name == "aten::mean" else 1
+    partial = scale.reshape(shape) * (divisor / (_SUM_FACTOR * math.sqrt(min(terms, _MAX_TERMS))))
+    lost = torch.where(x.abs() < partial * unit, x, 0.0).sum(axes, keepdim=True).abs_()
+    return lost.reshape(out.shape).to(scale.dtype).div_(unit * _LEAST_DEVIATIONS * divisor)
 
 
 def _alike(x, axes):
