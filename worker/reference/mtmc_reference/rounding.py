@@ -37,6 +37,9 @@ _RUNNING_FACTOR = 1.0
 # Equal terms are rounded alike in a plain sum as well: n of them may be off by n roundings,
 # of which this much was seen over the wandering ones.
 _ALIKE_FACTOR = 0.3
+# How fast that ends once terms differ by more than the last place of their sum in FP32.
+_ALIKE_POWER = 8
+_FP32_LAST_PLACE = 2.0**-23
 # Of a norm's row in which one element outweighs all others, for each of so many terms at most.
 _LED_FACTOR, _MAX_LED_TERMS = 0.1, 4096
 # Roundings of an operator without sums, such as exp.
@@ -126,10 +129,22 @@ def _element(func, args, kwargs, out):
     return first.abs().mul_(_ELEMENT_ROUNDINGS)
 
 
-def _sum_scale(terms, total, squares):
-    """`squares` is q + w; see the module's comment. Overwrites it."""
-    factor = _SUM_FACTOR * math.sqrt(max(min(terms, _MAX_TERMS), 1))
-    return squares.abs_().add_(total.square()).sqrt_().mul_(factor)
+def _sum_scale(terms, total, squares, wander=0.0, alike=0.0):
+    """`squares` is q and `wander` w; see the module's comment. `alike` is the share of terms that
+    are equal."""
+    terms = max(min(terms, _MAX_TERMS), 1)
+    alike = torch.maximum(_near(terms, total, squares), torch.as_tensor(alike).to(total))
+    more = alike.mul_(_ALIKE_FACTOR * math.sqrt(terms)).add_(1.0)
+    size = (squares.abs() + wander).add_(total.square()).sqrt_()
+    return size.mul_(_SUM_FACTOR * math.sqrt(terms)).mul_(more)
+
+
+def _near(terms, total, squares):
+    """1 where terms differ by less than the last place of their sum: then they are rounded alike
+    as equal ones are."""
+    spread = (squares.abs() * terms / total.square() - 1.0).clamp_(min=0.0).sqrt_()
+    near = (_FP32_LAST_PLACE * terms / spread).clamp_(max=1.0).pow_(_ALIKE_POWER)
+    return torch.nan_to_num(near, nan=0.0)
 
 
 def _product(first, second):
@@ -138,7 +153,7 @@ def _product(first, second):
     def rule(func, args, kwargs, out):
         a, b = args[first], args[second]
         q = torch.matmul(a.square(), b.square())
-        return _sum_scale(a.shape[-1], out, q + _product_wander(a, b))
+        return _sum_scale(a.shape[-1], out, q, _product_wander(a, b))
 
     return rule
 
@@ -171,13 +186,12 @@ def _reduction(func, args, kwargs, out):
         return _element(func, args, kwargs, out)
     axes = _axes_of(args)
     terms = x.numel() // max(out.numel(), 1)
-    q = _sum_wander(x, axes)
-    q += x.double().square().sum(axes, keepdim=True)
+    wander = _sum_wander(x, axes)
+    q = x.double().square().sum(axes, keepdim=True)
     if func._schema.name == "aten::mean":
-        q /= terms**2
-    alike = _alike(x, axes).reshape(out.shape).to(out.dtype)
-    more = 1.0 + alike * (_ALIKE_FACTOR * math.sqrt(max(min(terms, _MAX_TERMS), 1)))
-    return _sum_scale(terms, out, q.reshape(out.shape).to(out.dtype)).mul_(more)
+        q, wander = q / terms**2, wander / terms**2
+    q, wander, alike = (t.to(out).reshape(out.shape) for t in (q, wander, _alike(x, axes)))
+    return _sum_scale(terms, out, q, wander, alike)
 
 
 def _axes_of(args):

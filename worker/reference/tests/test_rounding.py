@@ -140,12 +140,27 @@ def test_what_only_points_at_memory_leaves_it_as_it_is():
 
 
 def test_no_sum_has_luck():
+    terms = torch.rand(512, 4096, dtype=torch.float64)
     with Disturbed(unit_of(torch.float32)):
-        # Terms that are exact are rounded alike: these are not.
-        totals = (torch.ones(512, 4096, dtype=torch.float64) * 1.1).sum(1)
+        totals = terms.sum(1)
 
-    off = (totals / 4096 / 1.1 - 1).abs() / unit_of(torch.float32)
+    off = (totals / terms.sum(1) - 1).abs() / unit_of(torch.float32)
     assert off.min() > 4096**0.5 and off.max() < 8 * 4096**0.5
+
+
+@pytest.mark.parametrize("spread", [0.0, 1e-6])
+def test_terms_that_are_nearly_equal_are_rounded_alike(spread):
+    generator = numpy.random.default_rng(5)
+    terms = 1.7 * (1 + spread * generator.standard_normal((64, 4096))).astype(numpy.float32)
+    exact = torch.from_numpy(terms).double()
+    off = (torch.from_numpy(running_sums(terms, axis=1)[:, -1]) - exact.sum(1)).abs()
+    with Disturbed(unit_of(torch.float32)):
+        sums = [exact.sum(1), exact @ torch.ones(4096, dtype=torch.float64)]
+
+    # Hundreds of roundings: the square root of the number of terms is 64.
+    assert (off / exact.sum(1)).min() > 200 * unit_of(torch.float32)
+    for disturbed in sums:
+        assert (off < (disturbed - exact.sum(1)).abs()).all()
 
 
 def test_doubles_are_judged_on_every_distribution(load, client):
