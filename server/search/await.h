@@ -50,6 +50,9 @@ class Interruption {
 // A result that comes after an interruption is dropped, and what would be begun after one is
 // not. Only for sources that
 // run on `loop`; the header is private to the coroutines of this folder.
+//
+// A `start` written within the co_await captures by reference: with g++ 12.2 what it captures by
+// value, and that becomes a std::function, is destroyed once too often.
 template <class T>
 boost::asio::awaitable<absl::StatusOr<T>> Await(EventLoop& loop, Interruption& interruption,
                                                 std::function<void(Done<T>)> start) {

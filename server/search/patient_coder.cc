@@ -11,8 +11,6 @@
 #include "server/search/known_step.h"
 #include "server/search/macro_step.h"
 
-// Requests are captured by reference: what a lambda of a co_await captures by value is destroyed
-// once too often (g++ 12.2, where the lambda becomes a std::function).
 namespace mtmc::search {
 
 using boost::asio::awaitable;
