@@ -34,9 +34,12 @@ _SUM_FACTOR = 0.5
 # The same for a running sum that is a result: equal terms are rounded alike, and their
 # errors do not wander.
 _RUNNING_FACTOR = 1.0
-# Equal terms are rounded alike in a plain sum as well: n of them may be off by n roundings,
-# of which this much was seen over the wandering ones.
-_ALIKE_FACTOR = 0.3
+# Equal terms are rounded alike in a plain sum as well, wherever they stand, for a partial sum is
+# a multiple of its last place: n of them may be off by n roundings, of which this much was seen
+# over the wandering ones.
+_ALIKE_FACTOR = 0.6
+# Terms that are looked for again among all, to know how many are equal.
+_PICKS = 16
 # How fast that ends once terms differ by more than the last place of their sum in FP32.
 _ALIKE_POWER = 8
 _FP32_LAST_PLACE = 2.0**-23
@@ -130,8 +133,8 @@ def _element(func, args, kwargs, out):
 
 
 def _sum_scale(terms, total, squares, wander=0.0, alike=0.0):
-    """`squares` is q and `wander` w; see the module's comment. `alike` is the share of terms that
-    are equal."""
+    """`squares` is q and `wander` w; see the module's comment. `alike` is 1 where all terms are
+    equal, and the root of the share of two that are."""
     terms = max(min(terms, _MAX_TERMS), 1)
     alike = torch.maximum(_near(terms, total, squares), torch.as_tensor(alike).to(total))
     more = alike.mul_(_ALIKE_FACTOR * math.sqrt(terms)).add_(1.0)
@@ -213,9 +216,20 @@ def _lost(func, args, out, scale, unit):
 
 
 def _alike(x, axes):
-    """Share of the terms that are the largest one, with either sign."""
+    """Root of the chance that two terms are equal, and of what the largest alone, with either
+    sign, give to it. Zeros round nothing."""
     size = x.abs()
-    return (size == size.amax(axes, keepdim=True)).double().mean(axes, keepdim=True)
+    largest = (size == size.amax(axes, keepdim=True)).double().mean(axes, keepdim=True)
+    generator = torch.Generator().manual_seed(_SEED)
+    chance = torch.zeros_like(largest)
+    for _ in range(_PICKS if axes else 0):
+        picked = x
+        for axis in axes:
+            place = int(torch.randint(x.shape[axis], (), generator=generator))
+            picked = picked.narrow(axis, place, 1)
+        share = (x == picked).double().mean(axes, keepdim=True)
+        chance += share.masked_fill_(picked == 0, 0.0) / _PICKS
+    return torch.maximum(chance.sqrt_(), largest)
 
 
 def _sum_wander(x, axes):
