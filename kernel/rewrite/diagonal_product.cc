@@ -4,6 +4,7 @@
 
 #include "kernel/rewrite/edit_builder.h"
 #include "kernel/rewrite/node_arguments.h"
+#include "kernel/rewrite/product_node.h"
 #include "kernel/rewrite/rules.h"
 
 namespace mtmc::kernel {
@@ -29,18 +30,18 @@ std::optional<std::string> FindDiagonal(const GraphUses& uses, const std::string
 std::optional<GraphEdit> FindDiagonalProduct(const GraphUses& uses, const GraphNode& node) {
   const std::string_view op = OperatorOf(node);
   if (op != "matmul" && op != "mm") return std::nullopt;
-  const auto left = FindTensor(node, "self");
-  const auto right = FindTensor(node, op == "mm" ? "mat2" : "other");
-  if (!left || !right || node.result_types.at(0).shape.size() < 2) return std::nullopt;
+  const std::optional<ProductNode> product = FindFactors(node);
+  if (!product || node.result_types.at(0).shape.size() < 2) return std::nullopt;
+  const auto& [left, right] = *product;
   EditBuilder builder(uses, node);
-  const std::optional<std::string> rows = FindDiagonal(uses, *left);
-  if (rows && uses.TypeOf(*right).shape.size() >= 2) {
+  const std::optional<std::string> rows = FindDiagonal(uses, left);
+  if (rows && uses.TypeOf(right).shape.size() >= 2) {
     const int64_t extent = uses.TypeOf(*rows).shape.at(0);
-    return builder.Finish(builder.Multiply(*right, builder.Reshape(*rows, {extent, 1})));
+    return builder.Finish(builder.Multiply(right, builder.Reshape(*rows, {extent, 1})));
   }
-  const std::optional<std::string> columns = FindDiagonal(uses, *right);
-  if (columns && uses.TypeOf(*left).shape.size() >= 2) {
-    return builder.Finish(builder.Multiply(*left, *columns));
+  const std::optional<std::string> columns = FindDiagonal(uses, right);
+  if (columns && uses.TypeOf(left).shape.size() >= 2) {
+    return builder.Finish(builder.Multiply(left, *columns));
   }
   return std::nullopt;
 }

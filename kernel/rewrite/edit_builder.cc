@@ -2,7 +2,6 @@
 #include "kernel/rewrite/edit_builder.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "kernel/graph/text.h"

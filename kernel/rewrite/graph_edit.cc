@@ -2,7 +2,6 @@
 #include "kernel/rewrite/graph_edit.h"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <utility>
 

@@ -9,13 +9,17 @@
 
 namespace mtmc::kernel {
 
-// A product of matrices [..., M, K] and [..., K, N] with equal batches.
+// The factors of a product of matrices [..., M, K] and [..., K, N].
 struct ProductNode {
   std::string left;
   std::string right;
 };
 
-// Absent for any other node, products that broadcast among them.
+// Of `matmul`, `mm`, `bmm` and `addmm`, whatever their shapes; absent for any other node.
+std::optional<ProductNode> FindFactors(const GraphNode& node);
+
+// A product alone, with equal batches; absent for any other node, products that broadcast among
+// them.
 std::optional<ProductNode> FindProduct(const GraphUses& uses, const GraphNode& node);
 
 }  // namespace mtmc::kernel

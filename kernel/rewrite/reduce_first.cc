@@ -8,6 +8,7 @@
 #include "kernel/graph/text.h"
 #include "kernel/loops/elements.h"
 #include "kernel/rewrite/node_arguments.h"
+#include "kernel/rewrite/product_node.h"
 #include "kernel/rewrite/rules.h"
 
 namespace mtmc::kernel {
@@ -208,12 +209,11 @@ std::optional<std::string> PoolingMover::PastLinear(const GraphNode& node, const
 // Rows are pooled in the first factor, columns in the second.
 std::optional<std::string> PoolingMover::PastMatrixProduct(const GraphNode& node,
                                                            const Pooling& pooling) {
-  const bool is_added = OperatorOf(node) == "addmm";
-  const auto left = FindTensor(node, is_added ? "mat1" : "self");
-  const auto right = FindTensor(node, is_added || OperatorOf(node) != "matmul" ? "mat2" : "other");
-  if (!left || !right || !IsOne(node, "alpha") || !IsOne(node, "beta")) return std::nullopt;
-  const std::vector<int64_t>& left_shape = uses_.TypeOf(*left).shape;
-  const std::vector<int64_t>& right_shape = uses_.TypeOf(*right).shape;
+  const std::optional<ProductNode> product = FindFactors(node);
+  if (!product || !IsOne(node, "alpha") || !IsOne(node, "beta")) return std::nullopt;
+  const auto& [left, right] = *product;
+  const std::vector<int64_t>& left_shape = uses_.TypeOf(left).shape;
+  const std::vector<int64_t>& right_shape = uses_.TypeOf(right).shape;
   const size_t rank = pooling.axes.size();
   if (left_shape.size() != rank || left_shape.size() < 2 || right_shape.size() < 2) {
     return std::nullopt;
@@ -226,16 +226,16 @@ std::optional<std::string> PoolingMover::PastMatrixProduct(const GraphNode& node
     if (!pooling.axes.at(d).is_plain()) return std::nullopt;
   }
   std::map<std::string, std::string, std::less<>> instead;
-  if (is_added) {
+  if (OperatorOf(node) == "addmm") {
     const std::string self = FindTensor(node, "self").value_or("");
     if (self.empty()) return std::nullopt;
     const Pooling own = ForOperand(pooling, uses_.TypeOf(self).shape);
     instead[self] = builder_.Scale(Move(self, own), GainBeside(pooling, own));
   }
   // A product with itself is no place for two replacements by name.
-  if (left == right || instead.contains(*left) || instead.contains(*right)) return std::nullopt;
-  instead[*left] = Move(*left, rows);
-  instead[*right] = Move(*right, columns);
+  if (left == right || instead.contains(left) || instead.contains(right)) return std::nullopt;
+  instead[left] = Move(left, rows);
+  instead[right] = Move(right, columns);
   builder_.SetOrigin(node);
   const auto depth = static_cast<double>(left_shape.back());
   products_.before += depth * static_cast<double>(node.result_types.at(0).elements());
