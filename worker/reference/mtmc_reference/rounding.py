@@ -201,6 +201,7 @@ def _axes_of(args):
     """Axes of a reduction, non-negative."""
     rank = args[0].dim()
     axes = args[1] if len(args) > 1 and not isinstance(args[1], torch.dtype) else None
+    axes = [axes] if isinstance(axes, int) else axes
     return [axis % rank for axis in axes or range(rank)] if rank else []
 
 
@@ -343,8 +344,7 @@ def _exponent_size(func, args, x, y):
     cannot. Broadcasts to `y`."""
     if not x.dim():
         return x.abs().clamp(min=1.0)
-    axes = args[1] if len(args) > 1 and not isinstance(args[1], torch.dtype) else None
-    axes = [axes] if isinstance(axes, int) else list(axes or range(x.dim()))
+    axes = _axes_of(args)
     most = x.amax(axes, keepdim=True)
     size = torch.where(most - x < _FAR_EXPONENT, x, most).abs().amax(axes, keepdim=True)
     size = size.clamp_(1.0, _FAR_EXPONENT)
