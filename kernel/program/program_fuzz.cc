@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "kernel/program/checker.h"
+#include "kernel/program/numbers.h"
 #include "kernel/program/parser.h"
 #include "kernel/program/printer.h"
 #include "kernel/program/signature.h"
@@ -28,6 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                               .allows_triton = true};
   CheckProgram(*result.program, {}, limits, DefaultBindings(*result.program));
   Variants(*result.program, 16);
+  NumbersOf(*result.program);
   const std::string printed = PrintDirectives(*result.program);
   const ParseResult again = ParseProgram(printed);
   if (!again.program || PrintDirectives(*again.program) != printed) std::abort();

@@ -11,6 +11,9 @@ namespace {
 
 bool IsWordByte(char c) { return c == '_' || absl::ascii_isalnum(static_cast<unsigned char>(c)); }
 
+// Letters of a number that a sign may follow.
+constexpr std::string_view kBeforeSign = "eEpP";
+
 bool IsDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
 
 // Index of what follows a backslash and the end of its line; `at` where none is.
@@ -115,7 +118,7 @@ class SourceLexer {
     } else if (c == '"' || c == '\'') {
       kind = Kind::kString;
       length = QuotedLength(c);
-    } else if (IsDigit(c)) {
+    } else if (IsDigit(c) || (c == '.' && IsDigit(ByteAt(1)))) {
       kind = Kind::kNumber;
       length = NumberLength();
     } else if (IsWordByte(c)) {
@@ -127,14 +130,20 @@ class SourceLexer {
     Advance(length);
   }
 
-  // Takes `1e` of `1e-5f`, and `0x1fULL` and `1'000` whole.
+  // 0 behind the end.
+  char ByteAt(size_t distance) const {
+    return at_ + distance < text_.size() ? text_[at_ + distance] : '\0';
+  }
+
+  // A preprocessing number of the standard: `1e-5f`, `.5`, `0x1fULL` and `1'000` whole.
   size_t NumberLength() const {
     size_t length = 1;
     while (at_ + length < text_.size()) {
-      const char c = text_[at_ + length];
-      const bool is_separator = is_cpp_ && c == '\'' && at_ + length + 1 < text_.size() &&
-                                IsWordByte(text_[at_ + length + 1]);
-      if (!IsWordByte(c) && c != '.' && !is_separator) break;
+      const char c = ByteAt(length);
+      const bool is_separator = is_cpp_ && c == '\'' && IsWordByte(ByteAt(length + 1));
+      const bool is_signed =
+          (c == '+' || c == '-') && kBeforeSign.find(ByteAt(length - 1)) != std::string_view::npos;
+      if (!IsWordByte(c) && c != '.' && !is_separator && !is_signed) break;
       ++length;
     }
     return length;

@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "common/base/enum_word.h"
 #include "common/trace/span.h"
+#include "kernel/program/numbers.h"
 #include "kernel/program/stall.h"
 #include "mtmc/pipe/v1/builder.pb.h"
 #include "mtmc/pipe/v1/reference.pb.h"
@@ -281,7 +282,8 @@ MaybeEnd EvaluationRun::VerifyStalled() {
 MaybeEnd EvaluationRun::VerifyWinner() {
   const Verification winner =
       verifier_.VerifyWinner({.timeout = TimeoutOr(options_.verify_timeout(), kVerifyTimeout),
-                              .outputs_stay = outputs_stay_});
+                              .outputs_stay = outputs_stay_,
+                              .numbers = kernel::NumbersOf(*program_)});
   v1::VerificationSummary& checks = *evaluation().mutable_checks();
   const std::string oracle = WeakerOracle(checks.oracle(), winner.checks.oracle());
   checks.MergeFrom(winner.checks);

@@ -11,13 +11,13 @@ namespace {
 // Of inputs that no program has seen; no verified workload has it.
 constexpr int kFreshSeed = 1000;
 
+}  // namespace
+
 uint64_t DrawSalt() {
   std::random_device device;
   const uint64_t salt = (uint64_t{device()} << 32) | device();
   return salt == 0 ? 1 : salt;
 }
-
-}  // namespace
 
 ReferenceTrouble TroubleOf(const Reply<pipe::v1::ReferenceResponse>& reply) {
   using Ending = Reply<pipe::v1::ReferenceResponse>::Ending;

@@ -29,6 +29,9 @@ pipe::v1::ReferenceRequest MakePrepare(const v1::Workload& workload, uint64_t sa
 v1::Workload FreshWorkload();
 
 // Asks for new inputs of it.
+// A number that makes the seeds of a workload others than those that the process drew.
+uint64_t DrawSalt();
+
 pipe::v1::ReferenceRequest MakePrepareFresh();
 
 // Asks to forget the workload with the handle `prepared`, which frees memory.

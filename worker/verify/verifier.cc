@@ -70,7 +70,7 @@ Verification Verifier::Verify(const Options& options) {
 Verification Verifier::VerifyWinner(const Options& options) {
   trouble_.reset();
   ForgetKept();
-  return Round(*this, options).Run(MakeWinnerWorkloads());
+  return Round(*this, options).Run(MakeWinnerWorkloads(!options.numbers.empty()));
 }
 
 Verification Verifier::VerifyKept(absl::Duration timeout) {

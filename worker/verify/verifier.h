@@ -59,6 +59,9 @@ class Verifier {
     // Whether outputs stay over the next execution, as the runner said when it loaded the
     // program; if it is not known, the first execution tells.
     bool outputs_stay = false;
+    // Positive numbers of the program's text, for VerifyWinner: inputs go around those that the
+    // problem has not.
+    std::vector<double> numbers = {};
   };
 
   // Borrows both, which must outlive it. Verify calls `reference` from another thread, too,

@@ -22,6 +22,8 @@ Verifier::Round::Round(Verifier& verifier, const Options& options)
     : verifier_(verifier),
       deadline_(absl::Now() + options.timeout),
       prepares_fresh_(options.prepares_fresh && options.outputs_stay),
+      numbers_(options.numbers),
+      own_salt_(DrawSalt()),
       queue_(verifier.reference_),
       outputs_stay_(options.outputs_stay) {}
 
@@ -67,7 +69,12 @@ void Verifier::Round::Release(const ReferenceReply& prepared) {
 }
 
 ReferenceQueue::Answer Verifier::Round::Prepare(const v1::Workload& workload, bool keeps_last) {
-  return queue_.Call(MakePrepare(workload, /*salt=*/0, keeps_last), deadline_);
+  const bool is_own = IsOwn(workload);
+  auto request = MakePrepare(workload, is_own ? own_salt_ : 0, keeps_last);
+  if (is_own) {
+    request.mutable_prepare()->mutable_numbers()->Assign(numbers_.begin(), numbers_.end());
+  }
+  return queue_.Call(request, deadline_);
 }
 
 auto Verifier::Round::Execute() -> MaybeEnd {

@@ -82,6 +82,9 @@ class Verifier::Round {
   Verifier& verifier_;
   const absl::Time deadline_;
   const bool prepares_fresh_;
+  const std::vector<double> numbers_;
+  // Of the workloads that are made for this program.
+  const uint64_t own_salt_;
   ReferenceQueue queue_;
   // Valid while the workload for PrepareFresh is under way.
   ReferenceQueue::Answer fresh_;

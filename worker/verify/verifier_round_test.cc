@@ -52,6 +52,37 @@ TEST_CASE("Verifier prepares fresh inputs while the program is verified", "[veri
   CHECK(CountFresh(reference) == 2);
 }
 
+TEST_CASE("What may win meets the numbers of its text on workloads of its own", "[verify]") {
+  FakeRunner runner(KeepingAndStaying);
+  FakeReference reference(Comparing(kAlways));
+  Verifier verifier(runner, reference);
+  const auto own = [&] {
+    std::vector<pipe::v1::ReferenceRequest::Prepare> found;
+    for (const auto* request : Prepares(reference)) {
+      if (request->prepare().numbers_size() > 0) found.push_back(request->prepare());
+    }
+    return found;
+  };
+
+  REQUIRE_FALSE(verifier.VerifyWinner({}).failure);
+  CHECK(own().empty());
+  CHECK(CountFresh(reference) == 0);
+  const size_t usual = Prepares(reference).size();
+  REQUIRE_FALSE(verifier.VerifyWinner({.numbers = {1e-4, 40}}).failure);
+
+  REQUIRE(own().size() == 8);
+  CHECK(Prepares(reference).size() == 2 * usual + 8);
+  for (const auto& each : own()) {
+    CHECK(each.distribution() == v1::DISTRIBUTION_MIXED);
+    CHECK(std::vector<double>(each.numbers().begin(), each.numbers().end()) ==
+          std::vector<double>{1e-4, 40});
+    // One program has one salt.
+    CHECK((each.salt() != 0 && each.salt() == own().front().salt()));
+  }
+  REQUIRE_FALSE(verifier.VerifyWinner({.numbers = {1e-4, 40}}).failure);
+  CHECK(own().back().salt() != own().front().salt());
+}
+
 TEST_CASE("Verifier forgets fresh inputs that nobody takes", "[verify]") {
   FakeRunner runner(KeepingAndStaying);
   bool is_hidden_correct = true;

@@ -31,6 +31,12 @@ constexpr int kMixedOfWinner = 24;
 constexpr int kFirstTogether = 500;
 constexpr int kTogether = 8;
 
+// Numbers of mixed inputs that go around a number which stands in the program and not in its
+// problem (worker/reference/mtmc_reference/around.py). No other program has the same, so that
+// what is expected there is computed for it alone: they are few.
+constexpr int kFirstOwn = 600;
+constexpr int kOwn = 8;
+
 // Hidden seeds of a second session.
 constexpr int kTimedAgain = 2;
 
@@ -78,7 +84,7 @@ std::vector<v1::Workload> MakeWorkloads(int hidden_seeds, bool has_distributions
   return workloads;
 }
 
-std::vector<v1::Workload> MakeWinnerWorkloads() {
+std::vector<v1::Workload> MakeWinnerWorkloads(bool has_numbers) {
   std::vector<v1::Workload> workloads;
   for (int number = v1::Distribution_MIN + 1; number <= v1::Distribution_MAX; ++number) {
     const auto each = static_cast<v1::Distribution>(number);
@@ -90,8 +96,14 @@ std::vector<v1::Workload> MakeWinnerWorkloads() {
   // These first: of a slow model only the first ones are used.
   AddMixed(workloads, kFirstTogether, kTogether);
   AddMixed(workloads, kFirstMixedOfWinner, kMixedOfWinner);
+  if (has_numbers) AddMixed(workloads, kFirstOwn, kOwn);
   for (int seed = kTimedAgain; seed > 0; --seed) workloads.push_back(HiddenSeed(seed));
   return workloads;
+}
+
+bool IsOwn(const v1::Workload& workload) {
+  return workload.distribution() == v1::DISTRIBUTION_MIXED &&
+         workload.seed_index() >= kFirstOwn + v1::DISTRIBUTION_MIXED;
 }
 
 bool IsUnchanged(const v1::Workload& workload) {

@@ -16,8 +16,11 @@ std::vector<v1::Workload> MakeWorkloads(int hidden_seeds, bool has_distributions
 
 // What a program that may become the best is verified on as well: all other distributions, some
 // of all with the model as its constructor made it, whose numbers begin at 200, many of mixed
-// inputs, and last hidden seeds again.
-std::vector<v1::Workload> MakeWinnerWorkloads();
+// inputs, with `has_numbers` some around numbers of the program, and last hidden seeds again.
+std::vector<v1::Workload> MakeWinnerWorkloads(bool has_numbers);
+
+// Whether it is made for the program at hand, around a number of its text.
+bool IsOwn(const v1::Workload& workload);
 
 // Whether its inputs are as `get_inputs` draws them.
 bool IsUnchanged(const v1::Workload& workload);

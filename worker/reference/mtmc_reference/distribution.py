@@ -9,11 +9,12 @@ that changes no input any more is dropped by name.
 
 import torch
 
-from . import extrema, float_ways, mixed, mixed_inputs, redraw, special_values, together
+from . import extrema, float_ways, mixed, mixed_inputs, redraw, special_values
 from .domain import domain_of
 from .graph_domain import Uses
 from .guards import near_guards
 from .mask_ways import make_first_row_true
+from .mixture import Mixture
 from .pieces import changed
 
 NONE = "DISTRIBUTION_UNSPECIFIED"
@@ -145,12 +146,17 @@ class Changer:
     def _ways_of(self, name):
         """Ways by position; those of a mixed distribution are chosen when it is asked for."""
         if name not in self._ways and is_mixed(name):
-            number, seed = int(name.rpartition(" ")[2]), self._seed_of(MIXED)
-            plan = together.plan(number, self._seed_of("together"))
+            mixture, seed = Mixture.of(name), self._seed_of(MIXED)
+            plan = mixture.plan(self._seed_of)
             plan = plan and plan.called(_other)
-            found = {i: choice.ways(number, seed + i, plan) for i, choice in self._mixed.items()}
+            choices = self._mixed.items()
+            found = {i: choice.ways(mixture.number, seed + i, plan) for i, choice in choices}
             self._ways[name] = {index: ways for index, ways in found.items() if ways}
         return self._ways.get(name, {})
+
+    def forget(self, name):
+        """Forgets the ways of a mixed distribution that nobody asks for again."""
+        self._ways.pop(name, None)
 
     def is_delicate(self, name, levels):
         """Whether an input is changed in a way after which outputs may be nothing."""

@@ -22,6 +22,8 @@ from .workload import PUBLIC, free_bytes, total_bytes
 # What may be spent on all workloads that are mixed: a large or slow model has fewer of them. Each
 # finds about as many mistakes as the one before, and 35 of a small model take a second.
 _MIXED_SECONDS = 3.0
+# The same for those that are made for one program.
+_OWN_SECONDS = 1.0
 # Half a unit in the last place of TF32, which cuDNN may choose.
 _TF32_UNIT = 2.0**-11
 
@@ -46,6 +48,8 @@ class Judge:
         # Keys on whose inputs it is known that rounding decides little.
         self._steady = set()
         self._mixed_seconds = _MIXED_SECONDS
+        # For the salt of the last program.
+        self._own_salt, self._own_seconds = 0, _OWN_SECONDS
         # Peril in which inputs run that the model may not be made for.
         self.peril = None
         # Outputs whose public values are all finite; None before those are known.
@@ -122,22 +126,31 @@ class Judge:
         time went by for others."""
         if key.distribution != MIXED or key in self._steady:
             return
-        if self._mixed_seconds <= 0:
+        if key.salt and key.salt != self._own_salt:
+            self._own_salt, self._own_seconds = key.salt, _OWN_SECONDS
+        if self._is_late(key):
             raise Dropped("the model takes too long to mix more")
         public = self.workloads.draw(PUBLIC)
         self.execution.settle(key, functools.partial(self.is_defined_in, public))
 
     def count(self, key, seconds):
         """Tells what a workload took, from its draw to its expectation."""
-        if key.distribution == MIXED:
+        if key.distribution != MIXED:
+            return
+        if key.salt:
+            self._own_seconds -= seconds
+        else:
             self._mixed_seconds -= seconds
+
+    def _is_late(self, key):
+        return (self._own_seconds if key.salt else self._mixed_seconds) <= 0
 
     def soften(self, key, reason):
         """Goes on with milder values of the model in the workload `key`, or a milder form of its
         distribution, after the reference was not defined; false where there is none."""
         if self.execution.calm(key):
             return True
-        if key.distribution == MIXED and self._mixed_seconds <= 0:
+        if key.distribution == MIXED and self._is_late(key):
             return False
         return self.workloads.soften(key, reason, lambda levels: self._accepts(key, levels))
 

@@ -34,6 +34,12 @@ class Levels:
             self._levels[name] = dict.fromkeys(self._changer.ways(name), 0)
         return self._levels[name]
 
+    def forget(self, name):
+        """Forgets a distribution that nobody asks for again."""
+        self._levels.pop(name, None)
+        self._was_alone.discard(name)
+        self._changer.forget(name)
+
     def soften(self, name, reason, accepts):
         """Goes on with a milder distribution; false where nothing would change any more.
 

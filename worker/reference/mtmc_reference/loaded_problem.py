@@ -28,6 +28,7 @@ from .precision import Arithmetic
 from .prepared import PreparedWorkloads
 from .probes import needed_tolerances
 from .problem import ProblemFile
+from .program_numbers import chosen, own_numbers
 from .shared_states import SharedStates
 from .tensor_type import data_type
 from .trace import trace
@@ -81,6 +82,8 @@ class LoadedProblem:
         self._workloads.direct = self._judge.direct
         self._prepared = PreparedWorkloads(self._judge, self, self._budget)
         self._baselines = Baselines(self._execution, self._device)
+        # Keys of the workloads that were made for the program at hand.
+        self._own = []
         # Parameters, buffers and constants.
         self._shared_states = SharedStates(self._publish_state, self._may_keep_states)
         self._comparison = Comparison(
@@ -182,9 +185,13 @@ class LoadedProblem:
             "fixedInputs": {**self._workloads.fixed_inputs(dropped), **self._states.fixed},
         }
 
-    def prepare(self, seed_index, distribution, salt, keeps_last=False):
-        """Shares the inputs of a workload, whose expected outputs are known by then."""
-        key = workload.Key(seed_index, distribution, salt)
+    def prepare(self, seed_index, distribution, salt, keeps_last=False, numbers=()):
+        """Shares the inputs of a workload, whose expected outputs are known by then. It goes around
+        one of the `numbers` of a program that are no numbers of the problem."""
+        own = own_numbers(numbers, self._graph) if numbers else []
+        around = chosen(own, seed_index, self._workloads.fork("number", salt))
+        key = workload.Key(seed_index, distribution, salt, around)
+        self._forget_others(key)
         there = self._shared_states.there(self._states.of(key))
         try:
             entry = self._prepared.prepare(key, keeps_last, there)
@@ -209,13 +216,31 @@ class LoadedProblem:
                     expectation = self._prepared.expectation(entry.key)
                     return self._comparison.compare(entry, expectation, outputs, is_repeat)
 
-                return self._prepared.with_room(compared, entry)
+                answer = self._prepared.with_room(compared, entry)
+                if entry.key.around and answer["message"]:
+                    answer["message"] += f", where much is about {entry.key.around:g}, which its text has"
+                return answer
         except (ValueError, OSError, KeyError) as problem:
             return {"isCorrect": False, "message": f"outputs cannot be read: {problem}"}
 
     def forget(self, handle):
         """Frees a workload that nobody asks for again."""
         self._prepared.forget(handle)
+
+    def _forget_others(self, key):
+        """Forgets the workloads that were made for another program than that of `key`."""
+        if not key.salt or key.distribution != distribution.MIXED:
+            return
+        others = [other for other in self._own if other.salt != key.salt]
+        self._own = [other for other in self._own if other.salt == key.salt] + [key]
+        for other in others:
+            entry = self._prepared.entry(other)
+            if entry is not None:
+                self._prepared.forget(entry.handle)
+            self._workloads.forget(other)
+            state = self._states.forget(other)
+            if state is not None:
+                self._shared_states.forget(state)
 
     def make_room(self):
         """Gives memory to other processes; what is missing then is made again when asked for."""

@@ -51,7 +51,7 @@ class Choice:
     def ways(self, number, seed, plan=None):
         """Ways in the workload of that number, the mildest last; none where the tensor stays. With
         a together.Plan it goes as that says."""
-        if plan:
+        if plan and not (plan.is_apart and self._way_of(plan) is None):
             return self._ways_together(number, seed, plan)
         generator = torch.Generator().manual_seed(seed % 2**63)
         order = torch.randperm(len(self.whole), generator=generator).tolist()
@@ -64,11 +64,15 @@ class Choice:
         found = [one_of(ways, generator) for ways in (first, self.mild) if ways]
         return [] if found[0] is stay else found
 
+    def _way_of(self, plan):
+        return getattr(plan, self.kind) if self.kind else None
+
     def _ways_together(self, number, seed, plan):
         generator = torch.Generator().manual_seed((seed + 1000003 * number) % 2**63)
-        way = getattr(plan, self.kind) if self.kind else None
+        way = self._way_of(plan)
         # A threshold that stays is met from the other side.
-        if way is None or self.kind in _OF_MODEL and uniform(generator, 0, 1) < _STAY:
+        is_model = self.kind in _OF_MODEL and not plan.is_apart
+        if way is None or is_model and uniform(generator, 0, 1) < _STAY:
             return []
         return [way, *(one_of(ways, generator) for ways in [self.mild] if ways)]
 

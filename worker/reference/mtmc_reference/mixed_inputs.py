@@ -23,5 +23,5 @@ def of_others(value, domain, may_be_small, is_alone):
         spread, *_ = redraw.extreme_ways(value, domain)
         is_wide = may_be_small and value.element_size() > 2
         return *mixed.floats_of_one_value(is_wide, is_alone, spread), (), ""
-    is_whole = not (value.is_floating_point() or value.dtype == torch.bool)
-    return patterns.others(value, domain), (), (), "numbers" if is_whole and not is_bound else ""
+    kind = "" if value.is_floating_point() else "masks" if value.dtype == torch.bool else "numbers"
+    return patterns.others(value, domain), (), (), "" if is_bound else kind

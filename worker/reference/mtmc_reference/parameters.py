@@ -31,8 +31,9 @@ import time
 
 import torch
 
-from . import distribution, drawing, float_ways, mixed, state_ways, sweeps, together
+from . import distribution, drawing, float_ways, mixed, state_ways, sweeps
 from .copying import copies, copy_all
+from .mixture import Mixture
 from .pieces import changed
 from .workload import total_bytes
 
@@ -85,7 +86,7 @@ def state_of(key):
     if key.distribution == distribution.PARAMETERS_ONE:
         return LONE_ONE if is_as_made else ONE
     if key.distribution == distribution.MIXED:
-        return f"{MIXED} {key.seed_index}"
+        return key.mixture.name(MIXED)
     if key.is_public or is_as_made:
         return PUBLIC
     if key.distribution == distribution.DIRECTED:
@@ -274,19 +275,33 @@ class States:
         self._mixed_ways(state)
         self._settle(state, accepts)
 
+    def forget(self, key):
+        """Forgets the state of a workload that nobody asks for again; its name, or None where
+        other workloads have it, too."""
+        state = self.of(key)
+        if not _is_mixed(state):
+            return None
+        self._mixed.pop(state, None)
+        self._settled.discard(state)
+        for known in (self._levels, self._drawn):
+            for entry in [entry for entry in known if entry[0] == state]:
+                del known[entry]
+        return state
+
     def _mixed_ways(self, state):
         """Ways of each tensor in a mixed state."""
         if state not in self._mixed:
             generator = torch.Generator().manual_seed(self._seed_of(f"ways {state}"))
-            number = int(state.rpartition(" ")[2])
-            share = min(_MIXED_SHARE, _MOST_MIXED / len(self._tensors))
+            mixture = Mixture.of(state)
+            share = 1.0 if mixture.around else _MIXED_SHARE
+            share = min(share, _MOST_MIXED / len(self._tensors))
             are_near = drawing.uniform(generator, 0, 1) < _NEAR_SHARE
-            plan = together.plan(number, self._seed_of("together"))
+            plan = mixture.plan(self._seed_of)
             self._mixed[state] = found = {}
             for target, tensor in self._tensors.items():
                 ways, uses = self._ways[target], self._uses[target]
                 choice = mixed.state_choice(ways, self._swept[target], tensor, uses)
-                own = choice.ways(number, self._seed_of(f"mixed {target}"), plan)
+                own = choice.ways(mixture.number, self._seed_of(f"mixed {target}"), plan)
                 if not own or drawing.uniform(generator, 0, 1) > share:
                     own = ways.near[:1] if are_near else []
                 found[target] = [*own, float_ways.stay]

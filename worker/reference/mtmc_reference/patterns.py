@@ -20,10 +20,11 @@ def others(tensor, domain):
     """Groups of an input that holds no ordinary floats."""
     uses = domain.uses
     if tensor.dtype == torch.bool:
-        return [masks()] * 3
+        return [masks(), _WHOLE_MASKS] * 2
     if tensor.is_floating_point():
         is_mask = domain.values is not None and len(domain.values) == 2
-        return [whole_floats(domain.low, domain.high)] * 2 if is_mask else []
+        values = (domain.low, domain.high)
+        return [whole_floats(*values, masks()), whole_floats(*values, _WHOLE_MASKS)] if is_mask else []
     if uses.is_ordered:
         # The first one is where it was.
         is_offset = uses.legal and tensor.dim() == 1 and domain.low == 0
@@ -130,6 +131,10 @@ def offsets(total):
     return [(1, change)]
 
 
+# Nothing is open, or everything.
+_WHOLE_MASKS = [(2, lambda mask, _: mask.fill_(False)), (1, lambda mask, _: mask.fill_(True))]
+
+
 def masks():
     """(weight, way) of booleans: each row open, closed, with one or two, with a gap and so on."""
     return [(3, _mask_rows), (1, _one_pattern)]
@@ -188,12 +193,12 @@ def _one_pattern(mask, generator):
         rows.copy_(pattern(_Rows(rows.shape, generator)).expand(rows.shape))
 
 
-def whole_floats(low, high):
-    """(weight, way) of floats of two values, as masks and labels have them."""
+def whole_floats(low, high, ways):
+    """(weight, way) of floats of two values, as masks and labels have them, by those of a mask."""
 
     def change(tensor, generator):
         mask = torch.zeros(tensor.shape, dtype=torch.bool, device=tensor.device)
-        one_of(masks(), generator)(mask, generator)
+        one_of(ways, generator)(mask, generator)
         tensor.copy_(torch.where(mask, high, low))
 
     return [(1, change)]

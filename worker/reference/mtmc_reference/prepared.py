@@ -243,7 +243,8 @@ class PreparedWorkloads:
                 entry.expectation_seconds = self._clock() - drawn
         except Dropped as dropped:
             if entry.key.distribution == NONE or not self._judge.soften(entry.key, str(dropped)):
-                self._dropped[entry.key] = str(dropped)
+                if not entry.key.salt:
+                    self._dropped[entry.key] = str(dropped)
                 self._remove(entry)
                 raise
             inputs = None

@@ -52,6 +52,7 @@ class Session:
             request.get("distribution", distribution.NONE),
             int(request.get("salt", 0)),
             bool(request.get("keepsLast", False)),
+            request.get("numbers", ()),
         )
 
     def compare(self, request):

@@ -38,6 +38,12 @@ class SharedStates:
             self.make_room()
         return found
 
+    def forget(self, state):
+        """Frees a state that nobody asks for again."""
+        for publication in self.there(state):
+            publication.release()
+        self._by_state.pop(state, None)
+
     def make_room(self):
         """Frees those that no workload in use has."""
         while len(self._by_state) > _IN_USE:

@@ -35,13 +35,16 @@ class Plan:
     # Parameters and buffers of up to one axis, and of more.
     vectors: object
     matrices: object
-    # Whole numbers that only arithmetic takes.
+    # Whole numbers that only arithmetic takes, and masks.
     numbers: object = None
+    masks: object = None
+    # What has no way here does not stay, but goes one of its own.
+    is_apart: bool = False
 
     def called(self, wrap):
         """The Plan of what `wrap` makes of each way."""
-        ways = (self.inputs, self.vectors, self.matrices, self.numbers)
-        return Plan(*(way and wrap(way) for way in ways))
+        ways = (self.inputs, self.vectors, self.matrices, self.numbers, self.masks)
+        return Plan(*(way and wrap(way) for way in ways), self.is_apart)
 
 
 def plan(number, seed):

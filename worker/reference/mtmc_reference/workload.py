@@ -17,6 +17,7 @@ from .graph_domain import GraphDomain
 from .guards import guards
 from .landmarks import landmarks
 from .levels import Levels
+from .mixture import Mixture
 from .problem import seed_everything
 
 # Part of the free memory that a problem may take, the rest is for temporaries.
@@ -37,6 +38,8 @@ class Key:
     distribution: str = distribution.NONE
     # 0 for the workloads of this process, whose expectations are remembered.
     salt: int = 0
+    # Of a mixed workload, the number of a program that its inputs go around, or 0.
+    around: float = 0.0
 
     @property
     def is_public(self):
@@ -46,7 +49,12 @@ class Key:
     def recipe(self):
         """Name under which the ways of its inputs are known: each mixed workload has its own."""
         is_mixed = self.distribution == distribution.MIXED
-        return f"{self.distribution} {self.seed_index}" if is_mixed else self.distribution
+        return self.mixture.name(self.distribution) if is_mixed else self.distribution
+
+    @property
+    def mixture(self):
+        """Which mixed workload it is."""
+        return Mixture(self.seed_index, self.around)
 
     @property
     def is_unchanged(self):
@@ -190,6 +198,10 @@ class Workloads:
         was_changed = bool(self.levels(key.recipe))
         is_changed = self._known().soften(key.recipe, reason, accepts)
         return is_changed or was_changed and self._may_stay(key)
+
+    def forget(self, key):
+        """Forgets what was learned of the inputs of a key that nobody asks for again."""
+        self._known().forget(key.recipe)
 
     def _may_stay(self, key):
         """Whether a workload is another one though its inputs are as they are drawn."""

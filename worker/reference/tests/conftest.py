@@ -170,6 +170,7 @@ class Client:
 def client(tmp_path, monkeypatch):
     # However slow the host is: what tests find must not depend on it.
     monkeypatch.setattr("mtmc_reference.judge._MIXED_SECONDS", math.inf)
+    monkeypatch.setattr("mtmc_reference.judge._OWN_SECONDS", math.inf)
     monkeypatch.setattr("mtmc_reference.honest._ORDER_SECONDS", math.inf)
     folder = tmp_path / "scratch"
     folder.mkdir()

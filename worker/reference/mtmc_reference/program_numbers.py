@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers that stand in a program and not in its problem: what it has assumed, tiled or capped."""
+
+import math
+
+import torch
+
+from .graph_domain import number
+
+# What stands in any program.
+_ANYWHERE = frozenset((0.0, 0.5, 1.0, 2.0))
+
+
+def own_numbers(numbers, graph):
+    """Those of the positive `numbers` that the graph has neither as an argument nor as an extent, a
+    stride or a size; first those that tell most, which are no powers of two."""
+    known = _ANYWHERE | _arguments(graph) | _sizes(graph)
+    found = {float(value) for value in numbers if math.isfinite(value) and value > 0} - known
+    return sorted(found, key=lambda value: (math.frexp(value)[0] == 0.5, value))
+
+
+def chosen(numbers, turn, seed):
+    """One of the numbers of `own_numbers`, another one in each turn as far as there are more; 0
+    where there are none."""
+    if not numbers:
+        return 0.0
+    is_power = [math.frexp(value)[0] == 0.5 for value in numbers]
+    generator = torch.Generator().manual_seed(seed % 2**63)
+    order = torch.randperm(len(numbers), generator=generator).tolist()
+    order.sort(key=lambda place: is_power[place])
+    return numbers[order[turn % len(order)]]
+
+
+def _arguments(graph):
+    found = set()
+    for node in graph["nodes"]:
+        pending = list(node["arguments"])
+        while pending:
+            argument = pending.pop()
+            pending += argument.get("list", {}).get("elements", ())
+            value = number(argument)
+            if value is not None:
+                found.add(abs(float(value)))
+    return found
+
+
+def _sizes(graph):
+    found = set()
+    types = [entry["type"] for entry in graph["inputs"]]
+    for node in graph["nodes"]:
+        types += node["resultTypes"]
+    for kind in types:
+        size = 1
+        for extent in reversed([int(extent) for extent in kind.get("shape", ())]):
+            size *= extent
+            found |= {float(extent), float(size)}
+    return found
