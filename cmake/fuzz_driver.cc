@@ -4,6 +4,7 @@
 // file given (folders are walked), then `--mutations=N` random mutations of
 // them with a fixed seed, so that a failure repeats.
 
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -24,10 +25,28 @@ std::string ReadAll(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
+// What runs at the moment.
+const std::vector<std::uint8_t>* g_input = nullptr;
+
+constexpr char kFailedInput[] = "failed-input";
+
+// An input that ends the process stays in a file of the working folder, to be given again.
+void KeepInput(int signal) {
+  if (std::FILE* file = std::fopen(kFailedInput, "wb")) {
+    std::fwrite(g_input->data(), 1, g_input->size(), file);
+    std::fclose(file);
+    std::fprintf(stderr, "\nthe input is in %s\n", kFailedInput);
+  }
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
 void Run(std::string_view input) {
   // A heap copy of the exact size lets the address sanitizer see an overrun.
   const std::vector<std::uint8_t> bytes(input.begin(), input.end());
+  g_input = &bytes;
   LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+  g_input = nullptr;
 }
 
 // Flips, inserts, erases, repeats or splices a few bytes.
@@ -65,6 +84,9 @@ std::string Mutate(const std::vector<std::string>& corpus, std::mt19937_64& rand
 }  // namespace
 
 int main(int argc, char** argv) {
+  for (const int signal : {SIGABRT, SIGSEGV, SIGFPE, SIGILL, SIGBUS}) {
+    std::signal(signal, KeepInput);
+  }
   constexpr std::string_view kMutationsFlag = "--mutations=";
   std::vector<std::string> corpus;
   int mutations = 0;

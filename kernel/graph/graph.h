@@ -21,7 +21,8 @@ namespace mtmc::kernel {
 //   2. results and result types are parallel; outputs name existing values;
 //   3. shapes have no negative extents;
 //   4. what is returned names every user output, and only these and inputs;
-//   5. arguments name every tensor argument once, where there are any.
+//   5. names of a node's arguments, where it has some, are C identifiers, each once;
+//   6. arguments name every tensor argument once, where there are any.
 struct GraphInput {
   enum class Kind { kUserInput, kParameter, kBuffer, kConstant };
   std::string name;

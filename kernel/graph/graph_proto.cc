@@ -3,6 +3,7 @@
 
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -181,7 +182,7 @@ absl::StatusOr<GraphArgument> ArgumentFromProto(const v1::GraphArgument& proto,
 
 absl::Status CheckNodeShape(const v1::GraphNode& proto) {
   if (!IsIdentifier(proto.name())) return Invalid("node", proto.name(), "is not a C identifier");
-  if (proto.op().empty()) return Invalid("node", proto.name(), "names no operator");
+  if (!IsOperatorName(proto.op())) return Invalid("node", proto.name(), "names no operator");
   if (proto.line() < 0) return Invalid("node", proto.name(), "has a negative line");
   if (proto.results_size() != proto.result_types_size()) {
     return Invalid("node", proto.name(),
@@ -193,6 +194,12 @@ absl::Status CheckNodeShape(const v1::GraphNode& proto) {
     return Invalid("node", proto.name(),
                    Concat("has ", proto.arguments_size(), " arguments and ",
                           proto.argument_names_size(), " argument names"));
+  }
+  // Arguments are found by their names: one that nobody knows would be left out in silence.
+  std::set<std::string_view> names;
+  for (const std::string& name : proto.argument_names()) {
+    if (!IsIdentifier(name)) return Invalid("argument", name, "is not a C identifier");
+    if (!names.insert(name).second) return Invalid("argument", name, "is named twice");
   }
   return absl::OkStatus();
 }

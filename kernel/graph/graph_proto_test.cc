@@ -134,7 +134,11 @@ TEST_CASE("FromProto refuses a graph that breaks a rule", "[graph]") {
       {"no kind", [](v1::Graph& g) { g.mutable_nodes(0)->mutable_arguments(0)->Clear(); }},
       {"result types", [](v1::Graph& g) { g.mutable_nodes(0)->add_results("more"); }},
       {"argument names", [](v1::Graph& g) { g.mutable_nodes(0)->add_argument_names("more"); }},
+      {"not a C identifier",
+       [](v1::Graph& g) { g.mutable_nodes(0)->set_argument_names(0, "bia\x14s"); }},
+      {"named twice", [](v1::Graph& g) { g.mutable_nodes(0)->set_argument_names(0, "weight"); }},
       {"names no operator", [](v1::Graph& g) { g.mutable_nodes(0)->clear_op(); }},
+      {"names no operator", [](v1::Graph& g) { g.mutable_nodes(0)->set_op("aten::sum.um.dim"); }},
       {"negative line", [](v1::Graph& g) { g.mutable_nodes(0)->set_line(-1); }},
       {"holds a list",
        [](v1::Graph& g) {

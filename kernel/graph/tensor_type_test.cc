@@ -36,6 +36,15 @@ TEST_CASE("FindTensorType refuses what is no tensor type", "[graph]") {
   CHECK_FALSE(FindTensorType(text));
 }
 
+TEST_CASE("IsOperatorName is a library, a name and perhaps an overload", "[graph]") {
+  CHECK((IsOperatorName("aten::relu") && IsOperatorName("my_lib::f.out")));
+  for (const char* text : {"", "relu", "aten::", "::relu", "aten:relu", "aten::sum.", "aten::sum.a.b",
+                           "aten::a::b", "aten::a b"}) {
+    CAPTURE(text);
+    CHECK_FALSE(IsOperatorName(text));
+  }
+}
+
 TEST_CASE("IsIdentifier is a C identifier", "[graph]") {
   CHECK((IsIdentifier("_a1") && IsIdentifier("A")));
   CHECK_FALSE(
