@@ -252,6 +252,29 @@ TEST_CASE("Coordinator keeps the evaluation that ran when a job was paused", "[c
   CHECK(world.Candidates().size() == 1);
 }
 
+TEST_CASE("Coordinator keeps an evaluation whose lost worker reports while its job is paused",
+          "[coordinator]") {
+  testing::FakeClock clock;
+  World world;
+  world.clock = &clock;
+  world.Start();
+  HandWorker worker(world);
+  world.Create(world.Request());
+  worker.Complete(worker.AwaitLease());
+  const v1::Lease lease = worker.AwaitLease();
+  REQUIRE(lease.has_evaluation());
+  clock.Advance(absl::Minutes(1));
+  while (!world.memory.ReadFleet()->leases.at(0).is_lost) world.Turn();
+
+  Pause(world);
+  worker.Complete(lease);
+  REQUIRE(world.memory.FindEvaluation(lease.evaluation().fingerprint())->has_value());
+  Resume(world);
+
+  world.Await([](const v1::Job& job) { return job.has_best_speedup(); });
+  CHECK_FALSE(world.Candidates().at(0).evaluation().is_cached());
+}
+
 TEST_CASE("Coordinator grants nothing for a job that is paused", "[coordinator]") {
   World world;
   world.Start();
