@@ -326,6 +326,33 @@ TEST_CASE("A crash at any write leaves no reservation and counts nothing twice",
   }
 }
 
+TEST_CASE("A job that is cancelled while a record waits for the store is counted once",
+          "[coordinator]") {
+  const auto prepare = [](World& world) {
+    TakeTime(world, 10);
+    world.StartWithWorker();
+  };
+  World calm;
+  prepare(calm);
+  calm.Create(calm.Request());
+  calm.AwaitEnd();
+  for (int full = 1; full <= calm.store.commits(); ++full) {
+    CAPTURE(full);
+    World world;
+    prepare(world);
+    world.store.FillAt(full);
+    if (!world.coordinator->CreateJob(world.Request()).ok()) continue;
+    while (!world.store.is_full() && !world.memory.LookupJob(kJob)->has_end_time()) world.Turn();
+    world.store.Revive();
+
+    REQUIRE_THAT(world.coordinator->CancelJob(kJob).status(), IsOk());
+
+    const v1::Job job = world.AwaitEnd();
+    CHECK(Account(world, kTime).used ==
+          TimeUtil::DurationToMicroseconds(job.budget_use().device_time()));
+  }
+}
+
 // Jobs that run side by side, are cancelled, paused and created again, over crashes of the
 // coordinator at any of its writes.
 TEST_CASE("No run of jobs, crashes and cancellations exceeds a quota or leaks of it",
