@@ -165,6 +165,27 @@ TEST_CASE("Coordinator pauses and resumes no job that has ended", "[coordinator]
         "JOB_NOT_FOUND");
 }
 
+TEST_CASE("Coordinator does not pause a job whose last record waits for the store",
+          "[coordinator]") {
+  World calm;
+  calm.StartWithWorker();
+  calm.Create(calm.Request());
+  calm.AwaitEnd();
+  World world;
+  world.StartWithWorker();
+  world.store.FillAt(calm.store.commits());
+  world.Create(world.Request());
+  while (!world.store.is_full()) world.Turn();
+  CHECK_FALSE(world.memory.LookupJob(kJob)->has_end_time());
+  world.store.Revive();
+
+  const auto paused = world.coordinator->PauseJob(kJob);
+
+  // It may be there by now.
+  if (!paused.ok()) CHECK(rpc::ErrorReason(paused.status()) == "JOB_CANCELLING");
+  CHECK(world.AwaitEnd().state() == v1::Job::STATE_SUCCEEDED);
+}
+
 TEST_CASE("Coordinator does not pause a job that is being cancelled", "[coordinator]") {
   World world;
   world.Start();

@@ -214,7 +214,8 @@ absl::StatusOr<v1::Job> Journal::RecordCancelling() {
 absl::StatusOr<v1::Job> Journal::RecordPaused() {
   absl::StatusOr<v1::Job> job = tools_.store.LookupJob(name_);
   if (!job.ok() || HasEnded(*job)) return job;
-  if (job->state() == v1::Job::STATE_CANCELLING) return AlreadyEnding(name_);
+  // Its last record may wait for the store.
+  if (job->state() == v1::Job::STATE_CANCELLING || HasEnded(job_)) return AlreadyEnding(name_);
   if (job->state() != v1::Job::STATE_PAUSED) {
     job->set_state(v1::Job::STATE_PAUSED);
     if (is_loaded_ && job->has_start_time()) {

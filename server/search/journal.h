@@ -100,7 +100,7 @@ class Journal {
 
   // At once: the job is PAUSED, with nothing else that is not recorded yet; unless it
   // is so or has ended. FAILED_PRECONDITION with reason JOB_CANCELLING when it is
-  // CANCELLING. May come before Load(). Returns the job.
+  // CANCELLING, or its end is being recorded. May come before Load(). Returns the job.
   absl::StatusOr<v1::Job> RecordPaused();
 
   // At once: the job is no longer PAUSED, if it was. May come before Load(). Returns the
