@@ -165,6 +165,27 @@ TEST_CASE("Coordinator pauses and resumes no job that has ended", "[coordinator]
         "JOB_NOT_FOUND");
 }
 
+TEST_CASE("Coordinator does not pause a job whose last record waits for the store",
+          "[coordinator]") {
+  World calm;
+  calm.StartWithWorker();
+  calm.Create(calm.Request());
+  calm.AwaitEnd();
+  World world;
+  world.StartWithWorker();
+  world.store.FillAt(calm.store.commits());
+  world.Create(world.Request());
+  while (!world.store.is_full()) world.Turn();
+  CHECK_FALSE(world.memory.LookupJob(kJob)->has_end_time());
+  world.store.Revive();
+
+  const auto paused = world.coordinator->PauseJob(kJob);
+
+  // It may be there by now.
+  if (!paused.ok()) CHECK(rpc::ErrorReason(paused.status()) == "JOB_CANCELLING");
+  CHECK(world.AwaitEnd().state() == v1::Job::STATE_SUCCEEDED);
+}
+
 TEST_CASE("Coordinator does not pause a job that is being cancelled", "[coordinator]") {
   World world;
   world.Start();
@@ -250,6 +271,29 @@ TEST_CASE("Coordinator keeps the evaluation that ran when a job was paused", "[c
   // Nothing follows.
   CHECK(worker.Idle().id().empty());
   CHECK(world.Candidates().size() == 1);
+}
+
+TEST_CASE("Coordinator keeps an evaluation whose lost worker reports while its job is paused",
+          "[coordinator]") {
+  testing::FakeClock clock;
+  World world;
+  world.clock = &clock;
+  world.Start();
+  HandWorker worker(world);
+  world.Create(world.Request());
+  worker.Complete(worker.AwaitLease());
+  const v1::Lease lease = worker.AwaitLease();
+  REQUIRE(lease.has_evaluation());
+  clock.Advance(absl::Minutes(1));
+  while (!world.memory.ReadFleet()->leases.at(0).is_lost) world.Turn();
+
+  Pause(world);
+  worker.Complete(lease);
+  REQUIRE(world.memory.FindEvaluation(lease.evaluation().fingerprint())->has_value());
+  Resume(world);
+
+  world.Await([](const v1::Job& job) { return job.has_best_speedup(); });
+  CHECK_FALSE(world.Candidates().at(0).evaluation().is_cached());
 }
 
 TEST_CASE("Coordinator grants nothing for a job that is paused", "[coordinator]") {

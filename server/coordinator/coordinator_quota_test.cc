@@ -16,6 +16,7 @@
 namespace mtmc::coordinator {
 namespace {
 
+using google::protobuf::util::TimeUtil;
 using store::QuotaAccount;
 using store::QuotaResource;
 using testing::IsOk;
@@ -200,6 +201,8 @@ TEST_CASE("An evaluation that outlasts the quota is called off", "[coordinator]"
   CHECK(job.end_reason() == v1::Job::END_REASON_QUOTA);
   CHECK(job.failure().reason() == "QUOTA_EXCEEDED");
   CHECK(Account(world, kTime) == QuotaAccount{.allowed = kSecond / 10, .used = kSecond / 10});
+  // However late the coordinator was: the jobs of a project add up to what it has used.
+  CHECK(TimeUtil::DurationToMicroseconds(job.budget_use().device_time()) == kSecond / 10);
 }
 
 TEST_CASE("A language model is asked for no more tokens than the quota has left", "[coordinator]") {
@@ -230,8 +233,7 @@ TEST_CASE("Use is counted, and nothing reserved, in a project without a limit", 
   world.Create(world.Request());
   const v1::Job job = world.AwaitEnd();
 
-  const int64_t used =
-      google::protobuf::util::TimeUtil::DurationToMicroseconds(job.budget_use().device_time());
+  const int64_t used = TimeUtil::DurationToMicroseconds(job.budget_use().device_time());
   CHECK(used >= 10 * kSecond);
   CHECK(Account(world, kTime) == QuotaAccount{.used = used});
 }
@@ -287,7 +289,7 @@ TEST_CASE("A job that is cancelled as soon as its coordinator is back is not cou
 
   const v1::Job job = world.AwaitEnd();
   CHECK(Account(world, kTime).used ==
-        google::protobuf::util::TimeUtil::DurationToMicroseconds(job.budget_use().device_time()));
+        TimeUtil::DurationToMicroseconds(job.budget_use().device_time()));
 }
 
 TEST_CASE("A crash at any write leaves no reservation and counts nothing twice", "[coordinator]") {
@@ -321,6 +323,33 @@ TEST_CASE("A crash at any write leaves no reservation and counts nothing twice",
 
     CHECK(Account(world, kTime) == expected);
     CHECK(Account(world, QuotaResource::kOpenJobs).reserved == 0);
+  }
+}
+
+TEST_CASE("A job that is cancelled while a record waits for the store is counted once",
+          "[coordinator]") {
+  const auto prepare = [](World& world) {
+    TakeTime(world, 10);
+    world.StartWithWorker();
+  };
+  World calm;
+  prepare(calm);
+  calm.Create(calm.Request());
+  calm.AwaitEnd();
+  for (int full = 1; full <= calm.store.commits(); ++full) {
+    CAPTURE(full);
+    World world;
+    prepare(world);
+    world.store.FillAt(full);
+    if (!world.coordinator->CreateJob(world.Request()).ok()) continue;
+    while (!world.store.is_full() && !world.memory.LookupJob(kJob)->has_end_time()) world.Turn();
+    world.store.Revive();
+
+    REQUIRE_THAT(world.coordinator->CancelJob(kJob).status(), IsOk());
+
+    const v1::Job job = world.AwaitEnd();
+    CHECK(Account(world, kTime).used ==
+          TimeUtil::DurationToMicroseconds(job.budget_use().device_time()));
   }
 }
 

@@ -246,6 +246,18 @@ void CrashingStore::Revive() {
   absl::MutexLock lock(&mu_);
   is_dead_ = false;
   crash_at_ = 0;
+  is_full_ = false;
+  full_at_ = 0;
+}
+
+void CrashingStore::FillAt(int count) {
+  absl::MutexLock lock(&mu_);
+  full_at_ = commits_ + count;
+}
+
+bool CrashingStore::is_full() const {
+  absl::MutexLock lock(&mu_);
+  return is_full_;
 }
 
 void CrashingStore::KeepJob(const std::string& name) {
@@ -274,6 +286,8 @@ absl::Status CrashingStore::Commit(const store::Write& write) {
   if (write.is_job_deleted && write.job_name == kept_job_) {
     return absl::InternalError("the job cannot be read");
   }
+  if (commits_ + 1 == full_at_) is_full_ = true;
+  if (is_full_) return absl::ResourceExhaustedError("the store is full");
   if (++commits_ == crash_at_) {
     is_dead_ = true;
     if (is_committed_) store_.Commit(write).IgnoreError();  // Its caller has died.

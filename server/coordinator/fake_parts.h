@@ -116,6 +116,10 @@ class CrashingStore final : public store::JobStore {
 
   // Dies at the `count`th commit from now, before it or right after it.
   void CrashAt(int count, bool is_committed) ABSL_LOCKS_EXCLUDED(mu_);
+  // Is full from the `count`th commit from now on: nothing is written, and all can be read.
+  void FillAt(int count) ABSL_LOCKS_EXCLUDED(mu_);
+  bool is_full() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Ends either.
   void Revive() ABSL_LOCKS_EXCLUDED(mu_);
   // From now on this job cannot be deleted.
   void KeepJob(const std::string& name) ABSL_LOCKS_EXCLUDED(mu_);
@@ -151,6 +155,8 @@ class CrashingStore final : public store::JobStore {
   int crash_at_ ABSL_GUARDED_BY(mu_) = 0;
   bool is_committed_ ABSL_GUARDED_BY(mu_) = false;
   bool is_dead_ ABSL_GUARDED_BY(mu_) = false;
+  int full_at_ ABSL_GUARDED_BY(mu_) = 0;
+  bool is_full_ ABSL_GUARDED_BY(mu_) = false;
   std::string kept_job_ ABSL_GUARDED_BY(mu_);
 };
 

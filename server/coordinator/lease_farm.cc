@@ -45,6 +45,15 @@ void Farm::Restart() {
   leases = *std::move(created);
 }
 
+void Farm::RecordJob(const std::string& name, v1::Job::State state) {
+  v1::Job job;
+  job.set_name(name);
+  job.set_state(state);
+  store::Write write{.job_name = name};
+  (store.LookupJob(name).ok() ? write.job : write.new_job) = job;
+  REQUIRE_THAT(store.Commit(write), testing::IsOk());
+}
+
 void Farm::Submit(const std::string& key, const std::string& job, fleet::WorkerDemand demand) {
   search::Work work;
   work.key = key;

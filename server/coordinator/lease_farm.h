@@ -63,6 +63,9 @@ struct Farm {
   // A new coordinator over the same store.
   void Restart();
 
+  // A job that the store knows, in that state from now on.
+  void RecordJob(const std::string& name, v1::Job::State state);
+
   // An evaluation for the device that all workers have.
   void Submit(const std::string& key, const std::string& job = "j",
               fleet::WorkerDemand demand = {.device = TestDevice()});

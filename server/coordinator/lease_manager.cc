@@ -122,10 +122,31 @@ void LeaseManager::Abandon(const std::string& key, const std::string& job) {
   queue_.RemoveWaiter(*task, job);
   if (!task->waiters.empty()) return;
   queue_.Erase(key);
+  if (MayComeLate(key)) return PutOff(key);
   leases_.ForgetWork(key);
   // A row that stays behind is dropped when the next coordinator finds that
   // nobody wants it.
   Commit({.finished_work = key}, nullptr).IgnoreError();
+}
+
+// Whether a worker that was lost with this work may have done it all the same.
+bool LeaseManager::MayComeLate(const std::string& key) const {
+  const auto records = leases_.OfWork(key);
+  return std::any_of(records.begin(), records.end(), [](const store::LeaseRecord* record) {
+    return record->is_lost && !record->is_ahead;
+  });
+}
+
+// Nobody works on it any more, but a late result is taken until its jobs have ended: one that is
+// only paused asks for it again, and must find what was acknowledged.
+void LeaseManager::PutOff(const std::string& key) {
+  unclaimed_.insert(key);
+  for (const store::LeaseRecord* record : leases_.OfWork(key)) {
+    if (record->is_lost) continue;
+    FleetMember& holder = workers_.at(record->worker);
+    if (holder.lease == record->id) holder.lease.clear();
+    TakeBack(holder, record->id);
+  }
 }
 
 void LeaseManager::Synchronize(v1::SynchronizeRequest request, const std::string& identity,
@@ -232,8 +253,8 @@ void LeaseManager::ForgetFinished(FleetMember& state) {
   std::erase_if(state.ahead, [this](const std::string& lease) { return !leases_.Contains(lease); });
 }
 
-// Leases of the last coordinator that no search has asked for. One may not have come back yet,
-// for want of a store; a job that has ended asks for nothing.
+// Leases that no search asks for. One may not have come back yet after a restart, for want of a
+// store, or its job is paused; a job that has ended asks for nothing.
 void LeaseManager::DropUnclaimed() {
   const absl::Time now = clock_.Now();
   if (unclaimed_.empty() || now < unclaimed_time_ + kUnclaimedEvery) return;

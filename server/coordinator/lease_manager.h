@@ -40,7 +40,8 @@ class CoordinatorMetrics;
 //     the store, in one transaction with the end of its lease, before the
 //     worker is answered or the search is told.
 //  2. A task has at most one lease that is not lost. The first result of any of
-//     its leases is final; later ones are dropped.
+//     its leases is final; later ones are dropped. That of a worker that was lost is taken
+//     also while nobody waits for it, until every job that it was granted for has ended.
 //  3. A task that takes down workers is finished as a crash of the candidate: it must
 //     not take down the fleet one by one. A lost worker counts against it only if it
 //     ran there, alone, on different workers where there are several, at least
@@ -165,6 +166,8 @@ class LeaseManager final : public search::Evaluator {
   void Answer(FleetMember& state, const v1::SynchronizeRequest& request, Reply reply);
   static google::protobuf::Timestamp ToProto(absl::Time time);
   absl::Status ConfirmOwnership(FleetMember& state);
+  bool MayComeLate(const std::string& key) const;
+  void PutOff(const std::string& key);
   void ForgetFinished(FleetMember& state);
   void DropUnclaimed();
   bool HasEnded(const std::string& job) const;
@@ -224,7 +227,8 @@ class LeaseManager final : public search::Evaluator {
   // Those whose call is held, and which of them were not offered anything yet.
   std::map<std::string, FleetMember*> held_;
   std::set<std::string> newly_held_;
-  // Work that the last coordinator granted and that no search has asked for.
+  // Work that was granted and that no search asks for: by the last coordinator, or for a job that
+  // has given it up since, perhaps for the time of a pause.
   std::set<std::string> unclaimed_;
   absl::Time unclaimed_time_ = absl::InfinitePast();
   LossOdds odds_;

@@ -319,6 +319,54 @@ TEST_CASE("LeaseManager stops the worker of abandoned work", "[coordinator]") {
   CHECK(farm.store.ReadFleet()->leases.empty());
 }
 
+TEST_CASE("LeaseManager keeps a late result of work that its job gave up for now",
+          "[coordinator]") {
+  Farm farm;
+  farm.RecordJob("j", v1::Job::STATE_PAUSED);
+  farm.Submit("f");
+  const std::string late = farm.Idle("w")->lease();
+  farm.LoseSilentWorkers();
+  farm.leases->Abandon("f", "j");
+  SECTION("at once") {}
+  SECTION("after the coordinator has looked for what nobody wants") { farm.LoseSilentWorkers(); }
+  SECTION("after a restart") { farm.Restart(); }
+
+  const auto call = farm.Completed("w", late);
+
+  CHECK(call->value().has_idle());
+  REQUIRE(farm.store.FindEvaluation("f")->has_value());
+  CHECK((*farm.store.FindEvaluation("f"))->candidate == "j/candidates/f");
+}
+
+TEST_CASE("LeaseManager waits for no late result once the job has ended", "[coordinator]") {
+  Farm farm;
+  farm.RecordJob("j", v1::Job::STATE_RUNNING);
+  farm.Submit("f");
+  farm.Idle("w");
+  farm.LoseSilentWorkers();
+  farm.leases->Abandon("f", "j");
+  CHECK_FALSE(farm.store.ReadFleet()->leases.empty());
+
+  farm.RecordJob("j", v1::Job::STATE_CANCELLED);
+  farm.LoseSilentWorkers();
+
+  CHECK(farm.store.ReadFleet()->leases.empty());
+}
+
+TEST_CASE("LeaseManager stops who has abandoned work in place of a worker that was lost",
+          "[coordinator]") {
+  Farm farm;
+  farm.RecordJob("j", v1::Job::STATE_RUNNING);
+  farm.Submit("f");
+  farm.Idle("w1");
+  farm.LoseSilentWorkers();
+  const std::string lease = farm.Idle("w2")->lease();
+
+  farm.leases->Abandon("f", "j");
+
+  CHECK(farm.Executing("w2", lease)->value().has_idle());
+}
+
 TEST_CASE("LeaseManager goes on with work that another job still waits for", "[coordinator]") {
   Farm farm;
   farm.Submit("f", "a");

@@ -116,6 +116,19 @@ TEST_CASE("A lost lease is taken up by its own worker only", "[coordinator]") {
   CHECK(As(farm, "alice", &Farm::Executing, "w", lease)->lease() == lease);
 }
 
+TEST_CASE("Work that a job gave up for now is reported by who had it only", "[coordinator]") {
+  Farm farm;
+  farm.RecordJob("j", v1::Job::STATE_PAUSED);
+  farm.Submit("f");
+  const std::string lease = As(farm, "alice", &Farm::Idle, "w", "")->lease();
+  farm.LoseSilentWorkers();
+  farm.leases->Abandon("f", "j");
+
+  CHECK(Refusal(As(farm, "mallory", &Farm::Completed, "w", lease, Measured())) ==
+        "LEASE_NOT_YOURS");
+  CHECK_FALSE(farm.store.FindEvaluation("f")->has_value());
+}
+
 TEST_CASE("Names and leases are whose they were after a restart", "[coordinator]") {
   Farm farm;
   farm.Submit("f");

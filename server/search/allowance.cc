@@ -118,7 +118,11 @@ void Allowance::EndDeviceTime() {
 void Allowance::CallOff() {
   // A worker that was lost does nothing.
   if (begin_ && tools_.evaluator.HasBegun(key_)) {
-    called_off_ += std::max(tools_.clock.Now() - *begin_, absl::ZeroDuration());
+    // A slice that is over is called off a moment late, and the quota counts what was held: so
+    // does the job.
+    const absl::Duration held =
+        microseconds_ ? absl::Microseconds(*microseconds_) : absl::InfiniteDuration();
+    called_off_ += std::clamp(tools_.clock.Now() - *begin_, absl::ZeroDuration(), held);
   }
   EndDeviceTime();
 }

@@ -56,7 +56,7 @@ class Allowance {
   // The evaluation is about to be abandoned.
   void CallOff();
 
-  // How long a worker was at what was called off.
+  // How long a worker was at what was called off; no longer than was reserved.
   absl::Duration called_off() const { return called_off_; }
 
   // Called when an evaluation has used up what the project had.

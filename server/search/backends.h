@@ -93,7 +93,8 @@ class Evaluator {
   virtual void Submit(Work work, Done<v1::LeaseResult> done) = 0;
 
   // Forgets what `job` submitted under `key`; its `done` is not called any
-  // more. The worker is told to stop unless another job waits for the same.
+  // more. The worker is told to stop unless another job waits for the same. What a worker that
+  // was lost with it reports before the job has ended is recorded still.
   virtual void Abandon(const std::string& key, const std::string& job) = 0;
 
   // Whether a worker works on it; one that only prepares it has not begun.

@@ -110,7 +110,7 @@ awaitable<absl::Status> Journal::RecordCandidate(v1::Candidate candidate,
   AddCandidate(candidate, write);
   AddJob(job_, write);
   for (const std::string& notice : notices) write.events.push_back(NoticeEvent(notice));
-  AddUse(write, /*releases=*/true);
+  AddUse(write);
   const absl::Status status = co_await Save(std::move(write), interruption_);
   if (status.ok()) {
     NoteCounted();
@@ -148,7 +148,7 @@ awaitable<absl::Status> Journal::RecordEnd() {
   UpdateWallTime();
   AddJob(job_, write);
   AddRecords(write);
-  AddUse(write, /*releases=*/true);
+  AddUse(write);
   write.quota.push_back({.resource = store::QuotaResource::kOpenJobs, .reserved = 0});
   Interruption none;
   co_return co_await Save(std::move(write), none);
@@ -203,19 +203,19 @@ absl::StatusOr<v1::Job> Journal::RecordCancelling() {
   if (HasEnded(job_) || job_.state() == v1::Job::STATE_CANCELLING) return job_;
   v1::Job cancelling = job_;
   cancelling.set_state(v1::Job::STATE_CANCELLING);
-  store::Write write = JobWrite(cancelling);
-  AddUse(write, /*releases=*/false);
-  const absl::Status status = Commit(write);
+  // What was used since the last record counts with the next one, which may wait for the store.
+  *cancelling.mutable_budget_use() = counted_;
+  const absl::Status status = Commit(JobWrite(cancelling));
   if (!status.ok()) return status;
-  job_ = cancelling;
-  NoteCounted();
-  return job_;
+  job_.set_state(v1::Job::STATE_CANCELLING);
+  return cancelling;
 }
 
 absl::StatusOr<v1::Job> Journal::RecordPaused() {
   absl::StatusOr<v1::Job> job = tools_.store.LookupJob(name_);
   if (!job.ok() || HasEnded(*job)) return job;
-  if (job->state() == v1::Job::STATE_CANCELLING) return AlreadyEnding(name_);
+  // Its last record may wait for the store.
+  if (job->state() == v1::Job::STATE_CANCELLING || HasEnded(job_)) return AlreadyEnding(name_);
   if (job->state() != v1::Job::STATE_PAUSED) {
     job->set_state(v1::Job::STATE_PAUSED);
     if (is_loaded_ && job->has_start_time()) {
@@ -326,16 +326,15 @@ void Journal::AddRecords(store::Write& write) const {
   }
 }
 
-// What was used since the last record counts with this one; `releases` gives back the rest of
-// what was reserved.
-void Journal::AddUse(store::Write& write, bool releases) const {
+// What was used since the last record counts with this one, which gives back the rest of what was
+// reserved.
+void Journal::AddUse(store::Write& write) const {
   const auto add = [&](store::QuotaResource resource, int64_t used) {
-    const bool is_released = releases && may_hold_;
-    if (used == 0 && !is_released) return;
+    if (used == 0 && !may_hold_) return;
     store::QuotaChange& change = write.quota.emplace_back();
     change.resource = resource;
     change.used = std::max<int64_t>(used, 0);
-    if (is_released) change.reserved = 0;
+    if (may_hold_) change.reserved = 0;
   };
   const v1::BudgetUse& use = job_.budget_use();
   add(store::QuotaResource::kDeviceTime,

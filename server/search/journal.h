@@ -94,13 +94,13 @@ class Journal {
   // Best effort, at once.
   void RecordNoticeNow(const std::string& text);
 
-  // At once: the job is CANCELLING, unless it has ended or is so already. May
-  // come before Load(). Returns the job.
+  // At once: the job is CANCELLING, unless it has ended or is so already; with no use
+  // that is not recorded yet. May come before Load(). Returns the job.
   absl::StatusOr<v1::Job> RecordCancelling();
 
   // At once: the job is PAUSED, with nothing else that is not recorded yet; unless it
   // is so or has ended. FAILED_PRECONDITION with reason JOB_CANCELLING when it is
-  // CANCELLING. May come before Load(). Returns the job.
+  // CANCELLING, or its end is being recorded. May come before Load(). Returns the job.
   absl::StatusOr<v1::Job> RecordPaused();
 
   // At once: the job is no longer PAUSED, if it was. May come before Load(). Returns the
@@ -122,7 +122,7 @@ class Journal {
   void AddJob(v1::Job& job, store::Write& write) const;
   void AddCandidate(const v1::Candidate& candidate, store::Write& write) const;
   void AddRecords(store::Write& write) const;
-  void AddUse(store::Write& write, bool releases) const;
+  void AddUse(store::Write& write) const;
   void Take(v1::Job job);
   void NoteCounted();
   void UpdateWallTime();
