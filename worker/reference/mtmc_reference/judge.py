@@ -23,7 +23,7 @@ from .workload import PUBLIC, free_bytes, total_bytes
 # finds about as many mistakes as the one before, and 35 of a small model take a second.
 _MIXED_SECONDS = 3.0
 # The same for those that are made for one program.
-_OWN_SECONDS = 1.0
+_OWN_SECONDS = 0.5
 # Half a unit in the last place of TF32, which cuDNN may choose.
 _TF32_UNIT = 2.0**-11
 
