@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whatever a rewrite changes, the loops of the new graph compute what those of the old one do:
 // drawn graphs are interpreted before and after.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <random>
 #include <string>
@@ -285,6 +286,59 @@ TEST_CASE("Chains of products are taken in the cheaper order", "[rewrite]") {
     Rewritten(graph);
   }
   CHECK(rewritten > 100);
+}
+
+// A transposed convolution of drawn sizes over one to three axes.
+Graph DrawTransposed(std::mt19937& random) {
+  const auto pick = [&random](int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random() % static_cast<unsigned>(high - low + 1));
+  };
+  GraphWriter writer;
+  const auto dims = static_cast<size_t>(pick(1, 3));
+  const int64_t groups = pick(1, 2);
+  Shape input = {pick(1, 2), groups * pick(1, 2)};
+  const int64_t outputs = pick(1, 3);
+  Shape weight = {input.at(1), outputs};
+  Shape result = {input.at(0), groups * outputs};
+  Shape stride;
+  Shape padding;
+  Shape output_padding;
+  Shape dilation;
+  for (size_t d = 0; d < dims; ++d) {
+    input.push_back(pick(1, 4));
+    weight.push_back(pick(1, 4));
+    stride.push_back(pick(1, 3));
+    dilation.push_back(pick(0, 2) == 0 ? 2 : 1);
+    const int64_t reach = dilation.back() * (weight.back() - 1) + 1;
+    const int64_t full = (input.back() - 1) * stride.back() + reach;
+    padding.push_back(pick(0, std::min<int64_t>(3, (full - 1) / 2)));
+    output_padding.push_back(pick(0, std::max(stride.back(), dilation.back()) - 1));
+    result.push_back(full - 2 * padding.back() + output_padding.back());
+  }
+  const std::string x = writer.Input(input);
+  std::vector<GraphArgument> arguments = {Tensor("input", x),
+                                          Tensor("weight", writer.Input(weight))};
+  if (random() % 2 == 0) arguments.push_back(Tensor("bias", writer.Input({result.at(1)})));
+  arguments.insert(arguments.end(), {Ints("stride", stride), Ints("padding", padding),
+                                     Ints("output_padding", output_padding),
+                                     Whole("groups", groups), Ints("dilation", dilation)});
+  const std::string op = dims == 1 ? "aten::conv_transpose1d.default"
+                                   : Concat("aten::conv_transpose", dims, "d.input");
+  return writer.Finish(writer.Add(op, arguments, {result}));
+}
+
+TEST_CASE("Transposed convolutions are plain ones", "[rewrite]") {
+  constexpr int kGraphs = 300;
+  std::mt19937 random(TestSeed());
+  int rewritten = 0;
+  for (int i = 0; i < kGraphs; ++i) {
+    const Graph graph = DrawTransposed(random);
+    INFO("graph " << i << "\n" << Describe(graph));
+    const Graph after = Rewritten(graph);
+    const bool is_plain = after.nodes.back().op.find("conv_transpose") == std::string::npos;
+    rewritten += is_plain ? 1 : 0;
+  }
+  CHECK(rewritten > kGraphs / 4);
 }
 
 }  // namespace

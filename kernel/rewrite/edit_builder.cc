@@ -198,6 +198,11 @@ std::string EditBuilder::Multiply(const std::string& value, const std::string& o
   return Add("aten::mul.Tensor", {Tensor("self", value), Tensor("other", other)}, std::move(type));
 }
 
+std::string EditBuilder::Plus(const std::string& value, const std::string& other) {
+  return Add("aten::add.Tensor", {Tensor("self", value), Tensor("other", other), Whole("alpha", 1)},
+             TypeOf(value));
+}
+
 std::string EditBuilder::Fill(const std::vector<int64_t>& shape, double value, DataType type) {
   TensorType filled{type, shape};
   return Add("aten::full.default",

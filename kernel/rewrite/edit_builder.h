@@ -51,6 +51,8 @@ class EditBuilder {
   // Plus a number.
   std::string Shift(const std::string& value, double term);
   std::string Multiply(const std::string& value, const std::string& other);
+  // Plus a tensor of a shape that broadcasts to that of the value.
+  std::string Plus(const std::string& value, const std::string& other);
   std::string Fill(const std::vector<int64_t>& shape, double value, DataType type);
   // [..., M, K] times [..., K, N] with equal batches.
   std::string MatrixProduct(const std::string& left, const std::string& right);

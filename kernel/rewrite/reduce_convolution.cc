@@ -6,8 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernel/loops/elements.h"
-#include "kernel/rewrite/node_arguments.h"
+#include "kernel/rewrite/convolution_node.h"
 #include "kernel/rewrite/reduce_first.h"
 
 namespace mtmc::kernel {
@@ -38,49 +37,6 @@ Run Between(int64_t low, int64_t high, int64_t extent) {
   return {.first = low, .count = high - low + 1};
 }
 
-// A convolution, transposed or not, with a batch axis and a number for each padding.
-struct Convolution {
-  std::string input;
-  std::string weight;
-  std::string bias;
-  std::vector<int64_t> stride;
-  std::vector<int64_t> padding;
-  std::vector<int64_t> output_padding;
-  std::vector<int64_t> dilation;
-  int64_t groups = 1;
-  bool is_transposed = false;
-
-  size_t dims() const { return stride.size(); }
-};
-
-std::optional<Convolution> FindConvolution(const GraphUses& uses, const GraphNode& node) {
-  Convolution found{.input = FindTensor(node, "input").value_or(""),
-                    .weight = FindTensor(node, "weight").value_or(""),
-                    .bias = FindTensor(node, "bias").value_or(""),
-                    .groups = FindInt(node, "groups").value_or(1),
-                    .is_transposed = OperatorOf(node).starts_with("conv_transpose")};
-  if (found.input.empty() || found.weight.empty()) return std::nullopt;
-  const std::vector<int64_t>& kernel = uses.TypeOf(found.weight).shape;
-  const size_t rank = kernel.size();
-  if (rank < 3 || uses.TypeOf(found.input).shape.size() != rank) return std::nullopt;
-  const auto stride = FindInts(node, "stride", rank - 2, 1);
-  const auto padding = FindInts(node, "padding", rank - 2, 0);
-  const auto output_padding = FindInts(node, "output_padding", rank - 2, 0);
-  const auto dilation = FindInts(node, "dilation", rank - 2, 1);
-  if (!stride || !padding || !output_padding || !dilation) return std::nullopt;
-  RequireWindowValues(*stride, 1);
-  RequireWindowValues(*dilation, 1);
-  RequireWindowValues(*padding, 0);
-  RequireWindowValues(*output_padding, 0);
-  found.stride = *stride;
-  found.padding = *padding;
-  found.output_padding = *output_padding;
-  found.dilation = *dilation;
-  // Channels of groups would have to change places with outputs of groups.
-  if (found.is_transposed && found.groups != 1) return std::nullopt;
-  return found;
-}
-
 // Multiplications of a convolution with a kernel [O, C, ...], or [C, O, ...] for a transposed
 // one, at the positions of its result, or of its input.
 double ProductsOf(const TensorType& positions, const std::vector<int64_t>& kernel) {
@@ -93,7 +49,7 @@ double ProductsOf(const TensorType& positions, const std::vector<int64_t>& kerne
 // changed on the way; the weight is [O, C, ...] also where it began as that of a transposed one.
 class PooledConvolution {
  public:
-  PooledConvolution(EditBuilder& builder, const Convolution& from, const Pooling& pooling)
+  PooledConvolution(EditBuilder& builder, const ConvolutionNode& from, const Pooling& pooling)
       : builder_(builder),
         from_(from),
         pooling_(pooling),
@@ -335,7 +291,7 @@ class PooledConvolution {
   }
 
   EditBuilder& builder_;
-  const Convolution& from_;
+  const ConvolutionNode& from_;
   const Pooling& pooling_;
   std::string input_;
   std::string weight_;
@@ -353,8 +309,10 @@ class PooledConvolution {
 // Positions are pooled in the input or in the weight's taps, channels in weight and bias.
 std::optional<std::string> PoolingMover::PastConvolution(const GraphNode& node,
                                                          const Pooling& pooling) {
-  std::optional<Convolution> found = FindConvolution(uses_, node);
+  std::optional<ConvolutionNode> found = FindConvolution(uses_, node);
   if (!found || !pooling.axes.at(0).is_plain()) return std::nullopt;
+  // Channels of groups would have to change places with outputs of groups.
+  if (found->is_transposed && found->groups != 1) return std::nullopt;
   const Pooling::Axis& channels = pooling.axes.at(1);
   if (!channels.is_plain() && found->groups != 1) return std::nullopt;
   const std::vector<int64_t> kernel = uses_.TypeOf(found->weight).shape;

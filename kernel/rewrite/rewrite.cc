@@ -39,6 +39,18 @@ std::optional<Found> FindAt(const GraphUses& uses, const GraphNode& node) {
   return std::nullopt;
 }
 
+// By the first rule that applies anywhere: what is reduced early needs none of the later ones.
+std::optional<Found> FindFirst(const GraphUses& uses) {
+  for (const Rewrite& rewrite : Rewrites()) {
+    for (const GraphNode& node : uses.graph().nodes) {
+      if (std::optional<GraphEdit> edit = Try(rewrite, uses, node)) {
+        return Found{.rewrite = &rewrite, .node = &node, .edit = *std::move(edit)};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 absl::StatusOr<Graph> Apply(const Graph& graph, const RewriteStep& step) {
   const Rewrite* rewrite = FindRewrite(step.rewrite);
   if (rewrite == nullptr) {
@@ -66,6 +78,8 @@ std::span<const Rewrite> Rewrites() {
       {"reassociate", "a chain of products in the cheaper order", FindReassociation},
       {"triangle", "the kept columns of each block of rows alone", FindTriangle},
       {"reduce_first", "reduce before multiplying", FindReduceFirst},
+      // Last, for what is reduced needs none.
+      {"plain_convolution", "a transposed convolution as a plain one", FindPlainConvolution},
   };
   return kRewrites;
 }
@@ -91,11 +105,7 @@ std::vector<RewriteStep> FindAllRewriteSteps(const Graph& graph) {
   Graph current = graph;
   while (steps.size() < kMaxSteps) {
     const GraphUses uses(current);
-    std::optional<Found> found;
-    for (const GraphNode& node : current.nodes) {
-      found = FindAt(uses, node);
-      if (found) break;
-    }
+    std::optional<Found> found = FindFirst(uses);
     if (!found) break;
     steps.push_back({std::string(found->rewrite->name), found->node->name});
     current = ApplyEdit(current, *found->node, std::move(found->edit));

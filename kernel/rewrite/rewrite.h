@@ -15,7 +15,7 @@ namespace mtmc::kernel {
 
 // A change of the graph by algebra that is exact in real arithmetic: other operators, the same
 // function of inputs and parameters but for rounding, infinities and NaN. Each is offered only
-// where it saves work.
+// where it saves work, or brings it into a form that is done faster.
 struct Rewrite {
   // In schedules, such as `reduce_first`.
   std::string_view name;

@@ -30,6 +30,10 @@ std::optional<GraphEdit> FindReassociation(const GraphUses& uses, const GraphNod
 // columns that it keeps.
 std::optional<GraphEdit> FindTriangle(const GraphUses& uses, const GraphNode& node);
 
+// A transposed convolution as a plain one of stride 1: each remainder of a place by the stride is a
+// channel of its own, which meets a part of the taps. With stride 1 over three axes alone.
+std::optional<GraphEdit> FindPlainConvolution(const GraphUses& uses, const GraphNode& node);
+
 // A sum, mean or average pooling of what linear maps make out of products and convolutions:
 // sum_j sum_k a[i, k] b[k, j] = sum_k a[i, k] sum_j b[k, j], and the same for windows of j, for
 // rows of a, and for the positions of a convolution. Applies where it leaves at
