@@ -82,7 +82,7 @@ class PlainConvolution {
     }
     const bool has_one = remainders_ == 1;
     const std::string bias = has_one ? from_.bias : "";
-    const std::string channels = builder_.Convolution(from_.input, TurnedWeight(), bias, geometry);
+    std::string channels = builder_.Convolution(from_.input, TurnedWeight(), bias, geometry);
     if (has_one) return channels;
     std::string result = Placed(channels);
     for (size_t d = 0; d < from_.dims(); ++d) {
