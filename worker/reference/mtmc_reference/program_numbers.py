@@ -9,13 +9,16 @@ from .graph_domain import number
 
 # What stands in any program.
 _ANYWHERE = frozenset((0.0, 0.5, 1.0, 2.0))
+# Beyond these, products of two elements leave the range of FP32, or rounding decides them.
+_LEAST, _MOST = 1e-15, 1e15
 
 
 def own_numbers(numbers, graph):
-    """Those of the positive `numbers` that the graph has neither as an argument nor as an extent, a
-    stride or a size; first those that tell most, which are no powers of two."""
+    """Those of the positive `numbers` that a model can be asked about and that the graph has neither
+    as an argument nor as an extent, a stride or a size; first those that tell most, which are no
+    powers of two."""
     known = _ANYWHERE | _arguments(graph) | _sizes(graph)
-    found = {float(value) for value in numbers if math.isfinite(value) and value > 0} - known
+    found = {float(value) for value in numbers if _LEAST <= value <= _MOST} - known
     return sorted(found, key=lambda value: (math.frexp(value)[0] == 0.5, value))
 
 
