@@ -103,6 +103,17 @@ TEST_CASE("A full disk is RESOURCE_EXHAUSTED", "[base]") {
   CHECK_THAT(SystemError(ENOSPC, "write x"), StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
+TEST_CASE("Room for a file is taken only for a moment", "[base]") {
+  const auto folder = TempDir::Create();
+  REQUIRE_THAT(folder.status(), IsOk());
+
+  CHECK_THAT(CheckRoom(folder->path(), 4096), IsOk());
+  // More than any file may be.
+  CHECK_FALSE(CheckRoom(folder->path(), uint64_t{1} << 62).ok());
+  CHECK(std::filesystem::is_empty(folder->path()));
+  CHECK_THAT(CheckRoom(folder->path() / "none", 1), StatusIs(absl::StatusCode::kNotFound));
+}
+
 TEST_CASE("ReadFile tells a missing file from a folder", "[base]") {
   CHECK_THAT(ReadFile("/nonexistent").status(),
              StatusIs(absl::StatusCode::kNotFound, "/nonexistent"));

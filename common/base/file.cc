@@ -90,6 +90,20 @@ absl::Status WriteFileAtomically(const std::filesystem::path& path, std::string_
   return absl::OkStatus();
 }
 
+// Taken and not asked for: a file system says what is free, not what a quota leaves of it.
+absl::Status CheckRoom(const std::filesystem::path& folder, std::uint64_t bytes) {
+  const std::filesystem::path path = folder / absl::StrCat(".room.", MakeUuid4());
+  UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!file.is_open()) return FileError("create", path);
+  ::unlink(path.c_str());
+  while (::fallocate(file.get(), 0, 0, static_cast<off_t>(bytes)) != 0) {
+    // NFS before 4.2 takes no room ahead.
+    if (errno == EOPNOTSUPP) return absl::OkStatus();
+    if (errno != EINTR) return FileError(absl::StrCat("take ", bytes, " bytes in"), folder);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status MakeFolder(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);

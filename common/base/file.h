@@ -22,6 +22,11 @@ absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path,
 // leaves nothing behind.
 absl::Status WriteFileAtomically(const std::filesystem::path& path, std::string_view bytes);
 
+// Whether `folder` has room for a file of `bytes`, found by taking it for a moment.
+// RESOURCE_EXHAUSTED if the disk or a quota is full, or what else a write would have met. OK on
+// a file system that takes no room ahead.
+absl::Status CheckRoom(const std::filesystem::path& folder, std::uint64_t bytes);
+
 // Makes a folder and its parents; it may exist. `path` being a file is
 // FAILED_PRECONDITION.
 absl::Status MakeFolder(const std::filesystem::path& path);

@@ -12,7 +12,8 @@ class ClientContext;
 namespace mtmc::rpc {
 
 // Gives a call a deadline. Every call of ours has one: without, a peer that
-// hangs keeps the caller for ever.
+// hangs keeps the caller for ever. Once it is given, setting the clock of the host moves it no
+// more.
 void SetDeadline(grpc::ClientContext& context, absl::Time deadline);
 
 // Deadlines as gRPC gives them on a server; "none" becomes InfiniteFuture().

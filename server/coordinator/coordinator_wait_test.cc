@@ -93,6 +93,31 @@ TEST_CASE("Coordinator waits for a gateway that is down and resumes by itself", 
   CHECK(world.HasNotice("the gateway answers again"));
 }
 
+TEST_CASE("Coordinator asks a gateway again that lost an answer", "[coordinator]") {
+  World world;
+  world.coder.BreakNext(2, absl::DeadlineExceededError("Deadline Exceeded"));
+  world.StartWithWorker();
+
+  world.Create(world.Request());
+
+  CHECK(world.AwaitEnd().state() == v1::Job::STATE_SUCCEEDED);
+  CHECK(world.HasNotice("the gateway does not answer"));
+  CHECK(world.HasNotice("the gateway answers again"));
+}
+
+TEST_CASE("Coordinator asks a gateway three times that hangs on a request", "[coordinator]") {
+  World world;
+  world.coder.Break(absl::DeadlineExceededError("Deadline Exceeded"));
+  world.StartWithWorker();
+
+  world.Create(world.Request());
+  const v1::Job job = world.AwaitEnd();
+
+  CHECK(job.state() == v1::Job::STATE_FAILED);
+  CHECK(job.failure().reason() == "START_PROGRAM_FAILED");
+  CHECK(world.coder.calls() == 3);
+}
+
 TEST_CASE("Coordinator cancels a job that waits", "[coordinator]") {
   World world;
   world.Start();

@@ -55,6 +55,12 @@ void FakeCoder::Break(absl::Status status) {
   failure_ = std::move(status);
 }
 
+void FakeCoder::BreakNext(int count, absl::Status status) {
+  absl::MutexLock lock(&mu_);
+  failing_ = count;
+  next_failure_ = std::move(status);
+}
+
 void FakeCoder::BreakSteps(absl::Status status) {
   absl::MutexLock lock(&mu_);
   step_failure_ = std::move(status);
@@ -68,7 +74,9 @@ int FakeCoder::calls() const {
 absl::Status FakeCoder::Enter() {
   absl::MutexLock lock(&mu_);
   ++calls_;
-  return failure_;
+  if (failing_ == 0) return failure_;
+  --failing_;
+  return next_failure_;
 }
 
 void FakeCoder::Bill(int64_t tokens) {

@@ -26,6 +26,8 @@ class FakeCoder final : public search::MicroCoder {
   void CloseSpace() ABSL_LOCKS_EXCLUDED(mu_);
   // Set: every call fails with it.
   void Break(absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
+  // The next `count` calls fail with it.
+  void BreakNext(int count, absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
   // Set: every step fails with it, but not the start.
   void BreakSteps(absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
   int calls() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -53,6 +55,8 @@ class FakeCoder final : public search::MicroCoder {
 
   mutable absl::Mutex mu_;
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
+  int failing_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::Status next_failure_ ABSL_GUARDED_BY(mu_);
   absl::Status step_failure_ ABSL_GUARDED_BY(mu_);
   int calls_ ABSL_GUARDED_BY(mu_) = 0;
   bool is_holding_ ABSL_GUARDED_BY(mu_) = false;

@@ -185,6 +185,7 @@ TEST_CASE("A worker that failed is asked again where the others have too little 
   const auto open = farm.IdleIn(v1::ISOLATION_RESTRICTED, "open");
 
   farm.Completed("confined", lease, CannotWork());
+  farm.clock.Advance(LeaseManager::Options().min_rest);
 
   CHECK(open->is_held());
   CHECK(farm.Idle("confined")->value().lease().attempt() == 1);

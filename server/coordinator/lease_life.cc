@@ -77,8 +77,11 @@ bool LeaseManager::CanServe(const FleetMember& state, const Task& task) const {
 }
 
 bool LeaseManager::IsGrantable(const FleetMember& state, const Task& task) const {
-  return !task.is_given_up && CanServe(state, task) &&
-         !(task.failed_on.contains(state.worker.name()) && HasOtherWorker(state, task));
+  if (task.is_given_up || !CanServe(state, task)) return false;
+  const bool is_untried = !task.failed_on.contains(state.worker.name());
+  // One worker may be at fault; what several cannot do is for all the same.
+  if (is_untried && task.failures < options_.max_failures) return true;
+  return !task.IsResting(clock_.Now()) && (is_untried || !HasOtherWorker(state, task));
 }
 
 Task* LeaseManager::NextTaskFor(const FleetMember& state) {

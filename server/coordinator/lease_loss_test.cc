@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "server/coordinator/lease_farm.h"
@@ -24,6 +25,17 @@ void DieRunning(Farm& farm, const std::string& worker) {
   REQUIRE_FALSE(lease.empty());
   farm.Executing(worker, lease);
   farm.LoseSilentWorkers();
+}
+
+// A worker cannot do what it is given, if anything, and a moment passes. Whether it was.
+bool FailWhatComes(Farm& farm, const std::string& worker) {
+  const auto call = farm.Idle(worker);
+  farm.clock.Advance(absl::Milliseconds(100));
+  farm.leases->Tick();
+  if (call->lease().empty()) return false;
+  farm.Completed(worker, call->lease(), CannotWork());
+  farm.leases->Tick();
+  return true;
 }
 
 // Jobs of one evaluation after another, and workers that are killed at random moments and
@@ -252,17 +264,86 @@ TEST_CASE("Work is granted a bounded number of times over any restarts", "[coord
   CHECK(grants == LeaseManager::Options().max_grants);
 }
 
-TEST_CASE("Work that no worker can do says why", "[coordinator]") {
+TEST_CASE("Work that no worker can do says why after two minutes", "[coordinator]") {
   Farm farm;
   farm.Submit("f");
-  std::string lease = farm.Idle("w")->lease();
-  // There is no other: it is asked again with each answer.
-  for (int i = 0; i < 3; ++i) lease = farm.Completed("w", lease, CannotWork())->lease();
-  farm.leases->Tick();
+  const absl::Time begin = farm.clock.Now();
+  int tries = 0;
+  while (farm.results["f"].empty() && tries < 100) tries += FailWhatComes(farm, "w") ? 1 : 0;
 
   REQUIRE(farm.results["f"].size() == 1);
   CHECK(farm.results["f"][0].evaluation().failure().message() ==
-        "workers could not do it, 3 times: no PyTorch");
+        "workers could not do it, 10 times: no PyTorch");
+  CHECK(tries == 10);
+  CHECK(farm.waits["f"] ==
+        std::vector<std::string>{
+            "workers could not do it, 3 times, and are asked again: no PyTorch"});
+  CHECK(farm.clock.Now() - begin >= absl::Minutes(2));
+  CHECK(farm.clock.Now() - begin < absl::Minutes(3));
+}
+
+TEST_CASE("What keeps a worker from its work for a minute ends no work", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  const absl::Time begin = farm.clock.Now();
+  while (farm.clock.Now() - begin < absl::Minutes(1)) FailWhatComes(farm, "w");
+  farm.clock.Advance(absl::Minutes(1));
+
+  farm.Completed("w", farm.Idle("w")->lease());
+
+  REQUIRE(farm.results["f"].size() == 1);
+  CHECK(farm.results["f"][0].evaluation().has_measurement());
+}
+
+TEST_CASE("Work that three workers could not do rests before it goes to a fourth",
+          "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  for (const char* worker : {"w1", "w2", "w3"}) {
+    farm.Completed(worker, farm.Idle(worker)->lease(), CannotWork());
+  }
+  const auto same = farm.Idle("w1");
+  const auto other = farm.Idle("w4");
+  CHECK(other->is_held());
+
+  farm.clock.Advance(4 * LeaseManager::Options().min_rest);
+  farm.leases->Tick();
+
+  CHECK_FALSE(other->lease().empty());
+  CHECK(same->is_held());
+}
+
+TEST_CASE("Work that rests does so no longer when the clock is set back", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  farm.Completed("w", farm.Idle("w")->lease(), CannotWork());
+  const auto held = farm.Idle("w");
+
+  farm.clock.Advance(-absl::Hours(1));
+  farm.leases->Tick();
+
+  CHECK_FALSE(held->lease().empty());
+}
+
+TEST_CASE("A worker that is quarantined for what it could not do counts against no work",
+          "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  for (int i = 0; i < 5; ++i) {
+    v1::SynchronizeRequest sick = farm.Request("w");
+    sick.mutable_completed()->set_lease_id(farm.Idle("w")->lease());
+    REQUIRE_FALSE(sick.completed().lease_id().empty());
+    *sick.mutable_completed()->mutable_result() = CannotWork();
+    sick.mutable_worker()->set_quarantine_reason("no room in the scratch folder");
+    CHECK_FALSE(farm.Send(sick)->value().has_lease());
+    farm.clock.Advance(absl::Minutes(5));
+    farm.leases->Tick();
+  }
+
+  farm.Completed("w", farm.Idle("w")->lease());
+
+  REQUIRE(farm.results["f"].size() == 1);
+  CHECK(farm.results["f"][0].evaluation().has_measurement());
 }
 
 TEST_CASE("No work is blamed for workers that are killed every few seconds", "[coordinator]") {

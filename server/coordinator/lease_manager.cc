@@ -192,20 +192,7 @@ absl::Status LeaseManager::TakeResult(FleetMember& state,
         result.has_worker_failure() || !FitsWork(result, !record.candidate.empty());
     const bool is_crash = result.evaluation().failure().kind() == v1::Failure::KIND_CRASH;
     if (is_failed) {
-      if (!record.is_lost) {
-        Log(LogLevel::kWarning, "worker could not do its work",
-            {{"worker", state.worker.name()},
-             {"reason", result.worker_failure().reason()},
-             {"message", result.worker_failure().message()}});
-        if (task != nullptr) {
-          task->failed_on.insert(state.worker.name());
-          task->last_failure = result.worker_failure().message();
-          if (++task->failures >= options_.max_failures) queue_.GiveUp(*task);
-        }
-        ++record.losses;
-        Retry(record, task, "worker_lost", &state);
-        metrics_.CountLostWorker("worker_failure");
-      }
+      if (!record.is_lost) TakeFailure(state, record, result.worker_failure());
     } else if (is_crash && !record.is_lost && record.crashes + 1 < options_.max_crashes) {
       ++record.crashes;
       Retry(record, task, "candidate_failed", &state);
@@ -217,6 +204,38 @@ absl::Status LeaseManager::TakeResult(FleetMember& state,
   if (state.lease == completed.lease_id()) state.lease.clear();
   std::erase(state.ahead, completed.lease_id());
   return absl::OkStatus();
+}
+
+void LeaseManager::TakeFailure(FleetMember& state, store::LeaseRecord& record,
+                               const v1::WorkerFailure& failure) {
+  Log(LogLevel::kWarning, "worker could not do its work",
+      {{"worker", state.worker.name()},
+       {"reason", failure.reason()},
+       {"message", failure.message()}});
+  Task* task = queue_.Find(record.work);
+  if (task != nullptr) {
+    task->failed_on.insert(state.worker.name());
+    // One in quarantine says what is wrong with itself, and takes nothing until it is well.
+    if (!state.is_quarantined()) NoteFailure(*task, failure.message());
+  }
+  ++record.losses;
+  Retry(record, task, "worker_lost", &state);
+  metrics_.CountLostWorker("worker_failure");
+}
+
+void LeaseManager::NoteFailure(Task& task, const std::string& why) {
+  const absl::Time now = clock_.Now();
+  if (task.failures == 0) task.first_failure_time = now;
+  ++task.failures;
+  task.last_failure_time = now;
+  task.last_failure = why;
+  task.rest = task.failures == 1 ? options_.min_rest : std::min(2 * task.rest, options_.max_rest);
+  // Said once, when it looks as if it would last.
+  if (task.failures == options_.max_failures) task.TellFailing();
+  if (task.failures >= options_.max_failures &&
+      now - task.first_failure_time >= options_.max_failing) {
+    queue_.GiveUp(task);
+  }
 }
 
 absl::Status LeaseManager::TakeProgress(FleetMember& state, const std::string& lease) {

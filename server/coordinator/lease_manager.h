@@ -47,7 +47,9 @@ class CoordinatorMetrics;
 //     ran there, alone, on different workers where there are several, at least
 //     `max_losses` times, and too often for chance (LossOdds). No task is granted more
 //     than `max_grants` times. A crash of the runner is counted apart and tried
-//     `max_crashes` times.
+//     `max_crashes` times. Work that a worker could not do goes to another, and rests before
+//     it goes to the same, or once `max_failures` could not. One that is quarantined for the
+//     same cause is not counted.
 //  4. A worker holds no more leases ahead of the one it works on than it can prepare,
 //     and only while no other worker could begin their tasks at once. They have not
 //     begun: losing the worker is no loss of a task, and a worker that becomes idle
@@ -62,9 +64,9 @@ class CoordinatorMetrics;
 //     passed, and a lease to the identity that it was granted to; also over a restart.
 //
 // Between two calls no worker waits for work that lies in the queue and that it may do,
-// unless the store refused the grant: so what comes is offered to those who wait, and who
-// comes is offered what lies there, and nobody looks through both. Tick does, for what
-// was refused.
+// unless the store refused the grant or the work rests: so what comes is offered to those who
+// wait, and who comes is offered what lies there, and nobody looks through both. Tick does,
+// for what was refused or has rested.
 //
 // Every call is made on the event loop; none waits for the disk. The caller calls Tick
 // often, which is all the time there is in here.
@@ -91,8 +93,14 @@ class LeaseManager final : public search::Evaluator {
     // The end of a task that is lost always but never by its doing, as far as one can
     // see: with workers lost in every third run, one of ten million comes so far.
     int max_grants = 16;
-    // Workers that say that they cannot.
+    // Workers that say that they cannot, and how long they say so at least until the work is
+    // given up: above an outage of S3 or a network, or a disk that somebody clears.
     int max_failures = 3;
+    absl::Duration max_failing = absl::Minutes(2);
+    // How long work rests that a worker could not do, and that has no other; twice as long each
+    // time. With these it is tried ten times within `max_failing`, below `max_grants`.
+    absl::Duration min_rest = absl::Milliseconds(500);
+    absl::Duration max_rest = absl::Seconds(30);
     int max_crashes = 2;
     // Workers that were not heard for so long are not listed.
     absl::Duration memory = absl::Hours(24);
@@ -162,6 +170,9 @@ class LeaseManager final : public search::Evaluator {
 
   // The parts of Synchronize.
   absl::Status TakeResult(FleetMember& state, v1::SynchronizeRequest::Completed completed);
+  void TakeFailure(FleetMember& state, store::LeaseRecord& record,
+                   const v1::WorkerFailure& failure);
+  void NoteFailure(Task& task, const std::string& why);
   absl::Status TakeProgress(FleetMember& state, const std::string& lease);
   void Answer(FleetMember& state, const v1::SynchronizeRequest& request, Reply reply);
   static google::protobuf::Timestamp ToProto(absl::Time time);

@@ -15,6 +15,10 @@ void Task::TellGranted() const {
   }
 }
 
+bool Task::IsResting(absl::Time now) const {
+  return failures > 0 && now >= last_failure_time && now < last_failure_time + rest;
+}
+
 v1::Lease Task::MakeLease() const {
   v1::Isolation least = v1::ISOLATION_CONFINED;
   for (const Waiter& waiter : waiters) least = std::min(least, waiter.demand.min_isolation);
@@ -25,6 +29,14 @@ v1::Lease Task::MakeLease() const {
     made.mutable_inspection()->set_min_isolation(least);
   }
   return made;
+}
+
+void Task::TellFailing() const {
+  const std::string why = absl::StrCat("workers could not do it, ", failures,
+                                       " times, and are asked again: ", last_failure);
+  for (const Waiter& waiter : waiters) {
+    if (waiter.stuck) waiter.stuck(why);
+  }
 }
 
 void Task::ForgetTold() {

@@ -44,9 +44,13 @@ struct Task {
   bool is_suspect = false;
   // Workers are not given it any more. WorkQueue sets it.
   bool is_given_up = false;
-  // Workers that said they cannot, and why the last one said so.
+  // Workers that said they cannot, when the first and the last one did, and why the last.
   int failures = 0;
+  absl::Time first_failure_time;
+  absl::Time last_failure_time;
   std::string last_failure;
+  // How long it rests after that one.
+  absl::Duration rest;
   // Workers that could not or were lost with it; asked again only if there is no other.
   std::set<std::string> failed_on;
   uint64_t order = 0;
@@ -66,8 +70,15 @@ struct Task {
   // one of those who wait.
   v1::Lease MakeLease() const;
 
+  // Whether a worker that could not do it is not asked again yet, for what kept it from the work
+  // may pass. A clock that was set back does not make it longer.
+  bool IsResting(absl::Time now) const;
+
   // Tells who waits that a worker has begun.
   void TellGranted() const;
+
+  // Tells who waits that workers could not do it, and what the last one said.
+  void TellFailing() const;
 
   // A worker might take it for one of those who wait.
   void ForgetTold();

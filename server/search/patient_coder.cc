@@ -67,6 +67,7 @@ awaitable<absl::StatusOr<Response>> PatientCoder::Call(std::function<void(Done<R
   absl::Duration backoff = options_.min_backoff;
   bool was_down = false;
   bool is_writing = false;
+  int late_calls = 0;
   while (true) {
     auto response =
         co_await Await<Response>(tools_.loop, interruption_, [this, &start](Done<Response> done) {
@@ -74,8 +75,12 @@ awaitable<absl::StatusOr<Response>> PatientCoder::Call(std::function<void(Done<R
           start(std::move(done));
         });
     if (!response.ok()) Settle(response.status());
-    if (IsPassing(response.status()) && journal_.is_paused()) interruption_.Set();
-    if (response.ok() || !IsPassing(response.status()) || interruption_.is_set()) {
+    const bool is_late = absl::IsDeadlineExceeded(response.status());
+    if (is_late) ++late_calls;
+    const bool is_passing =
+        is_late ? late_calls < options_.max_late_calls : IsPassing(response.status());
+    if (is_passing && journal_.is_paused()) interruption_.Set();
+    if (!is_passing || interruption_.is_set()) {
       if (was_down && response.ok()) co_await journal_.RecordNotice("the gateway answers again");
       co_return response;
     }

@@ -103,6 +103,10 @@ class Search {
     // First wait before a service that is down is asked again, and the longest.
     absl::Duration min_backoff = absl::Milliseconds(200);
     absl::Duration max_backoff = absl::Seconds(5);
+    // Calls of one request that the gateway may let end by their deadline (clients.h), which is
+    // far above what any takes: an answer may be lost once, and a request that hangs the
+    // gateway must not hold its job for ever.
+    int max_late_calls = 3;
     // Between two looks for a worker that matches, of the first ones.
     absl::Duration device_poll = absl::Milliseconds(100);
     // How much device time of a project with a quota an evaluation reserves at once: above

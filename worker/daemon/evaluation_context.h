@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
@@ -47,6 +48,8 @@ struct EvaluationContext {
     std::function<void()> change_runner = {};
     // Frees what the children keep on the device, all but their contexts; may be empty.
     std::function<void()> give_memory_back = {};
+    // Whether the worker has room for the files of its work; may be empty.
+    std::function<absl::Status()> check_room = {};
   };
 
   // Local path of a blob, fetched if it is not there yet. Thread-safe.

@@ -39,7 +39,7 @@ Evaluator::Evaluator(Parties parties, Fetch fetch, base::Clock& clock, Options o
 
 v1::LeaseResult Evaluator::Evaluate(const v1::EvaluationRequest& request,
                                     const Progress& progress) {
-  return WithMemory([&] { return EvaluationRun(context_, request, progress).Execute(); });
+  return WithRoom(WithMemory([&] { return EvaluationRun(context_, request, progress).Execute(); }));
 }
 
 // What goes wrong here goes wrong again in Evaluate, which reports it.
@@ -56,7 +56,21 @@ void Evaluator::Prepare(const v1::EvaluationRequest& request, BuilderParty& buil
 
 v1::LeaseResult Evaluator::Inspect(const v1::InspectionRequest& request, const Progress& progress) {
   progress(v1::STAGE_MEASURE);
-  return WithMemory([&] { return InspectProblem(context_, request); });
+  return WithRoom(WithMemory([&] { return InspectProblem(context_, request); }));
+}
+
+// A compiler that cannot write its output, or a reference that dies of it, proves nothing about
+// candidate or problem.
+v1::LeaseResult Evaluator::WithRoom(v1::LeaseResult result) const {
+  const bool is_failed = result.has_worker_failure() || result.has_problem_failure() ||
+                         result.evaluation().has_failure();
+  if (!is_failed || !context_.options.check_room) return result;
+  const absl::Status room = context_.options.check_room();
+  if (room.ok()) return result;
+  v1::LeaseResult unfit;
+  unfit.mutable_worker_failure()->set_reason("DISK_FULL");
+  unfit.mutable_worker_failure()->set_message(std::string(room.message()));
+  return unfit;
 }
 
 v1::LeaseResult Evaluator::WithMemory(const std::function<v1::LeaseResult()>& work) const {

@@ -29,7 +29,8 @@ class Evaluator {
   Evaluator(Parties parties, Fetch fetch, base::Clock& clock, Options options);
 
   // Where the memory of the device runs out, and the candidate is not to blame, what the
-  // children keep is given back and everything is tried once more.
+  // children keep is given back and everything is tried once more. What fails on a full disk is
+  // a worker_failure with reason DISK_FULL, whoever would be to blame otherwise.
   v1::LeaseResult Inspect(const v1::InspectionRequest& request, const Progress& progress);
   v1::LeaseResult Evaluate(const v1::EvaluationRequest& request, const Progress& progress);
 
@@ -39,6 +40,7 @@ class Evaluator {
 
  private:
   v1::LeaseResult WithMemory(const std::function<v1::LeaseResult()>& work) const;
+  v1::LeaseResult WithRoom(v1::LeaseResult result) const;
 
   CounterRule counter_rule_;
   ProcessOffsets offsets_;

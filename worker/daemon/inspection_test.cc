@@ -108,6 +108,26 @@ TEST_CASE("Where memory ran out, work is tried once more with all of it", "[work
   CHECK(given_back == 2);
 }
 
+TEST_CASE("What fails on a full disk is the worker's failure and nobody else's", "[worker]") {
+  using ReferenceReply = Reply<pipe::v1::ReferenceResponse>;
+  Absent<pipe::v1::BuilderRequest, pipe::v1::BuilderResponse> builder;
+  Absent<pipe::v1::RunnerRequest, pipe::v1::RunnerResponse> runner;
+  FakeParty<pipe::v1::ReferenceRequest, pipe::v1::ReferenceResponse> reference(
+      [](const pipe::v1::ReferenceRequest&) {
+        return ReferenceReply{.ending = ReferenceReply::Ending::kDied};
+      });
+  testing::FakeClock clock;
+  absl::Status room = absl::ResourceExhaustedError("no space left on device");
+  Evaluator evaluator({builder, runner, reference}, [](const v1::Digest&) { return "x.py"; }, clock,
+                      {.check_room = [&] { return room; }});
+  auto inspect = [&] { return evaluator.Inspect({}, [](v1::Stage) {}); };
+
+  CHECK(inspect().worker_failure().reason() == "DISK_FULL");
+  CHECK(inspect().worker_failure().message() == "no space left on device");
+  room = absl::OkStatus();
+  CHECK(inspect().problem_failure().reason() == "REFERENCE_DIED");
+}
+
 TEST_CASE("An inspection is begun with the isolation that it asks for", "[worker]") {
   Bench bench(v1::ISOLATION_CONFINED);
   v1::InspectionRequest request;

@@ -2,6 +2,7 @@
 #include "worker/daemon/workbench.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <thread>
 #include <utility>
@@ -23,6 +24,10 @@ namespace {
 // Opening a device measures its bandwidth and rates: two seconds at most, more
 // on a machine that is busy with a build.
 constexpr absl::Duration kOpenTimeout = absl::Minutes(2);
+
+// Room without which nothing is worth a try: a few sources, programs and builds, which are tens
+// of kilobytes each.
+constexpr uint64_t kLeastRoom = uint64_t{1} << 20;
 
 std::string LauncherPath() { return (config::ProgramDir() / "mtmc-sandbox").string(); }
 
@@ -151,6 +156,7 @@ absl::Status Workbench::OpenDevice() {
           .torch_device = options_.device.torch_name(),
           .change_runner = [this] { runner_.Alternate(); },
           .give_memory_back = [this] { Rest(); },
+          .check_room = [this] { return CheckRoom(); },
       });
   return absl::OkStatus();
 }
@@ -165,6 +171,15 @@ void Workbench::Rest() {
   runner_.Rest();
   reference_.Rest();
   base::Log(base::LogLevel::kInfo, "memory given back");
+}
+
+// Of the shared folder, which is in memory, those who fill it say so themselves.
+absl::Status Workbench::CheckRoom() const { return base::CheckRoom(options_.scratch, kLeastRoom); }
+
+// A runner that finds no room for its files fails its canary, too; what is said is the cause.
+std::string Workbench::CheckHealth() {
+  const absl::Status room = CheckRoom();
+  return room.ok() ? runner_.CheckHealth() : std::string(room.message());
 }
 
 int Workbench::most_prefetched() const { return std::max(2, NumBuilders(options_)); }

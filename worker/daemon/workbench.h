@@ -83,8 +83,8 @@ class Workbench {
   // What keeps the children from the host.
   const Isolation& isolation() const { return isolation_; }
 
-  // As RunnerClient::CheckHealth. REQUIRES: Open() was OK.
-  std::string CheckHealth() { return runner_.CheckHealth(); }
+  // As RunnerClient::CheckHealth, and whether there is room for files. REQUIRES: Open() was OK.
+  std::string CheckHealth();
 
   // Gives the memory of the device and of the last problem back, all but for a context: both
   // processes that hold it are replaced. What comes next is loaded anew. Between two works of
@@ -97,6 +97,7 @@ class Workbench {
 
  private:
   absl::Status OpenDevice();
+  absl::Status CheckRoom() const;
   std::vector<std::string> InForce() const;
   void Use(const Isolation& isolation);
 
