@@ -294,7 +294,8 @@ void NodeToProto(const GraphNode& node, v1::GraphNode& proto) {
   proto.set_module_path(node.module_path);
   for (const GraphArgument& argument : node.arguments) {
     ArgumentToProto(argument, *proto.add_arguments());
-    proto.add_argument_names(argument.name);
+    // A node may come without any.
+    if (!argument.name.empty()) proto.add_argument_names(argument.name);
   }
   for (const std::string& result : node.results) proto.add_results(result);
   for (const TensorType& type : node.result_types) *proto.add_result_types() = ToProto(type);

@@ -95,7 +95,11 @@ v1::Graph MakeProto() {
 }
 
 TEST_CASE("Graph survives the way to its proto", "[graph]") {
-  const v1::Graph proto = MakeProto();
+  v1::Graph proto = MakeProto();
+  SECTION("as it was traced") {}
+  SECTION("of a node whose arguments have no names") {
+    proto.mutable_nodes(0)->clear_argument_names();
+  }
 
   const absl::StatusOr<Graph> graph = FromProto(proto);
 
