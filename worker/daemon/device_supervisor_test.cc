@@ -63,8 +63,10 @@ struct FakeWorker {
   }
 };
 
+// The ready file is there at once, as that of a worker is.
 constexpr char kServe[] =
-    "echo '{\"grpc\":\"\",\"http\":\"127.0.0.1:1\",\"pid\":1}' > $ready\n"
+    "echo '{\"grpc\":\"\",\"http\":\"127.0.0.1:1\",\"pid\":1}' > $ready.part\n"
+    "mv $ready.part $ready\n"
     "exec tail -f /dev/null\n";
 
 }  // namespace
