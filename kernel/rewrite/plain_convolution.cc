@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernel/rewrite/convolution_node.h"
+#include "kernel/rewrite/divide.h"
 #include "kernel/rewrite/edit_builder.h"
 #include "kernel/rewrite/rules.h"
 
@@ -22,8 +23,6 @@ constexpr size_t kLeastPlainDims = 3;
 constexpr double kMostWork = 4;
 
 int AxisOf(size_t d) { return static_cast<int>(d) + 2; }
-
-int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Writes a transposed convolution as a plain one. With stride s an output at s t + r meets the
 // taps r, r + s, r + 2 s, ... alone, so that each remainder r is a channel of its own, of a

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernel/rewrite/convolution_node.h"
+#include "kernel/rewrite/divide.h"
 #include "kernel/rewrite/reduce_first.h"
 
 namespace mtmc::kernel {
@@ -17,11 +18,6 @@ constexpr int64_t kMaxRuns = 16;
 
 // Multiplications and additions on tensor cores in the time of a byte of memory, of recent GPUs.
 constexpr double kOperationsPerByte = 80;
-
-// Towards minus and plus infinity; `b` > 0.
-int64_t FloorDivide(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
-
-int64_t CeilDivide(int64_t a, int64_t b) { return -FloorDivide(-a, b); }
 
 // Elements `first`, `first + step`, ... of an axis, `count` of them.
 struct Run {

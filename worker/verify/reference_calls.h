@@ -28,10 +28,10 @@ pipe::v1::ReferenceRequest MakePrepare(const v1::Workload& workload, uint64_t sa
 // The workload of inputs that no program has seen.
 v1::Workload FreshWorkload();
 
-// Asks for new inputs of it.
 // A number that makes the seeds of a workload others than those that the process drew.
 uint64_t DrawSalt();
 
+// Asks for new inputs of FreshWorkload().
 pipe::v1::ReferenceRequest MakePrepareFresh();
 
 // Asks to forget the workload with the handle `prepared`, which frees memory.

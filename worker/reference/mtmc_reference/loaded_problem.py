@@ -28,7 +28,7 @@ from .precision import Arithmetic
 from .prepared import PreparedWorkloads
 from .probes import needed_tolerances
 from .problem import ProblemFile
-from .program_numbers import chosen, own_numbers
+from .program_numbers import chosen, known_numbers, own_numbers
 from .shared_states import SharedStates
 from .tensor_type import data_type
 from .trace import trace
@@ -185,10 +185,14 @@ class LoadedProblem:
             "fixedInputs": {**self._workloads.fixed_inputs(dropped), **self._states.fixed},
         }
 
+    @functools.cached_property
+    def _known_numbers(self):
+        return known_numbers(self._graph)
+
     def prepare(self, seed_index, distribution, salt, keeps_last=False, numbers=()):
         """Shares the inputs of a workload, whose expected outputs are known by then. It goes around
         one of the `numbers` of a program that are no numbers of the problem."""
-        own = own_numbers(numbers, self._graph) if numbers else []
+        own = own_numbers(numbers, self._known_numbers) if numbers else []
         around = chosen(own, seed_index, self._workloads.fork("number", salt))
         key = workload.Key(seed_index, distribution, salt, around)
         self._forget_others(key)

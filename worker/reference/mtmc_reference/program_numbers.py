@@ -13,25 +13,27 @@ _ANYWHERE = frozenset((0.0, 0.5, 1.0, 2.0))
 _LEAST, _MOST = 1e-15, 1e15
 
 
-def own_numbers(numbers, graph):
-    """Those of the positive `numbers` that a model can be asked about and that the graph has neither
-    as an argument nor as an extent, a stride or a size; first those that tell most, which are no
-    powers of two."""
-    known = _ANYWHERE | _arguments(graph) | _sizes(graph)
+def known_numbers(graph):
+    """What a graph has as an argument or as an extent, a stride or a size, and any program."""
+    return _ANYWHERE | _arguments(graph) | _sizes(graph)
+
+
+def own_numbers(numbers, known):
+    """Those of the positive `numbers` that a model can be asked about and that are not `known`, from
+    the least."""
     found = {float(value) for value in numbers if _LEAST <= value <= _MOST} - known
-    return sorted(found, key=lambda value: (math.frexp(value)[0] == 0.5, value))
+    return sorted(found)
 
 
 def chosen(numbers, turn, seed):
-    """One of the numbers of `own_numbers`, another one in each turn as far as there are more; 0
-    where there are none."""
+    """One of the numbers of `own_numbers`, another one in each turn as far as there are more, powers
+    of two last, which tell least; 0 where there are none."""
     if not numbers:
         return 0.0
-    is_power = [math.frexp(value)[0] == 0.5 for value in numbers]
     generator = torch.Generator().manual_seed(seed % 2**63)
-    order = torch.randperm(len(numbers), generator=generator).tolist()
-    order.sort(key=lambda place: is_power[place])
-    return numbers[order[turn % len(order)]]
+    order = [numbers[place] for place in torch.randperm(len(numbers), generator=generator).tolist()]
+    order.sort(key=lambda value: math.frexp(value)[0] == 0.5)
+    return order[turn % len(order)]
 
 
 def _arguments(graph):

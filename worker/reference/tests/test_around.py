@@ -11,7 +11,7 @@ import torch
 from mtmc_reference import around
 from mtmc_reference.distribution import MIXED
 from mtmc_reference.mixture import Mixture
-from mtmc_reference.program_numbers import chosen, own_numbers
+from mtmc_reference.program_numbers import chosen, known_numbers, own_numbers
 
 # The same for every change, so that a failure is the change's; another one draws others.
 _SEED = os.environ.get("MTMC_AROUND_SEED", "20261130")
@@ -109,7 +109,7 @@ def test_numbers_of_the_problem_are_not_the_programs_own(client, write_problem):
     path = write_problem("return torch.clamp(x * 3, -7.5, 7.5).view(16, 32).sum(1)")
     graph = client.load(path)["graph"]
 
-    found = own_numbers([3, 7.5, 16, 32, 512, 1, 2, 40, 64, 1e-4, 0, math.inf, math.nan], graph)
+    found = own_numbers([3, 7.5, 16, 32, 512, 1, 2, 40, 64, 1e-4, 0, math.inf, math.nan], known_numbers(graph))
 
     assert found == [1e-4, 40.0, 64.0]
     turns = [chosen(found, turn, seed=5) for turn in range(3)]
