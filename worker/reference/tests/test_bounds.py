@@ -8,6 +8,7 @@ import torch
 
 from mtmc_reference.compare import are_allclose, error, float_spreads
 from mtmc_reference.oracle import Bounds
+from mtmc_reference.precision import Arithmetic
 
 
 def bounds(inspection):
@@ -76,6 +77,19 @@ def test_inputs_that_nobody_chose_have_a_wider_bound(dtype, is_changed, expected
 
     allowed = found.allowed("PRECISION_KERNELBENCH", 0)
     assert allowed == pytest.approx(max(expected, found.rounding(0)))
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_a_convolution_that_eager_does_not_round_bounds_only_inputs_nobody_chose(is_changed):
+    """KernelBench compares with what eager chose, which may be FP32."""
+    r = torch.tensor([1.0, 50.0])
+    own = {Arithmetic.ROUNDED_CONVOLUTIONS: [1e-3]}
+    found = Bounds(
+        float_spreads([r]), [torch.float32], [0.0], lambda kind: own.get(kind, [0.0]), is_changed
+    )
+
+    assert (found.allowed("PRECISION_KERNELBENCH", 0) >= 2e-3) == is_changed
+    assert found.allowed("PRECISION_TF32", 0) >= 1e-3
 
 
 def test_small_outputs_have_small_bounds(process, write_problem):

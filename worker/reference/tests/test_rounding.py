@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Honest FP32 sums in any usual order are within the bound, and cheats are not."""
 
+import contextlib
+
 import numpy
 import pytest
 import torch
@@ -99,6 +101,74 @@ def test_a_running_sum_is_honest_and_one_in_half_precision_is_not(load, client):
     # Of two special rows, both may be drawn as rows of zeros and of tiny elements.
     harmless = {"DISTRIBUTION_NONFINITE", "DISTRIBUTION_SPECIAL_ROWS"}
     assert zeros.keys() - rejected(zeros) <= harmless
+
+
+@pytest.mark.parametrize("values", [1, 2, 8])
+@pytest.mark.parametrize("terms", [317, 5003, 60007])
+def test_a_running_sum_of_few_values_drifts(terms, values):
+    """Equal terms are rounded alike in a binade, so that their errors do not wander."""
+    random = numpy.random.default_rng(terms)
+    for _ in range(30):
+        drawn = random.standard_normal(values).astype(numpy.float32)
+        x = drawn[random.integers(0, values, terms)]
+        exact = torch.from_numpy(x).double()
+        sums = exact.cumsum(0)
+        error = torch.from_numpy(running_sums(x)).double() - sums
+        with Disturbed(unit_of(torch.float32)):
+            disturbed = exact.cumsum(0)
+
+        # A group of elements may be off by eight times what a disturbed run is.
+        assert error.square().mean() <= 64 * (disturbed - sums).square().mean()
+
+
+def test_running_statistics_that_cancel_are_honest(client, write_problem):
+    """The old mean and the batch's are rounded before they cancel."""
+    init = "self.n = nn.BatchNorm1d(16)"
+    client.load(write_problem("return self.n(x)", init=init), randomizeIdentityParameters=True)
+
+    def in_order(t):
+        x, count = t["x"].numpy(), numpy.float32(len(t["x"]))
+        part = numpy.float32(0.1)
+        mean = running_sums(x)[-1] / count
+        away = x - mean
+        variance = running_sums(away * away)[-1] / count
+        y = away / numpy.sqrt(variance + numpy.float32(1e-5))
+        unbiased = variance * (count / (count - 1))
+        rest = numpy.float32(0.9)
+        return {
+            "y": torch.from_numpy(y) * t["n_weight"] + t["n_bias"],
+            "n_running_mean_new": t["n_running_mean"] * rest + torch.from_numpy(mean * part),
+            "n_running_var_new": t["n_running_var"] * rest + torch.from_numpy(unbiased * part),
+            "n_num_batches_tracked_new": t["n_num_batches_tracked"] + 1,
+        }
+
+    assert not rejected(client.check_all(in_order))
+
+
+@pytest.mark.parametrize("momentum", [0.1, 1.0])
+def test_a_batch_norm_disturbs_its_running_statistics(momentum):
+    x = torch.randn(64, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(3)) + 9
+    old = -x.mean((0, 2)) * momentum / max(1 - momentum, 0.5)
+    states = [(old.clone(), torch.ones_like(old)) for _ in range(2)]
+    for state, context in zip(states, (Disturbed(unit_of(torch.float32)), contextlib.nullcontext())):
+        with context:
+            torch.nn.functional.batch_norm(x, *state, training=True, momentum=momentum)
+
+    off = (states[0][0] - states[1][0]).abs()
+    # Of the size of what cancels, 9 times the momentum, however little is left.
+    least = 9 * momentum * unit_of(torch.float32)
+    assert off.min() > least and off.max() < 500 * least
+    changed = (states[0][1] - states[1][1]).abs()
+    assert changed.min() > momentum * unit_of(torch.float32)
+
+
+def test_a_batch_norm_that_only_reads_its_statistics_leaves_them():
+    x, mean, variance = torch.randn(8, 5).double(), torch.zeros(5).double(), torch.ones(5).double()
+    with Disturbed(unit_of(torch.float32)):
+        torch.nn.functional.batch_norm(x, mean, variance, training=False)
+
+    assert torch.equal(mean, torch.zeros_like(mean))
+    assert torch.equal(variance, torch.ones_like(variance))
 
 
 def test_a_product_that_adds_term_by_term_is_honest(client, write_problem):
