@@ -230,6 +230,7 @@ class Expectation:
     def eager(self):
         """Outputs of eager with PyTorch's defaults: what KernelBench compares with."""
         if self._eager is None:
+            self._judge.leave_choice()
             inputs = self._judge.workloads.draw(self.key)
             self._eager = self._run(inputs, Arithmetic.DEFAULT)
         return self._eager
@@ -237,6 +238,7 @@ class Expectation:
     def hold_eager(self, inputs):
         """Computes `eager` from inputs that the caller has drawn."""
         if self._eager is None and self.key.is_unchanged:
+            self._judge.leave_choice()
             self._eager = self._run(inputs, Arithmetic.DEFAULT)
 
     def byte_count(self):

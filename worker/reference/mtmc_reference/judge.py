@@ -39,6 +39,9 @@ class Judge:
         self.is_default_strict = is_default_strict
         # Called with the bytes that a run needs and that are not free.
         self.make_room = lambda need: None
+        # Bytes that should be free for a run of eager, so that its libraries choose as they do
+        # for a user who has the device alone.
+        self.choice_bytes = 0
         # Called after runs whose memory no other process has counted on.
         self.return_memory = lambda: None
         # A dropout mask drawn for fp64 is another one: compare like with like.
@@ -231,6 +234,11 @@ class Judge:
         # A device has no way to refuse a value but an assertion.
         return self.peril.run(f"steady {key.recipe}", _never, holds) if self.peril else holds()
 
+    def leave_choice(self):
+        """Before a run of eager with PyTorch's defaults: leaves it room to choose algorithms in."""
+        if self.choice_bytes > free_bytes(self.device):
+            self.make_room(self.choice_bytes)
+
     def expectation(self, key, inputs):
         """The Expectation of `key`, whose inputs are given; raises Dropped."""
         return Expectation(self, key, *self._strict_run(key, inputs))
@@ -258,6 +266,8 @@ class Judge:
         not suffice though all that can be made again was given back and what is `held` of the
         expectation lay on the host meanwhile: a bound that lacks such a run may refuse honest
         programs, eager's own calls among them."""
+        if kind == Arithmetic.DEFAULT:
+            self.leave_choice()
         for is_last in (False, True):
             try:
                 with parked(held if is_last else (), self.device):

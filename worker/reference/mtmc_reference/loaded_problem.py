@@ -49,6 +49,9 @@ _RUNNER_INPUTS, _RUNNER_OUTPUTS = 5, 3
 # What is drawn and run here in passing, the inputs and outputs of a baseline and the
 # outputs of the last comparison included.
 _PASSING_INPUTS, _PASSING_OUTPUTS = 2, 3
+# Copies of inputs and outputs, in a layout of its own, that the fastest algorithm of a library
+# may make. Where they do not fit, the library takes a slower one without a word.
+_WORKSPACE_COPIES = 2
 
 
 class LoadedProblem:
@@ -131,7 +134,11 @@ class LoadedProblem:
         # A run in another state keeps the public one beside it.
         passing = _PASSING_INPUTS * inputs + _PASSING_OUTPUTS * outputs + state
         runner = _RUNNER_INPUTS * inputs + _RUNNER_OUTPUTS * outputs + 2 * state
-        return MemoryBudget(self._device, runner + passing, passing)
+        workspace = 0
+        if self._device.type == "cuda" and may_use_tf32(self._graph):
+            workspace = _WORKSPACE_COPIES * (inputs + outputs)
+            self._judge.choice_bytes = workspace + outputs
+        return MemoryBudget(self._device, runner + passing + workspace, passing)
 
     def release(self):
         """Frees what is shared with other processes."""
@@ -255,6 +262,7 @@ class LoadedProblem:
     def time_baseline(self, baseline, **options):
         """`baseline.Times` on the inputs prepared last."""
         self._require_prepared(0)
+        self._judge.leave_choice()
         return self._prepared.with_room(
             lambda: self._baselines.sample(baseline, self._prepared.last_inputs(), **options)
         )

@@ -12,10 +12,12 @@ are known:
       for their size. Drawing inputs takes some passes over memory, and a run of the model
       any time, but inputs that are shared need not be drawn for it.
     - The entry that was prepared last always stays, and the one before it where that is
-      still in use.
+      still in use. Of a salt, the last two of a distribution stay until they are forgotten:
+      the runner may not have read them yet.
 """
 
 import collections
+import contextlib
 import itertools
 import math
 import statistics
@@ -31,6 +33,8 @@ from .workload import wait_for_device
 _CHECK_SECONDS = 1.0
 # A workload of so many bytes is small.
 _SMALL_BYTES = 1 << 30
+# One that the runner reads, and the next one.
+_MOST_SALTED = 2
 
 
 class Entry:
@@ -87,6 +91,8 @@ class PreparedWorkloads:
         # The entry that was prepared last, of those that are remembered by key, and the one
         # before if that is still in use.
         self.last = self._in_use = None
+        # Entries of a salt that were given out, by distribution.
+        self._salted = collections.defaultdict(lambda: collections.deque(maxlen=_MOST_SALTED))
         # Inputs of `last`, once they have been drawn again for a baseline.
         self._inputs = None
 
@@ -95,6 +101,7 @@ class PreparedWorkloads:
             entry.release()
         self._by_key.clear()
         self._by_handle.clear()
+        self._salted.clear()
         self.last = self._in_use = self._inputs = None
 
     def prepare(self, key, keeps_last=False, beside=()):
@@ -105,7 +112,9 @@ class PreparedWorkloads:
         self._require_judged(key)
         entry = self._by_key.get(key) or self._new_entry(key)
         self._by_key.move_to_end(key)
-        if not key.salt and self.last is not entry:
+        if key.salt:
+            self._give_out(entry)
+        elif self.last is not entry:
             self.last, self._inputs = entry, None
         # What expected outputs are made from has to be sound now.
         is_source = entry.publication is not None and entry.expectation is None
@@ -117,6 +126,11 @@ class PreparedWorkloads:
         if entry.expectation is None or entry.publication is None:
             self._complete(entry, is_published=True)
         return entry
+
+    def _give_out(self, entry):
+        given = self._salted[entry.key.distribution]
+        if entry not in given:
+            given.append(entry)
 
     def _release_damaged(self, *publications):
         """Releases those of them that are damaged, once they were not looked at for a while."""
@@ -147,9 +161,7 @@ class PreparedWorkloads:
         """Frees the workload of a salt; others are remembered for the next candidate."""
         entry = self._by_handle.get(handle)
         if entry is not None and entry.key.salt:
-            entry.release()
-            del self._by_handle[handle]
-            self._by_key.pop(entry.key, None)
+            self._remove(entry)
 
     def last_inputs(self):
         """Inputs of the entry that was prepared last."""
@@ -264,6 +276,8 @@ class PreparedWorkloads:
         entry.release()
         del self._by_key[entry.key]
         del self._by_handle[entry.handle]
+        with contextlib.suppress(ValueError):
+            self._salted[entry.key.distribution].remove(entry)
         if self.last is entry:
             self.last = None
 
@@ -280,7 +294,8 @@ class PreparedWorkloads:
 
     def _give_back(self, needed, is_enough):
         """Frees memory until `is_enough()`, that of `needed` and of entries in use never."""
-        kept = (needed, self.last, self._in_use)
+        given = list(itertools.chain.from_iterable(self._salted.values()))
+        kept = (needed, self.last, self._in_use, *given)
         others = [
             e
             for e in self._by_key.values()
@@ -290,6 +305,7 @@ class PreparedWorkloads:
         order = sorted(reversed(others), key=lambda entry: not entry.key.salt)
         parts = [(Entry.release, entry) for entry in order if entry.key.salt]
         parts += [(release, entry) for release in self._cheapest_first() for entry in order]
+        parts += [(Entry.release_expectation, entry) for entry in given if entry is not needed]
         for release, entry in parts:
             if is_enough():
                 return

@@ -270,12 +270,30 @@ def test_small_workloads_of_a_salt_stay_until_they_are_forgotten():
 
 def test_large_workloads_of_a_salt_go_first(monkeypatch):
     monkeypatch.setattr("mtmc_reference.prepared._SMALL_BYTES", 0)
-    reference = Reference(9 * (_INPUT_BYTES + _OUTPUT_BYTES))
-    fresh = reference.prepared.prepare(Key(1, salt=5))
+    reference = Reference(11 * (_INPUT_BYTES + _OUTPUT_BYTES))
+    fresh = [reference.prepared.prepare(Key(1, salt=salt)) for salt in (5, 6, 7)]
     reference.candidate()
 
-    assert fresh.publication is None
+    assert fresh[0].publication is None
     assert reference.candidate() == (0, 0, 0)
+
+
+def test_inputs_of_a_salt_stay_until_they_are_forgotten(monkeypatch):
+    """The runner reads them once it has executed what was prepared before and after."""
+    monkeypatch.setattr("mtmc_reference.prepared._SMALL_BYTES", 0)
+    reference = Reference(2 * _INPUT_BYTES)
+    own = [reference.prepared.prepare(Key(2, "MIXED", salt=4)) for _ in range(2)]
+    fresh = reference.prepared.prepare(Key(1, salt=5))
+    reference.candidate()
+    reference.prepared.make_room()
+
+    assert not any(entry.publication.is_released for entry in (*own, fresh))
+    # What is expected of them can be made again, of what is shared.
+    assert fresh.expectation is None
+    draws = reference.counts["draws"]
+    assert reference.prepared.expectation(fresh.key) and reference.counts["draws"] == draws
+    reference.prepared.forget(fresh.handle)
+    assert fresh.publication is None
 
 
 def test_a_budget_leaves_room_for_others(monkeypatch):
@@ -412,3 +430,16 @@ def test_a_host_that_locks_no_pages_parks_all_the_same():
     tensor = torch.arange(6.0).view(2, 3)
 
     assert torch.equal(_on_host(tensor), tensor)
+
+
+@pytest.mark.parametrize("kind", [Arithmetic.DEFAULT, Arithmetic.TF32])
+def test_eager_has_room_to_choose_algorithms_in(kind, monkeypatch):
+    """Where memory is short, cuDNN takes a slower algorithm and tells nobody."""
+    monkeypatch.setattr("mtmc_reference.judge.free_bytes", lambda device: 99)
+    judge = Judge(_Scarce(0), _NoInputs(), torch.device("cpu"), False, True)
+    asked = []
+    judge.make_room = asked.append
+    for judge.choice_bytes in (99, 100):
+        judge.honest_outputs(PUBLIC, kind, None)
+
+    assert asked == ([100] if kind == Arithmetic.DEFAULT else [])
