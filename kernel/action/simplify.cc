@@ -8,6 +8,7 @@
 
 #include "common/base/status_macros.h"
 #include "kernel/action/start_schedule.h"
+#include "kernel/graph/operators.h"
 #include "kernel/graph/text.h"
 #include "kernel/rewrite/rewrite.h"
 
@@ -27,8 +28,24 @@ void KeepChoices(const ScheduleContext& context, const Schedule& schedule, Sched
   }
 }
 
+bool IsIeee(const Schedule& schedule) {
+  return std::any_of(schedule.groups.begin(), schedule.groups.end(), [](const KernelGroup& group) {
+    return group.precision == LibraryCall::Precision::kIeee;
+  });
+}
+
+// Whether a vendor may compute in TF32 what it has computed in FP32: it chooses so for
+// convolutions, by their shapes.
+bool MayBeRounded(const ScheduleContext& context) {
+  const std::vector<GraphNode>& nodes = context.graph.nodes;
+  return context.allow_library && context.target.dialect == Dialect::kCuda &&
+         std::any_of(nodes.begin(), nodes.end(), [](const GraphNode& node) {
+           return WithoutOverload(node.op).starts_with("aten::conv");
+         });
+}
+
 absl::StatusOr<Schedule> Rewritten(const ScheduleContext& context, const Schedule& schedule,
-                                   const std::vector<RewriteStep>& steps) {
+                                   const std::vector<RewriteStep>& steps, StartMapping mapping) {
   MTMC_ASSIGN_OR_RETURN(const Graph graph, ApplyRewrites(context.graph, steps));
   MTMC_ASSIGN_OR_RETURN(const LoopNest nest, LowerToLoops(graph));
   const NestIndex index(graph, nest);
@@ -39,13 +56,14 @@ absl::StatusOr<Schedule> Rewritten(const ScheduleContext& context, const Schedul
                             .allow_library = context.allow_library,
                             .rewrites = context.rewrites};
   rewritten.rewrites.insert(rewritten.rewrites.end(), steps.begin(), steps.end());
-  MTMC_ASSIGN_OR_RETURN(Schedule start, MakeStartSchedule(rewritten, StartMapping::kEager));
+  MTMC_ASSIGN_OR_RETURN(Schedule start, MakeStartSchedule(rewritten, mapping));
   KeepChoices(rewritten, schedule, start);
   return start;
 }
 
 LegalAction MakeSimplification(const ScheduleContext& context, const Schedule& schedule,
-                               const std::vector<RewriteStep>& steps, std::string text) {
+                               const std::vector<RewriteStep>& steps, std::string text,
+                               StartMapping mapping) {
   std::set<int> groups;
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
     const std::vector<std::string>& nodes = schedule.groups[g].nodes;
@@ -60,9 +78,23 @@ LegalAction MakeSimplification(const ScheduleContext& context, const Schedule& s
   action.arguments = {{"scope", "plan"}, {"rewrites", Join(steps, ",", [](const auto& step) {
                                             return Concat(step.rewrite, ":", step.node);
                                           })}};
-  return {std::move(action), [&context, &schedule, steps] {
-            return Rewritten(context, schedule, steps).value_or(schedule);
+  if (mapping == StartMapping::kIeee) action.arguments["precision"] = "ieee";
+  return {std::move(action), [&context, &schedule, steps, mapping] {
+            return Rewritten(context, schedule, steps, mapping).value_or(schedule);
           }};
+}
+
+// As it is, and with products in FP32 throughout where that makes a difference.
+void AddSimplifications(const ScheduleContext& context, const Schedule& schedule,
+                        const std::vector<RewriteStep>& steps, const std::string& text,
+                        std::vector<LegalAction>& actions) {
+  const bool is_ieee = IsIeee(schedule);
+  actions.push_back(MakeSimplification(context, schedule, steps, text,
+                                       is_ieee ? StartMapping::kIeee : StartMapping::kEager));
+  if (is_ieee || !MayBeRounded(context)) return;
+  actions.push_back(MakeSimplification(context, schedule, steps,
+                                       Concat(text, ", with products in FP32 throughout"),
+                                       StartMapping::kIeee));
 }
 
 }  // namespace
@@ -74,14 +106,13 @@ std::vector<LegalAction> EnumerateSimplifications(const ScheduleContext& context
   if (next.empty()) return actions;
   const std::vector<RewriteStep> all = FindAllRewriteSteps(context.graph);
   if (all.size() > 1) {
-    actions.push_back(
-        MakeSimplification(context, schedule, all,
-                           Concat("simplify whatever algebra can, in ", all.size(), " steps")));
+    AddSimplifications(context, schedule, all,
+                       Concat("simplify whatever algebra can, in ", all.size(), " steps"), actions);
   }
   for (const RewriteStep& step : next) {
     const std::string_view summary = FindRewrite(step.rewrite)->summary;
-    actions.push_back(MakeSimplification(context, schedule, {step},
-                                         Concat("simplify ", step.node, ": ", summary)));
+    AddSimplifications(context, schedule, {step}, Concat("simplify ", step.node, ": ", summary),
+                       actions);
   }
   return actions;
 }

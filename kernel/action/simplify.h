@@ -11,7 +11,9 @@ namespace mtmc::kernel {
 // Rewrites that the schedule's graph still allows (`kernel/rewrite/rewrite.h`), as actions of
 // type `simplify`: all that can be made one after the other first, where that is more than one.
 // Each starts anew with what eager does in the rewritten graph, but for the groups that the
-// schedule has with the same nodes. The context and the schedule must outlive the result.
+// schedule has with the same nodes. Where a vendor may round the products of convolutions to TF32,
+// there is one more of each, with `precision` `ieee`, that does not let it. The context and the
+// schedule must outlive the result.
 std::vector<LegalAction> EnumerateSimplifications(const ScheduleContext& context,
                                                   const Schedule& schedule);
 

@@ -194,6 +194,52 @@ TEST_CASE("Algebra is an action, stays in the schedule and is told in the progra
   }
 }
 
+GraphArgument IntsOf(const std::string& name, const std::vector<int64_t>& values) {
+  std::vector<GraphArgument> list;
+  for (const int64_t value : values) list.push_back({"", value});
+  return {.name = name, .value = std::move(list)};
+}
+
+// A transposed convolution of 5 x 5 places by weights of 3 x 3, with stride 2.
+Graph MakeTransposed() {
+  Graph graph{.source = kSource};
+  graph.inputs = {{.name = "x", .type = {.shape = {2, 64, 5, 5}}},
+                  {.name = "w", .type = {.shape = {64, 32, 3, 3}}}};
+  const TensorType y{.shape = {2, 32, 11, 11}};
+  graph.nodes = {{"conv",
+                  "aten::conv_transpose2d.input",
+                  {ValueOf("input", "x"), ValueOf("weight", "w"), IntsOf("stride", {2, 2})},
+                  {"conv"},
+                  {y},
+                  3,
+                  ""}};
+  graph.outputs = {{.name = "y", .value = "conv", .type = y}};
+  return graph;
+}
+
+TEST_CASE("Algebra on convolutions may keep products in FP32 throughout", "[engine]") {
+  const Graph graph = MakeTransposed();
+  const std::string text = "simplify conv: a transposed convolution as a plain one";
+  const std::string ieee = text + ", with products in FP32 throughout (line 3)";
+  const auto is_ieee = [](const EngineProgram& program) {
+    return program.text.find("precision=ieee") != std::string::npos;
+  };
+
+  const EngineOptions options = CudaOptions(StartMapping::kEager);
+  const auto start = CreateProgram(graph, options);
+  REQUIRE(start.ok());
+  CHECK(Has(TextsOf(ListActions(graph, start->schedule, options).value()), ieee));
+  CHECK_FALSE(is_ieee(ApplyAction(graph, start->schedule, text + " (line 3)", options).value()));
+  CHECK(is_ieee(ApplyAction(graph, start->schedule, ieee, options).value()));
+
+  // What is so already stays so, and is not asked twice.
+  const EngineOptions in_fp32 = CudaOptions(StartMapping::kIeee);
+  const auto exact = CreateProgram(graph, in_fp32);
+  REQUIRE(exact.ok());
+  CHECK_FALSE(Has(TextsOf(ListActions(graph, exact->schedule, in_fp32).value()), ieee));
+  CHECK(is_ieee(ApplyAction(graph, exact->schedule, text + " (line 3)", in_fp32).value()));
+}
+
 TEST_CASE("A rewrite that does not apply is refused by name", "[engine]") {
   const std::string rewrite = GENERATE(
       as<std::string>{}, "rewrite reduce_first node=mul\n", "rewrite reduce_first node=conv\n",

@@ -124,6 +124,8 @@ double PrecisionTier(const Facts& facts, const Action& action, const RegionFacts
   if (tier.empty()) return 0;
   const PrecisionClass precision = facts.search_state().precision;
   if (tier == "default" || tier == "exact") return 0.25;
+  // For what the vendor's own choice makes wrong.
+  if (tier == "ieee") return -1.0;
   const bool is_half = tier == "bf16" || tier == "fp16" || tier == "half";
   if (is_half) return precision == PrecisionClass::kHalf ? 1.5 : -6.0;
   // As exact as a sum in FP32 nearly is, and twice as fast where products are the limit.

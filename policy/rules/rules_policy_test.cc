@@ -203,6 +203,18 @@ TEST_CASE("RulesPolicy takes all that algebra can do at once, before anything el
   CHECK(BestOf(LinearChain(), {actions[0], one}) == "simplify softmax");
 }
 
+TEST_CASE("RulesPolicy simplifies in FP32 throughout where the vendor's choice was wrong",
+          "[policy]") {
+  const Action plain = Act(ActionType::kSimplify, "simplify conv");
+  Action exact = Act(ActionType::kSimplify, "simplify conv in FP32");
+  exact.arguments["precision"] = "ieee";
+  SearchState state = LinearChain();
+
+  CHECK(BestOf(state, {exact, plain}) == "simplify conv");
+  state.history = {{.action = plain.text, .outcome = "wrong", .speedup = {}}};
+  CHECK(BestOf(state, {exact, plain}) == "simplify conv in FP32");
+}
+
 TEST_CASE("RulesPolicy goes on near the roofline while the baseline is faster", "[policy]") {
   SearchState state = LinearChain();
   state.contraction_flops = 0;
