@@ -307,8 +307,8 @@ Graph DrawTransposed(std::mt19937& random) {
   for (size_t d = 0; d < dims; ++d) {
     input.push_back(pick(1, 4));
     weight.push_back(pick(1, 4));
-    stride.push_back(pick(1, 3));
-    dilation.push_back(pick(0, 2) == 0 ? 2 : 1);
+    stride.push_back(pick(1, 5));
+    dilation.push_back(pick(0, 1) == 0 ? 1 : pick(2, 4));
     const int64_t reach = dilation.back() * (weight.back() - 1) + 1;
     const int64_t full = (input.back() - 1) * stride.back() + reach;
     padding.push_back(pick(0, std::min<int64_t>(3, (full - 1) / 2)));
@@ -327,18 +327,39 @@ Graph DrawTransposed(std::mt19937& random) {
   return writer.Finish(writer.Add(op, arguments, {result}));
 }
 
+// Whether taps lie apart, and outputs, along one axis of the only node.
+bool IsStridedAndDilated(const Graph& graph) {
+  const auto numbers = [&graph](std::string_view name) {
+    std::vector<int64_t> found;
+    for (const GraphArgument& each :
+         std::get<std::vector<GraphArgument>>(graph.nodes.front().FindArgument(name)->value)) {
+      found.push_back(std::get<int64_t>(each.value));
+    }
+    return found;
+  };
+  const std::vector<int64_t> stride = numbers("stride");
+  const std::vector<int64_t> dilation = numbers("dilation");
+  for (size_t d = 0; d < stride.size(); ++d) {
+    if (stride[d] > 1 && dilation[d] > 1) return true;
+  }
+  return false;
+}
+
 TEST_CASE("Transposed convolutions are plain ones", "[rewrite]") {
   constexpr int kGraphs = 300;
   std::mt19937 random(TestSeed());
   int rewritten = 0;
+  int apart = 0;
   for (int i = 0; i < kGraphs; ++i) {
     const Graph graph = DrawTransposed(random);
     INFO("graph " << i << "\n" << Describe(graph));
     const Graph after = Rewritten(graph);
     const bool is_plain = after.nodes.back().op.find("conv_transpose") == std::string::npos;
     rewritten += is_plain ? 1 : 0;
+    apart += is_plain && IsStridedAndDilated(graph) ? 1 : 0;
   }
   CHECK(rewritten > kGraphs / 4);
+  CHECK(apart > kGraphs / 20);
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernel/rewrite/convolution_node.h"
@@ -24,49 +26,72 @@ constexpr double kMostWork = 4;
 
 int AxisOf(size_t d) { return static_cast<int>(d) + 2; }
 
-// Writes a transposed convolution as a plain one. With stride s an output at s t + r meets the
-// taps r, r + s, r + 2 s, ... alone, so that each remainder r is a channel of its own, of a
-// convolution of stride 1 with a part of the taps, turned around; then channels become places.
-// For stride 1 there is one remainder.
+// One axis. With stride s and dilation d, g being their greatest common divisor, tap
+// k = j s / g + q brings the input at i to s (i + j d / g) + d q of the output: each q below s / g
+// is a channel of its own, of a convolution of stride 1 and dilation d / g by every (s / g)-th
+// tap, and its outputs lie at d q, s + d q, 2 s + d q, ... if d q is less than s.
+struct Axis {
+  int64_t stride = 1;
+  int64_t dilation = 1;
+  // Extents of the input, the weight and the result.
+  int64_t input = 1;
+  int64_t kernel = 1;
+  int64_t result = 1;
+  int64_t padding = 0;
+  int64_t output_padding = 0;
+
+  // Channels; those that would have no tap are left out.
+  int64_t channels() const { return std::min(stride / Divisor(), kernel); }
+
+  int64_t taps() const { return CeilDivide(kernel, channels()); }
+
+  int64_t plain_dilation() const { return dilation / Divisor(); }
+
+  // Outputs of one channel.
+  int64_t places() const { return input + plain_dilation() * (taps() - 1); }
+
+  // Stride 1 has one channel, which padding cuts at both ends.
+  bool HasForm() const {
+    if (stride > 1) return dilation * (channels() - 1) < stride;
+    return output_padding == 0 && padding <= (taps() - 1) * dilation;
+  }
+
+ private:
+  int64_t Divisor() const { return std::gcd(stride, dilation); }
+};
+
+// Writes a transposed convolution as a plain one, whose channels become places. For stride 1 it
+// is the plain one alone.
 class PlainConvolution {
  public:
   // `from` is transposed and gives `extents`.
   PlainConvolution(EditBuilder& builder, const ConvolutionNode& from,
                    const std::vector<int64_t>& extents)
-      : builder_(builder),
-        from_(from),
-        weight_(builder.TypeOf(from.weight).shape),
-        extents_(extents) {
+      : builder_(builder), from_(from), weight_(builder.TypeOf(from.weight).shape) {
+    const std::vector<int64_t>& input = builder.TypeOf(from.input).shape;
     for (size_t d = 0; d < from.dims(); ++d) {
-      const int64_t stride = from.stride.at(d);
-      taps_.push_back(CeilDivide(weight_.at(d + 2), stride));
-      if (stride == 1) continue;
-      remainders_ *= stride;
-      // Places that no tap meets, which output padding adds, have one of zero.
-      const int64_t places = CeilDivide(from.padding.at(d) + extents.at(d + 2), stride);
-      taps_.back() = std::max(taps_.back(), places - InputExtent(d) + 1);
+      axes_.push_back({.stride = from.stride.at(d),
+                       .dilation = from.dilation.at(d),
+                       .input = input.at(d + 2),
+                       .kernel = weight_.at(d + 2),
+                       .result = extents.at(d + 2),
+                       .padding = from.padding.at(d),
+                       .output_padding = from.output_padding.at(d)});
+      channels_ *= axes_.back().channels();
     }
   }
 
-  // Whether each axis has a form here.
   bool HasForm() const {
-    for (size_t d = 0; d < from_.dims(); ++d) {
-      const bool is_whole = from_.output_padding.at(d) == 0 &&
-                            from_.padding.at(d) <= (taps_.at(d) - 1) * from_.dilation.at(d);
-      if (from_.stride.at(d) == 1 ? !is_whole : from_.dilation.at(d) != 1) return false;
-    }
-    return true;
+    return std::all_of(axes_.begin(), axes_.end(), [](const Axis& axis) { return axis.HasForm(); });
   }
 
   // How many times more it multiplies.
   double work() const {
     double work = 1;
-    for (size_t d = 0; d < from_.dims(); ++d) {
-      if (from_.stride.at(d) == 1) continue;
-      const auto places = static_cast<double>(InputExtent(d) + taps_.at(d) - 1);
-      const int64_t taps = taps_.at(d) * from_.stride.at(d);
-      work *= places / static_cast<double>(InputExtent(d)) * static_cast<double>(taps) /
-              static_cast<double>(weight_.at(d + 2));
+    for (const Axis& axis : axes_) {
+      if (axis.stride == 1) continue;
+      const int64_t plain = axis.places() * axis.channels() * axis.taps();
+      work *= static_cast<double>(plain) / static_cast<double>(axis.input * axis.kernel);
     }
     return work;
   }
@@ -74,19 +99,22 @@ class PlainConvolution {
   // The result. REQUIRES: HasForm().
   std::string Write() {
     EditBuilder::Geometry geometry{.groups = from_.groups};
-    for (size_t d = 0; d < from_.dims(); ++d) {
+    for (const Axis& axis : axes_) {
       geometry.stride.push_back(1);
-      geometry.dilation.push_back(from_.dilation.at(d));
-      geometry.padding.push_back((taps_.at(d) - 1) * from_.dilation.at(d) - Cut(d));
+      geometry.dilation.push_back(axis.plain_dilation());
+      // Places beside the channels are cut off later.
+      const int64_t cut = axis.stride == 1 ? axis.padding : 0;
+      geometry.padding.push_back((axis.taps() - 1) * axis.plain_dilation() - cut);
     }
-    const bool has_one = remainders_ == 1;
-    const std::string bias = has_one ? from_.bias : "";
-    std::string channels = builder_.Convolution(from_.input, TurnedWeight(), bias, geometry);
-    if (has_one) return channels;
-    std::string result = Placed(channels);
-    for (size_t d = 0; d < from_.dims(); ++d) {
-      const int64_t start = from_.stride.at(d) == 1 ? 0 : from_.padding.at(d);
-      result = builder_.Slice(result, AxisOf(d), start, extents_.at(d + 2));
+    const bool is_whole =
+        std::all_of(axes_.begin(), axes_.end(), [](const Axis& axis) { return axis.stride == 1; });
+    std::string result =
+        builder_.Convolution(from_.input, TurnedWeight(), is_whole ? from_.bias : "", geometry);
+    if (is_whole) return result;
+    result = Placed(std::move(result));
+    for (size_t d = 0; d < axes_.size(); ++d) {
+      const int64_t start = axes_[d].stride == 1 ? 0 : axes_[d].padding;
+      result = builder_.Slice(result, AxisOf(d), start, axes_[d].result);
     }
     if (from_.bias.empty()) return result;
     std::vector<int64_t> shape(from_.dims() + 1, 1);
@@ -95,28 +123,22 @@ class PlainConvolution {
   }
 
  private:
-  int64_t InputExtent(size_t d) const { return builder_.TypeOf(from_.input).shape.at(d + 2); }
-
   int64_t outputs() const { return weight_.at(1) * from_.groups; }
 
-  // Elements at either end that the padding of the plain one leaves out; with remainders they are
-  // cut off later.
-  int64_t Cut(size_t d) const { return from_.stride.at(d) == 1 ? from_.padding.at(d) : 0; }
-
-  // [C, O / groups, taps...] as [O remainders, C / groups, taps of one remainder, turned...].
+  // [C, O / groups, taps...] as [O channels, C / groups, taps of one channel, turned...].
   std::string TurnedWeight() {
     std::string weight = from_.weight;
     std::vector<int64_t> split = {from_.groups, weight_.at(0) / from_.groups, weight_.at(1)};
     std::vector<int> order = {0, 2};
     std::vector<int> turned;
-    std::vector<int64_t> shape = {outputs() * remainders_, split.at(1)};
-    for (size_t d = 0; d < from_.dims(); ++d) {
-      const int64_t stride = from_.stride.at(d);
-      weight = builder_.Pad(weight, AxisOf(d), 0, taps_.at(d) * stride - weight_.at(d + 2));
+    std::vector<int64_t> shape = {outputs() * channels_, split.at(1)};
+    for (size_t d = 0; d < axes_.size(); ++d) {
+      const Axis& axis = axes_[d];
+      weight = builder_.Pad(weight, AxisOf(d), 0, axis.taps() * axis.channels() - axis.kernel);
       turned.push_back(static_cast<int>(split.size()));
-      split.insert(split.end(), {taps_.at(d), stride});
+      split.insert(split.end(), {axis.taps(), axis.channels()});
       order.push_back(turned.back() + 1);
-      shape.push_back(taps_.at(d));
+      shape.push_back(axis.taps());
     }
     order.push_back(1);
     order.insert(order.end(), turned.begin(), turned.end());
@@ -124,31 +146,50 @@ class PlainConvolution {
     return builder_.Reshape(builder_.Permute(weight, order), shape);
   }
 
-  // [N, O remainders, places...] as [N, O, places with their remainders...].
-  std::string Placed(const std::string& value) {
-    const std::vector<int64_t> from = builder_.TypeOf(value).shape;
-    const int dims = static_cast<int>(from_.dims());
-    std::vector<int64_t> split = {from.at(0), outputs()};
-    split.insert(split.end(), from_.stride.begin(), from_.stride.end());
-    split.insert(split.end(), from.begin() + 2, from.end());
+  // [N, O channels, places...] as [N, O, extents...], which are at least what the result needs.
+  std::string Placed(std::string value) {
+    std::vector<int64_t> split = {builder_.TypeOf(value).shape.at(0), outputs()};
+    for (const Axis& axis : axes_) split.push_back(axis.channels());
+    std::vector<int64_t> shape = {split.at(0), split.at(1)};
     std::vector<int> order = {0, 1};
-    std::vector<int64_t> shape = {from.at(0), outputs()};
+    const int dims = static_cast<int>(axes_.size());
     for (int d = 0; d < dims; ++d) {
+      const Axis& axis = axes_[static_cast<size_t>(d)];
+      // Places that no tap meets, which output padding adds, have zeros.
+      const int64_t least =
+          axis.stride == 1 ? 0 : CeilDivide(axis.padding + axis.result, axis.stride);
+      value = builder_.Pad(value, 2 + d, 0, std::max<int64_t>(least - axis.places(), 0));
+      split.push_back(builder_.TypeOf(value).shape.at(static_cast<size_t>(d) + 2));
+      shape.push_back(split.back() * axis.stride);
       order.insert(order.end(), {2 + dims + d, 2 + d});
-      const auto at = static_cast<size_t>(d);
-      shape.push_back(from.at(at + 2) * from_.stride.at(at));
     }
-    return builder_.Reshape(builder_.Permute(builder_.Reshape(value, split), order), shape);
+    value = builder_.Permute(builder_.Reshape(value, split), order);
+    for (int d = 0; d < dims; ++d) {
+      value = Spread(std::move(value), 3 + 2 * d, axes_[static_cast<size_t>(d)]);
+    }
+    return builder_.Reshape(value, shape);
+  }
+
+  // The channels of `axis` as the outputs between two strides.
+  std::string Spread(std::string value, int at, const Axis& axis) {
+    if (axis.channels() > 1 && axis.dilation > 1) {
+      std::vector<int64_t> shape = builder_.TypeOf(value).shape;
+      std::vector<int64_t> apart = shape;
+      apart.insert(apart.begin() + at + 1, 1);
+      shape.at(static_cast<size_t>(at)) *= axis.dilation;
+      value = builder_.Pad(builder_.Reshape(value, apart), at + 1, 0, axis.dilation - 1);
+      value = builder_.Reshape(value, shape);
+    }
+    const int64_t extent = builder_.TypeOf(value).shape.at(static_cast<size_t>(at));
+    return builder_.Pad(value, at, 0, axis.stride - extent);
   }
 
   EditBuilder& builder_;
   const ConvolutionNode& from_;
   const std::vector<int64_t> weight_;
-  const std::vector<int64_t>& extents_;
-  // Of one remainder, along each axis.
-  std::vector<int64_t> taps_;
+  std::vector<Axis> axes_;
   // Along all axes.
-  int64_t remainders_ = 1;
+  int64_t channels_ = 1;
 };
 
 }  // namespace
@@ -156,9 +197,9 @@ class PlainConvolution {
 std::optional<GraphEdit> FindPlainConvolution(const GraphUses& uses, const GraphNode& node) {
   const std::optional<ConvolutionNode> found = FindConvolution(uses, node);
   if (!found || !found->is_transposed || !uses.IsRead(node.results.at(0))) return std::nullopt;
-  const bool has_remainders = std::any_of(found->stride.begin(), found->stride.end(),
-                                          [](int64_t stride) { return stride > 1; });
-  if (!has_remainders && found->dims() < kLeastPlainDims) return std::nullopt;
+  const bool is_apart = std::any_of(found->stride.begin(), found->stride.end(),
+                                    [](int64_t stride) { return stride > 1; });
+  if (!is_apart && found->dims() < kLeastPlainDims) return std::nullopt;
   EditBuilder builder(uses, node);
   PlainConvolution plain(builder, *found, node.result_types.at(0).shape);
   if (!plain.HasForm() || plain.work() > kMostWork) return std::nullopt;
