@@ -12,6 +12,7 @@ from .failure import ProblemFailure
 from .precision import Arithmetic, arithmetic
 from .problem import map_tensors
 from .returned import Returned, is_formed_as, positions
+from .wide_convolution import wide_convolutions
 
 
 class Execution:
@@ -84,7 +85,8 @@ class Execution:
         if any(output["kind"] == "KIND_INPUT_MUTATION" for output in self._mutations):
             inputs = [_copied(value) for value in inputs]
         preserved = self.preserved_state(model)
-        with preserved as changed, arithmetic(kind, self._device):
+        numbers = arithmetic(kind, self._device)
+        with preserved as changed, numbers, wide_convolutions(kind, self._device):
             torch.manual_seed(self._seed if seed is None else seed)
             with observer or contextlib.nullcontext():
                 answer = self._problem.call(model, *inputs)
