@@ -115,7 +115,7 @@ std::optional<LegalAction> MakeFusedSwitch(const ScheduleContext& context, const
 }
 
 // A product on tensor cores, with what is around it where that fits: its last kernel computes
-// that on the way.
+// that on the way. Once more with sums that are more exact, where the template has them.
 void AddTier(const ScheduleContext& context, const Schedule& schedule, const GroupGraph& graph,
              size_t g, std::vector<LegalAction>& actions) {
   const KernelGroup& now = schedule.groups[g];
@@ -124,12 +124,20 @@ void AddTier(const ScheduleContext& context, const Schedule& schedule, const Gro
   KernelGroup kernel{
       .name = now.name, .nodes = now.nodes, .template_name = std::string(tier->name)};
   kernel.knobs = StartingKnobs(context, kernel);
-  const Fused fused = FuseAround(context, schedule, graph, g, kernel)
-                          .value_or(Fused{{static_cast<int>(g)}, kernel});
-  EngineAction action = MakeAction(context, schedule, fused.members, "tensorize",
-                                   Concat("tensorize ", now.name, " with ", tier->tier));
+  Fused fused = FuseAround(context, schedule, graph, g, kernel)
+                    .value_or(Fused{{static_cast<int>(g)}, kernel});
+  const std::string text = Concat("tensorize ", now.name, " with ", tier->tier);
+  EngineAction action = MakeAction(context, schedule, fused.members, "tensorize", text);
   action.arguments = {{"precision", std::string(tier->tier)}};
   actions.push_back(Replacing(context, schedule, fused, std::move(action)));
+
+  if (tier->exact_knobs == nullptr) return;
+  fused.kernel.knobs = tier->exact_knobs(ViewOf(context, fused.kernel), context.target);
+  if (fused.kernel.knobs.empty()) return;
+  EngineAction exact =
+      MakeAction(context, schedule, fused.members, "tensorize", Concat(text, " in short sums"));
+  exact.arguments = {{"precision", std::string(tier->tier)}, {"sums", "short"}};
+  actions.push_back(Replacing(context, schedule, fused, std::move(exact)));
 }
 
 }  // namespace

@@ -144,6 +144,14 @@ TEST_CASE("A product that is worth it may be made of three on tensor cores", "[e
   const CheckLimits limits{.allowed_calls = {"aten::bmm"}};
   CHECK(CheckProgram(*parsed.program, FromGraph(graph), limits, {}).empty());
   CHECK(split->text.find("precision=tf32") != std::string::npos);
+
+  // Of 2,048 elements.
+  const auto exact = ApplyAction(graph, start->schedule,
+                                 "tensorize matmul with tf32x3 in short sums (lines 3-5)", options);
+  REQUIRE(exact.ok());
+  CHECK(exact->schedule ==
+        "group matmul template=split_product nodes=matmul,mul,relu,add sum=256\n");
+  CHECK(exact->text.find("buffer matmul_sums f32[8,4096,3072]") != std::string::npos);
 }
 
 // y = sum over the columns of (x @ w) * 2

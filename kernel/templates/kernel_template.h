@@ -62,6 +62,9 @@ struct KernelTemplate {
   // For a tier: whether it may be faster than the vendor's call on this device.
   // REQUIRES: accepts(view).
   bool (*is_promising)(const GroupView& view, const EmitTarget& target) = nullptr;
+  // For a tier: knobs with which it rounds less and takes longer, complete; empty where there are
+  // none. REQUIRES: accepts(view).
+  Knobs (*exact_knobs)(const GroupView& view, const EmitTarget& target) = nullptr;
 };
 
 }  // namespace mtmc::kernel

@@ -129,7 +129,11 @@ double PrecisionTier(const Facts& facts, const Action& action, const RegionFacts
   const bool is_half = tier == "bf16" || tier == "fp16" || tier == "half";
   if (is_half) return precision == PrecisionClass::kHalf ? 1.5 : -6.0;
   // As exact as a sum in FP32 nearly is, and twice as fast where products are the limit.
-  if (tier == "tf32x3") return facts.is_contraction_bound() ? 4.5 : 1.0;
+  if (tier == "tf32x3") {
+    // For what longer sums make wrong.
+    const double shortness = ArgumentOf(action, "sums") == "short" ? -0.5 : 0.0;
+    return shortness + (facts.is_contraction_bound() ? 4.5 : 1.0);
+  }
   if (tier != "tf32") return 0;
   switch (precision) {
     case PrecisionClass::kHalf:

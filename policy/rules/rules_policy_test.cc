@@ -215,6 +215,19 @@ TEST_CASE("RulesPolicy simplifies in FP32 throughout where the vendor's choice w
   CHECK(BestOf(state, {exact, plain}) == "simplify conv in FP32");
 }
 
+TEST_CASE("RulesPolicy takes short sums where longer ones were wrong", "[policy]") {
+  Action usual = Act(ActionType::kTensorize, "tensorize linear", {"linear"}, {"linear"},
+                     {{"precision", "tf32x3"}});
+  Action exact = usual;
+  exact.text = "tensorize linear in short sums";
+  exact.arguments["sums"] = "short";
+  SearchState state = LinearChain();
+
+  CHECK(BestOf(state, {exact, usual}) == usual.text);
+  state.history = {{.action = usual.text, .outcome = "wrong", .speedup = {}}};
+  CHECK(BestOf(state, {exact, usual}) == exact.text);
+}
+
 TEST_CASE("RulesPolicy goes on near the roofline while the baseline is faster", "[policy]") {
   SearchState state = LinearChain();
   state.contraction_flops = 0;

@@ -34,6 +34,10 @@ constexpr double kWorthwhileIntensity = 32;
 // kernels for those.
 constexpr int64_t kAlignment = 4;
 
+// Tensor cores round each addition towards zero, so that errors of long sums have one sign, and
+// what averages over rows keeps them. So many elements are as exact as sums in FP32.
+constexpr int64_t kShortSum = 256;
+
 struct SplitProductKnobs {
   // Elements of a partial sum, at most; the sums are about equally long.
   int64_t sum = 1024;
@@ -335,6 +339,13 @@ bool IsPromising(const GroupView& view, const EmitTarget& target) {
   return space.flops() > kWorthwhileIntensity * BytesOfBuffers(space, SplitProductKnobs().sum);
 }
 
+Knobs ExactKnobs(const GroupView& view, const EmitTarget& target) {
+  if (SpaceOf(*FindContraction(view)).k <= kShortSum) return {};
+  Knobs knobs = Table().Defaults(view, target);
+  knobs["sum"] = kShortSum;
+  return knobs;
+}
+
 }  // namespace
 
 const KernelTemplate kSplitProductTemplate = {
@@ -348,6 +359,7 @@ const KernelTemplate kSplitProductTemplate = {
     .print = [](const GroupView& view, const EmitTarget& target, const std::vector<std::string>&)
         -> absl::StatusOr<Emission> { return SplitProductPrinter(view, target).Print(); },
     .is_promising = IsPromising,
+    .exact_knobs = ExactKnobs,
 };
 
 }  // namespace mtmc::kernel
