@@ -28,7 +28,7 @@ from .precision import Arithmetic
 from .prepared import PreparedWorkloads
 from .probes import needed_tolerances
 from .problem import ProblemFile
-from .program_numbers import chosen, known_numbers, own_numbers
+from .program_numbers import ProgramKeys
 from .shared_states import SharedStates
 from .tensor_type import data_type
 from .trace import trace
@@ -85,8 +85,7 @@ class LoadedProblem:
         self._workloads.direct = self._judge.direct
         self._prepared = PreparedWorkloads(self._judge, self, self._budget)
         self._baselines = Baselines(self._execution, self._device)
-        # Keys of the workloads that were made for the program at hand.
-        self._own = []
+        self._keys = ProgramKeys(self._graph, self._workloads.fork)
         # Parameters, buffers and constants.
         self._shared_states = SharedStates(self._publish_state, self._may_keep_states)
         self._comparison = Comparison(
@@ -192,17 +191,12 @@ class LoadedProblem:
             "fixedInputs": {**self._workloads.fixed_inputs(dropped), **self._states.fixed},
         }
 
-    @functools.cached_property
-    def _known_numbers(self):
-        return known_numbers(self._graph)
-
     def prepare(self, seed_index, distribution, salt, keeps_last=False, numbers=()):
         """Shares the inputs of a workload, whose expected outputs are known by then. It goes around
         one of the `numbers` of a program that are no numbers of the problem."""
-        own = own_numbers(numbers, self._known_numbers) if numbers else []
-        around = chosen(own, seed_index, self._workloads.fork("number", salt))
-        key = workload.Key(seed_index, distribution, salt, around)
-        self._forget_others(key)
+        key = self._keys.make(seed_index, distribution, salt, numbers)
+        for replaced in self._keys.replaced(key):
+            self._forget_key(replaced)
         there = self._shared_states.there(self._states.of(key))
         try:
             entry = self._prepared.prepare(key, keeps_last, there)
@@ -238,20 +232,14 @@ class LoadedProblem:
         """Frees a workload that nobody asks for again."""
         self._prepared.forget(handle)
 
-    def _forget_others(self, key):
-        """Forgets the workloads that were made for another program than that of `key`."""
-        if not key.salt or key.distribution != distribution.MIXED:
-            return
-        others = [other for other in self._own if other.salt != key.salt]
-        self._own = [other for other in self._own if other.salt == key.salt] + [key]
-        for other in others:
-            entry = self._prepared.entry(other)
-            if entry is not None:
-                self._prepared.forget(entry.handle)
-            self._workloads.forget(other)
-            state = self._states.forget(other)
-            if state is not None:
-                self._shared_states.forget(state)
+    def _forget_key(self, key):
+        entry = self._prepared.entry(key)
+        if entry is not None:
+            self._prepared.forget(entry.handle)
+        self._workloads.forget(key)
+        state = self._states.forget(key)
+        if state is not None:
+            self._shared_states.forget(state)
 
     def make_room(self):
         """Gives memory to other processes; what is missing then is made again when asked for."""

@@ -5,12 +5,39 @@ import math
 
 import torch
 
+from .distribution import MIXED
 from .graph_domain import number
+from .workload import Key
 
 # What stands in any program.
 _ANYWHERE = frozenset((0.0, 0.5, 1.0, 2.0))
 # Beyond these, products of two elements leave the range of FP32, or rounding decides them.
 _LEAST, _MOST = 1e-15, 1e15
+
+
+class ProgramKeys:
+    """Keys of workloads, those of the program at hand among them: mixed ones of a salt, which go
+    around numbers of its text."""
+
+    def __init__(self, graph, seed_of):
+        self._known = known_numbers(graph)
+        self._seed_of = seed_of
+        # Those of the program at hand.
+        self._made = []
+
+    def make(self, seed_index, distribution, salt, numbers=()):
+        """The key of a workload, around one of the `numbers` that are no numbers of the problem."""
+        own = own_numbers(numbers, self._known) if numbers else []
+        around = chosen(own, seed_index, self._seed_of("number", salt))
+        return Key(seed_index, distribution, salt, around)
+
+    def replaced(self, key):
+        """Keys of the programs before, if `key` is of another one; nobody asks for them again."""
+        if not key.salt or key.distribution != MIXED:
+            return []
+        before = [other for other in self._made if other.salt != key.salt]
+        self._made = [other for other in self._made if other.salt == key.salt] + [key]
+        return before
 
 
 def known_numbers(graph):
