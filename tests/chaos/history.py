@@ -80,6 +80,9 @@ class History:
         """Whether an answer is not one that a client would repeat; it is kept then."""
         if error.code.name in ("UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED"):
             return False
+        if error.code.name == "FAILED_PRECONDITION" and error.reason == "JOB_CANCELLING":
+            # Asked to pause a job whose end is being recorded.
+            return False
         if error.code.name == "RESOURCE_EXHAUSTED" and error.reason in ("DISK_FULL", "QUOTA_EXCEEDED"):
             return False
         self.add("surprises", f"{where}: {error}")

@@ -32,8 +32,20 @@ constexpr absl::Duration kSickPause = absl::Milliseconds(500);
 // Between two looks at a device that does not work.
 constexpr absl::Duration kCheckInterval = absl::Seconds(30);
 
+// Between two calls of a worker that works. The coordinator says when the next one is due, by a
+// clock that may differ by an hour: much later its lease would be given away, and with no time
+// between them calls would keep both busy.
+constexpr absl::Duration kLeastPause = absl::Milliseconds(100);
+constexpr absl::Duration kMostPause = absl::Seconds(1);
+
 absl::Time ToTime(const google::protobuf::Timestamp& time) {
   return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
+}
+
+// When to call again at `now`.
+absl::Time NextCall(const v1::SynchronizeResponse& response, absl::Time now) {
+  const absl::Time due = ToTime(response.next_synchronization_time());
+  return std::clamp(due, now + kLeastPause, now + kMostPause);
 }
 
 }  // namespace
@@ -243,7 +255,7 @@ absl::Status LeaseLoop::Run(const std::stop_token& stop) {
           clock_.Now() + (request.worker().quarantine_reason().empty() ? kIdlePause : kSickPause),
           stop);
     } else {
-      AwaitChange(ToTime(response->next_synchronization_time()), stop);
+      AwaitChange(NextCall(*response, clock_.Now()), stop);
     }
   }
 }

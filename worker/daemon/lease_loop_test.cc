@@ -293,6 +293,50 @@ TEST_CASE("LeaseLoop prepares the next lease while it works on the present one",
   CHECK(coordinator.held.contains("b"));
 }
 
+// Its clock is an hour off. Ends the work once it has heard of it some times.
+class SkewedCoordinator : public CoordinatorClient {
+ public:
+  explicit SkewedCoordinator(absl::Duration skew) : skew_(skew) {}
+
+  absl::StatusOr<v1::SynchronizeResponse> Synchronize(const v1::SynchronizeRequest& request,
+                                                      absl::Duration) override {
+    v1::SynchronizeResponse response;
+    const absl::Time next = absl::Now() + skew_ + absl::Milliseconds(20);
+    response.mutable_next_synchronization_time()->set_seconds(absl::ToUnixSeconds(next));
+    if (request.has_completed()) {
+      stop.request_stop();
+    } else {
+      response.mutable_lease()->set_id("a");
+    }
+    if (request.has_executing() && ++calls == 3) heard.Notify();
+    return response;
+  }
+
+  bool AwaitConnection(absl::Time) override { return true; }
+
+  void Interrupt() override {}
+
+  absl::StatusOr<std::string> Download(const v1::Digest&) override { return std::string(); }
+
+  int calls = 0;
+  absl::Notification heard;
+  std::stop_source stop;
+
+ private:
+  const absl::Duration skew_;
+};
+
+TEST_CASE("LeaseLoop tells that it works whatever the coordinator's clock says", "[worker]") {
+  SkewedCoordinator coordinator(GENERATE(absl::Hours(1), -absl::Hours(1)));
+  base::RealClock clock;
+  LeaseLoop loop(coordinator, clock, {}, [&](const v1::Lease&, const auto&) {
+    coordinator.heard.WaitForNotification();
+    return Reason("done");
+  });
+
+  CHECK_THAT(loop.Run(coordinator.stop.get_token()), IsOk());
+}
+
 // A coordinator with nothing to do after one lease, until it is told to stop.
 class IdleCoordinator : public CoordinatorClient {
  public:
