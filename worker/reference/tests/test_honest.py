@@ -9,6 +9,7 @@ from mtmc_reference.compare import float_spreads
 from mtmc_reference.honest import HonestRuns, honest
 from mtmc_reference.precision import Arithmetic
 from mtmc_reference.tensor_core import NarrowOperands, rounded, truncated
+from mtmc_reference.workload import PUBLIC, Key
 
 
 def convolution(x, w):
@@ -20,9 +21,12 @@ def inputs():
     return [torch.randn(4, 32, 20, 20), torch.randn(16, 32, 3, 3) * 0.1]
 
 
-def satisfied(program, may_use_tf32):
-    expectation = fairness.expected(convolution, inputs(), may_use_tf32=may_use_tf32)
-    return fairness.satisfied(None, inputs(), program, expectation=expectation)
+_CHANGED = Key(3, "DISTRIBUTION_NEGATED")
+
+
+def satisfied(program, may_use_tf32, key=_CHANGED):
+    expectation = fairness.expected(convolution, inputs(), key, may_use_tf32=may_use_tf32)
+    return fairness.satisfied(None, inputs(), program, key, expectation)
 
 
 def in_tf32(x, w):
@@ -37,6 +41,13 @@ def test_a_convolution_may_be_in_tf32_where_the_library_may_choose_it():
     assert fairness.KERNELBENCH in satisfied(in_tf32, may_use_tf32=True)
     assert satisfied(in_tf32, may_use_tf32=False) == [fairness.TF32, fairness.HALF]
     assert satisfied(in_bf16, may_use_tf32=True) == [fairness.HALF]
+
+
+def test_where_kernelbench_may_look_a_convolution_is_as_exact_as_eagers():
+    """It compares with eager there, which is FP32 here."""
+    for key in (PUBLIC, Key(2)):
+        assert fairness.KERNELBENCH not in satisfied(in_tf32, may_use_tf32=True, key=key)
+        assert fairness.STRICT in satisfied(convolution, may_use_tf32=True, key=key)
 
 
 def test_narrow_operands_are_those_of_products_alone():
