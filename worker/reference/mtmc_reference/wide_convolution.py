@@ -9,6 +9,7 @@ small beside inputs and outputs.
 """
 
 import contextlib
+import functools
 import itertools
 import math
 
@@ -63,7 +64,7 @@ class _Convolution:
         x, weight = self._x, self._weight
         if x.dtype != torch.float64 or weight.dtype != torch.float64 or x.dim() != weight.dim():
             return False
-        met = x if self._is_transposed else self._outputs()
+        met = x if self._is_transposed else self._whole
         work = met.shape[0] * math.prod(met.shape[2:]) * weight.numel()
         return self._depth() >= _LEAST_DEPTH and work >= _LEAST_WORK
 
@@ -74,7 +75,7 @@ class _Convolution:
         return self._weight.shape[1] * self._weight.shape[-1]
 
     def run(self):
-        x, whole = self._x, self._outputs()
+        x, whole = self._x, self._whole
         y = x.new_empty(whole.shape)
         for start, count in self._chunks(whole):
             one = self._spread if self._is_transposed else self._gathered
@@ -83,7 +84,8 @@ class _Convolution:
             y += self._bias.view(-1, *[1] * self._dims)
         return y
 
-    def _outputs(self):
+    @functools.cached_property
+    def _whole(self):
         """A tensor of the form of the result, without memory."""
         return torch.ops.aten.convolution(
             *(

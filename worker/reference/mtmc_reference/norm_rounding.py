@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What rounding does to norms, their running statistics, and exponentials over their sum, as rules
+of `rounding`; the form of a rule is that of `sum_rounding`."""
+
+import math
+
+import torch
+
+from .sum_rounding import (
+    ELEMENT_ROUNDINGS,
+    MAX_ROW_TERMS,
+    MAX_TERMS,
+    SUM_FACTOR,
+    axes_of,
+    positive,
+    sum_scale,
+    sum_wander,
+)
+
+# Of a norm's row in which one element outweighs all others, for each of so many terms at most.
+_LED_FACTOR, _MAX_LED_TERMS = 0.1, 4096
+# exp(-100) is no part of any sum, and exp(100) is infinite.
+_FAR_EXPONENT = 100.0
+
+
+def variance(func, args, kwargs, out):
+    x = args[0]
+    ratio = x.mean().abs() / x.std().clamp_(min=torch.finfo(x.dtype).tiny)
+    return positive(func, args, kwargs, out) * (1.0 + ratio)
+
+
+def normalized(func, args, kwargs, out):
+    """A norm over part of its input: errors of mean and variance, and of the division."""
+    x, y = args[0], out[0]
+    terms = min(x.numel() // max(_statistic(out).numel(), 1), MAX_ROW_TERMS)
+    factor = ELEMENT_ROUNDINGS + SUM_FACTOR * math.sqrt(terms) + _led(terms, y, out)
+    # The mean's error is that of a sum as large as the mean over the deviation.
+    ratio = _offset_ratio(func._schema.name, x, y, out)
+    return (y.abs() + _largest_weight(func, args) * (1.0 + ratio)) * factor
+
+
+def statistics_scales(func, given):
+    """Of a batch norm's running mean and variance, by name; none where it writes neither. Each is
+    a sum of the old one and of the batch's, which may cancel."""
+    is_trained = given.get("training", func._schema.name == "aten::_batch_norm_with_update")
+    running_mean, running_variance = given.get("running_mean"), given.get("running_var")
+    if not is_trained or running_mean is None or running_variance is None:
+        return {}
+    x = given["input"]
+    part = given.get("momentum", given.get("exponential_average_factor"))
+    axes = [axis for axis in range(x.dim()) if axis != 1]
+    terms = max(x.numel() // max(running_mean.numel(), 1), 1)
+    batch_mean = x.mean(axes)
+    batch_variance = x.var(axes)
+    squares = x.square().mean(axes) / terms
+    wander = sum_wander(x, axes).to(x).reshape(running_mean.shape) / terms**2
+    mean_scale = sum_scale(terms, batch_mean, squares, wander)
+    ratio = (batch_mean.square() / batch_variance).sqrt_().nan_to_num_(posinf=0.0)
+    variance_scale = batch_variance * (SUM_FACTOR * math.sqrt(min(terms, MAX_TERMS)))
+    return {
+        "running_mean": _updated(running_mean, batch_mean, mean_scale, part),
+        "running_var": _updated(running_variance, batch_variance, variance_scale.mul_(1.0 + ratio), part),
+    }
+
+
+def _updated(new, batch, scale, part):
+    """Of a running statistic that is `part` of the batch's, which is off by `scale`."""
+    rest = new - batch * part
+    return rest.abs_().add_(batch.abs() * part).mul_(ELEMENT_ROUNDINGS).add_(scale * part)
+
+
+def _led(terms, y, out):
+    """What a row adds in which one element outweighs the others: these are alike then, and so
+    are the roundings of what they add to it. Known of norms along the last axes alone."""
+    statistic = _statistic(out)
+    if statistic.dim() != y.dim():
+        return 0.0
+    axes = [axis for axis, extent in enumerate(statistic.shape) if extent < y.shape[axis]]
+    if not axes:
+        return 0.0
+    led = y.square().amax(axes, keepdim=True) / (y.numel() / statistic.numel())
+    return led.clamp_(max=1.0) * (_LED_FACTOR * min(terms, _MAX_LED_TERMS))
+
+
+def _offset_ratio(name, x, y, out):
+    """Mean over deviation of what each element is normalized with, to broadcast to `y`."""
+    statistics = [t for t in out[1:3] if t.numel()]
+    if len(statistics) < 2:
+        return x.mean().abs() / x.std().clamp_(min=torch.finfo(x.dtype).tiny)
+    mean, deviation = statistics
+    ratio = (mean * deviation).abs().to(y.dtype)
+    if name == "aten::native_layer_norm":
+        return ratio
+    if name == "aten::native_group_norm":
+        channels = y.shape[1] // ratio.shape[1]
+        ratio = ratio.repeat_interleave(channels, dim=1)
+        return ratio.view(*ratio.shape, *[1] * (y.dim() - 2))
+    return ratio.view(-1, *[1] * (y.dim() - 2))
+
+
+def _statistic(out):
+    return next((t for t in out[1:] if t.numel()), out[0])
+
+
+def _largest_weight(func, args):
+    names = [argument.name for argument in func._schema.arguments]
+    weight = dict(zip(names, args)).get("weight")
+    return 1.0 if weight is None else weight.abs().amax()
+
+
+def weighted(func, args, kwargs, out):
+    """Exponentials over their sum, or the logarithm of that."""
+    x = args[0]
+    y = out[0] if isinstance(out, (tuple, list)) else out
+    terms = min(x.numel() // max(y.numel(), 1), MAX_ROW_TERMS)
+    if x.numel() == y.numel() and len(args) > 1 and isinstance(args[1], int) and x.dim():
+        terms = min(x.shape[args[1]], MAX_ROW_TERMS)
+    floor = 0.0 if func._schema.name == "aten::_softmax" else 1.0
+    size = _exponent_size(func, args, x, y)
+    return (y.abs() + floor) * (size + (ELEMENT_ROUNDINGS + SUM_FACTOR * math.sqrt(terms)))
+
+
+def _exponent_size(func, args, x, y):
+    """An exponent that is rounded is off by its own size: the largest one of a row that
+    counts there, as far as it can be one without the row's maximum taken off. A mask of -1e9
+    cannot. Broadcasts to `y`."""
+    if not x.dim():
+        return x.abs().clamp(min=1.0)
+    axes = axes_of(args)
+    most = x.amax(axes, keepdim=True)
+    size = torch.where(most - x < _FAR_EXPONENT, x, most).abs().amax(axes, keepdim=True)
+    size = size.clamp_(1.0, _FAR_EXPONENT)
+    return size if x.dim() == y.dim() else size.reshape(y.shape)

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What rounding does to sums, products among them, as rules of `rounding`.
+
+Each of the n additions of a running sum rounds the partial sum S that it makes, so the error is
+about 0.4 u sqrt(sum of S^2), u being half a unit in the last place:
+
+    sum of terms a_i    0.5 u sqrt(n) sqrt(s^2 + q + w)
+
+where s = sum a_i is how far partial sums grow, q = sum a_i^2 how far they wander in
+a random order, and w the square of the largest one in the order of some axis: terms
+that lie sorted, as under ramps, go far before they cancel, for whoever adds them in
+the order in which blocks start. A running sum as a result is disturbed by its own
+partial sums. Terms below half a unit in the last place of such a partial sum are lost in it,
+all of one sign as well: a plain sum may be off by as much as all of them together.
+
+A rule (func, args, kwargs, out) gives the scale of the disturbance of the first result, in
+units, as a tensor of its own that broadcasts to the result.
+"""
+
+import math
+
+import torch
+
+# Longest running sum of usual kernels; longer sums are split among threads. Those that
+# all threads add to, in the order in which they come, are the longest.
+MAX_TERMS = 1 << 20
+# Longest one within a norm or a softmax.
+MAX_ROW_TERMS = 1 << 16
+SUM_FACTOR = 0.5
+# The same for a running sum that is a result.
+_RUNNING_FACTOR = 1.0
+# What it adds where terms are equal, as below. Its error was seen to be up to 25 times what
+# wanders after 5,000 equal terms, and 16 times after as many of eight values.
+_RUNNING_ALIKE_FACTOR = 0.1
+# Equal terms are rounded alike in a plain sum as well, wherever they stand, for a partial sum is
+# a multiple of its last place: n of them may be off by n roundings, of which this much was seen
+# over the wandering ones.
+_ALIKE_FACTOR = 0.6
+# Terms that are looked for again among all, to know how many are equal.
+_PICKS = 16
+# How fast that ends once terms differ by more than the last place of their sum in FP32.
+_ALIKE_POWER = 8
+_FP32_LAST_PLACE = 2.0**-23
+# Roundings of an operator without sums, such as exp.
+ELEMENT_ROUNDINGS = 4.0
+# Places along the sum of a product at which its partial sums are looked at.
+_PLACES = 8
+# No element is disturbed by fewer standard deviations: often a few alone decide, those
+# that are nearly zero, and luck with them would bound everybody else.
+LEAST_DEVIATIONS = 2.0
+SEED = 0x5EED
+
+
+def element(func, args, kwargs, out):
+    first = out[0] if isinstance(out, (tuple, list)) else out
+    return first.abs().mul_(ELEMENT_ROUNDINGS)
+
+
+def sum_scale(terms, total, squares, wander=0.0, alike=0.0):
+    """`squares` is q and `wander` w; see the module's comment. `alike` is 1 where all terms are
+    equal, and the root of the share of two that are."""
+    terms = max(min(terms, MAX_TERMS), 1)
+    alike = torch.maximum(_near(terms, total, squares), torch.as_tensor(alike).to(total))
+    more = alike.mul_(_ALIKE_FACTOR * math.sqrt(terms)).add_(1.0)
+    size = (squares.abs() + wander).add_(total.square()).sqrt_()
+    return size.mul_(SUM_FACTOR * math.sqrt(terms)).mul_(more)
+
+
+def _near(terms, total, squares):
+    """1 where terms differ by less than the last place of their sum: then they are rounded alike
+    as equal ones are."""
+    spread = (squares.abs() * terms / total.square() - 1.0).clamp_(min=0.0).sqrt_()
+    near = (_FP32_LAST_PLACE * terms / spread).clamp_(max=1.0).pow_(_ALIKE_POWER)
+    return torch.nan_to_num(near, nan=0.0)
+
+
+def product(first, second):
+    """Rule of a product of the operands at two positions, others being added."""
+
+    def rule(func, args, kwargs, out):
+        a, b = args[first], args[second]
+        q = torch.matmul(a.square(), b.square())
+        return sum_scale(a.shape[-1], out, q, _product_wander(a, b))
+
+    return rule
+
+
+def _product_wander(a, b):
+    """w of a product: operands that are both sorted cancel late. Weights are not."""
+    terms = a.shape[-1]
+    step = -(-terms // _PLACES)
+    partial, largest = 0.0, 0.0
+    for start in range(0, terms - step, step):
+        piece = b.narrow(-2 if b.dim() > 1 else 0, start, step)
+        partial = torch.matmul(a.narrow(-1, start, step), piece).add_(partial)
+        square = partial.square()
+        largest = torch.maximum(square, largest) if start else square
+    return largest
+
+
+def convolution(func, args, kwargs, out):
+    squared = list(args)
+    squared[0], squared[1], squared[2] = args[0].square(), args[1].square(), None
+    is_transposed = len(args) > 6 and args[6]
+    weight = args[1]
+    terms = weight.numel() // (weight.shape[1] if is_transposed else weight.shape[0])
+    return sum_scale(terms, out, func(*squared, **kwargs))
+
+
+def reduction(func, args, kwargs, out):
+    x = args[0]
+    if not x.is_floating_point():
+        return element(func, args, kwargs, out)
+    axes = axes_of(args)
+    terms = x.numel() // max(out.numel(), 1)
+    wander = sum_wander(x, axes)
+    q = x.double().square().sum(axes, keepdim=True)
+    if func._schema.name == "aten::mean":
+        q, wander = q / terms**2, wander / terms**2
+    q, wander, alike = (t.to(out).reshape(out.shape) for t in (q, wander, _alike(x, axes)))
+    return sum_scale(terms, out, q, wander, alike)
+
+
+def axes_of(args):
+    """Axes of a reduction, non-negative."""
+    rank = args[0].dim()
+    axes = args[1] if len(args) > 1 and not isinstance(args[1], torch.dtype) else None
+    axes = [axes] if isinstance(axes, int) else axes
+    return [axis % rank for axis in axes or range(rank)] if rank else []
+
+
+def lost(func, args, out, scale, unit):
+    """Terms that partial sums lose, in units of the disturbance: `scale` is what these wander."""
+    x, axes = args[0], axes_of(args)
+    shape = [1 if axis in axes else extent for axis, extent in enumerate(x.shape)]
+    terms = max(x.numel() // max(out.numel(), 1), 1)
+    divisor = terms if func._schema.name == "aten::mean" else 1
+    partial = scale.reshape(shape) * (divisor / (SUM_FACTOR * math.sqrt(min(terms, MAX_TERMS))))
+    lost = torch.where(x.abs() < partial * unit, x, 0.0).sum(axes, keepdim=True).abs_()
+    return lost.reshape(out.shape).to(scale.dtype).div_(unit * LEAST_DEVIATIONS * divisor)
+
+
+def _alike(x, axes):
+    """Root of the chance that two terms are equal, and of what the largest alone, with either
+    sign, give to it. Zeros round nothing."""
+    size = x.abs()
+    largest = (size == size.amax(axes, keepdim=True)).double().mean(axes, keepdim=True)
+    generator = torch.Generator().manual_seed(SEED)
+    chance = torch.zeros_like(largest)
+    for _ in range(_PICKS if axes else 0):
+        picked = x
+        for axis in axes:
+            place = int(torch.randint(x.shape[axis], (), generator=generator))
+            picked = picked.narrow(axis, place, 1)
+        share = (x == picked).double().mean(axes, keepdim=True)
+        chance += share.masked_fill_(picked == 0, 0.0) / _PICKS
+    return torch.maximum(chance.sqrt_(), largest)
+
+
+def sum_wander(x, axes):
+    """w of a sum along `axes`, any of which may be the outermost loop."""
+    largest = torch.zeros((), dtype=torch.float64, device=x.device)
+    for axis in axes:
+        others = [other for other in axes if other != axis]
+        partial = x.sum(others, keepdim=True, dtype=torch.float64) if others else x
+        partial = torch.cumsum(partial, axis, dtype=torch.float64).square_()
+        largest = torch.maximum(largest, partial.amax(axis, keepdim=True))
+    return largest
+
+
+def running_sum(func, args, kwargs, out):
+    if not out.is_floating_point() or not out.dim():
+        return element(func, args, kwargs, out)
+    x, axis = args[0], args[1] % out.dim()
+    shape = [-1 if other == axis else 1 for other in range(out.dim())]
+    terms = torch.arange(1, out.shape[axis] + 1, device=out.device, dtype=out.dtype).view(shape)
+    alike = _alike(x.to(out.dtype), [axis]).to(out) * terms.sqrt_()
+    wandered = out.square().cumsum_(axis).sqrt_().mul_(_RUNNING_FACTOR)
+    wandered.mul_(alike.mul_(_RUNNING_ALIKE_FACTOR).add_(1.0))
+    return wandered.add_(out.abs() * ELEMENT_ROUNDINGS)
+
+
+def running_product(func, args, kwargs, out):
+    terms = min(args[0].shape[args[1]] if args[0].dim() else 1, MAX_ROW_TERMS)
+    return out.abs() * (ELEMENT_ROUNDINGS + SUM_FACTOR * math.sqrt(terms))
+
+
+def positive(func, args, kwargs, out):
+    """A sum of terms that are positive as a rule, such as a norm or a loss."""
+    first = out[0] if isinstance(out, (tuple, list)) else out
+    terms = min(args[0].numel() // max(first.numel(), 1), MAX_TERMS)
+    return first.abs() * (ELEMENT_ROUNDINGS + SUM_FACTOR * math.sqrt(max(terms, 1)))
+
+
+def pooled(func, args, kwargs, out):
+    """Means over windows."""
+    x = args[0]
+    terms = max(x.numel() // max(out.numel(), 1), 1)
+    q = func(x.square(), *args[1:], **kwargs).div_(terms)
+    return sum_scale(terms, out, q).add_(out.abs(), alpha=ELEMENT_ROUNDINGS)
