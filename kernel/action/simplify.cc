@@ -39,9 +39,8 @@ bool IsIeee(const Schedule& schedule) {
 bool MayBeRounded(const ScheduleContext& context) {
   const std::vector<GraphNode>& nodes = context.graph.nodes;
   return context.allow_library && context.target.dialect == Dialect::kCuda &&
-         std::any_of(nodes.begin(), nodes.end(), [](const GraphNode& node) {
-           return WithoutOverload(node.op).starts_with("aten::conv");
-         });
+         std::any_of(nodes.begin(), nodes.end(),
+                     [](const GraphNode& node) { return IsConvolution(node.op); });
 }
 
 absl::StatusOr<Schedule> Rewritten(const ScheduleContext& context, const Schedule& schedule,

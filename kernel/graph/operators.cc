@@ -24,4 +24,6 @@ const Operator* FindOperator(std::string_view name) {
 
 std::string_view WithoutOverload(std::string_view op) { return op.substr(0, op.find('.')); }
 
+bool IsConvolution(std::string_view op) { return op.find("conv") != std::string_view::npos; }
+
 }  // namespace mtmc::kernel

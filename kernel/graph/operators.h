@@ -43,4 +43,7 @@ const Operator* FindOperator(std::string_view name);
 // `aten::linear` of `aten::linear.default`.
 std::string_view WithoutOverload(std::string_view op);
 
+// Whether it is a convolution: PyTorch's defaults let a vendor compute those in TF32.
+bool IsConvolution(std::string_view op);
+
 }  // namespace mtmc::kernel

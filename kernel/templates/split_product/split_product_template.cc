@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/base/status_macros.h"
+#include "kernel/graph/operators.h"
 #include "kernel/graph/text.h"
 #include "kernel/templates/contraction/contraction_template.h"
 #include "kernel/view/contraction_space.h"
@@ -326,15 +327,15 @@ GroupCost CostOfGroup(const GroupView& view) {
 }
 
 // Whether the vendor's call computes it in TF32 by PyTorch's defaults: nothing is saved then.
-bool IsConvolution(const GroupView& view, const Loop& loop) {
+bool IsOfConvolution(const GroupView& view, const Loop& loop) {
   return std::any_of(view.graph->nodes.begin(), view.graph->nodes.end(), [&](const auto& node) {
-    return node.name == loop.node && node.op.find("conv") != std::string::npos;
+    return node.name == loop.node && IsConvolution(node.op);
   });
 }
 
 bool IsPromising(const GroupView& view, const EmitTarget& target) {
   const Loop& loop = *FindContraction(view);
-  if (target.dialect != Dialect::kCuda || IsConvolution(view, loop)) return false;
+  if (target.dialect != Dialect::kCuda || IsOfConvolution(view, loop)) return false;
   const ContractionSpace space = SpaceOf(loop);
   return space.flops() > kWorthwhileIntensity * BytesOfBuffers(space, SplitProductKnobs().sum);
 }
