@@ -274,7 +274,8 @@ class ForwardWriter {
 
   void WriteCall(const kernel::LibraryCall& call, size_t step) {
     absl::StrAppend(&prepared_, "_mtmc_step_", step, " = _MtmcLibraryCall(\"", call.op, "\", \"",
-                    call.overload, "\", \"", std::string(ToText(call.precision)), "\")\n");
+                    call.overload, "\", \"", std::string(ToText(call.precision)),
+                    call.is_channels_last ? "\", is_channels_last=True)\n" : "\")\n");
     std::vector<std::string> arguments = {"mtmc_device"};
     for (const kernel::CallArgument& argument : call.arguments) {
       // Whoever runs the file has their own generator of random numbers.

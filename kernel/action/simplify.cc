@@ -60,9 +60,9 @@ absl::StatusOr<Schedule> Rewritten(const ScheduleContext& context, const Schedul
   return start;
 }
 
-LegalAction MakeSimplification(const ScheduleContext& context, const Schedule& schedule,
-                               const std::vector<RewriteStep>& steps, std::string text,
-                               StartMapping mapping) {
+LegalAction MakeRewriting(const ScheduleContext& context, const Schedule& schedule,
+                          const std::vector<RewriteStep>& steps, const std::string& type,
+                          std::string text, StartMapping mapping) {
   std::set<int> groups;
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
     const std::vector<std::string>& nodes = schedule.groups[g].nodes;
@@ -72,7 +72,7 @@ LegalAction MakeSimplification(const ScheduleContext& context, const Schedule& s
         });
     if (is_changed) groups.insert(static_cast<int>(g));
   }
-  EngineAction action = MakeAction(context, schedule, groups, "simplify", std::move(text));
+  EngineAction action = MakeAction(context, schedule, groups, type, std::move(text));
   // Joins the other groups anew, too.
   action.arguments = {{"scope", "plan"}, {"rewrites", Join(steps, ",", [](const auto& step) {
                                             return Concat(step.rewrite, ":", step.node);
@@ -84,16 +84,16 @@ LegalAction MakeSimplification(const ScheduleContext& context, const Schedule& s
 }
 
 // As it is, and with products in FP32 throughout where that makes a difference.
-void AddSimplifications(const ScheduleContext& context, const Schedule& schedule,
-                        const std::vector<RewriteStep>& steps, const std::string& text,
-                        std::vector<LegalAction>& actions) {
+void AddRewritings(const ScheduleContext& context, const Schedule& schedule,
+                   const std::vector<RewriteStep>& steps, const std::string& type,
+                   const std::string& text, std::vector<LegalAction>& actions) {
   const bool is_ieee = IsIeee(schedule);
-  actions.push_back(MakeSimplification(context, schedule, steps, text,
-                                       is_ieee ? StartMapping::kIeee : StartMapping::kEager));
+  actions.push_back(MakeRewriting(context, schedule, steps, type, text,
+                                  is_ieee ? StartMapping::kIeee : StartMapping::kEager));
   if (is_ieee || !MayBeRounded(context)) return;
-  actions.push_back(MakeSimplification(context, schedule, steps,
-                                       Concat(text, ", with products in FP32 throughout"),
-                                       StartMapping::kIeee));
+  actions.push_back(MakeRewriting(context, schedule, steps, type,
+                                  Concat(text, ", with products in FP32 throughout"),
+                                  StartMapping::kIeee));
 }
 
 }  // namespace
@@ -105,13 +105,32 @@ std::vector<LegalAction> EnumerateSimplifications(const ScheduleContext& context
   if (next.empty()) return actions;
   const std::vector<RewriteStep> all = FindAllRewriteSteps(context.graph);
   if (all.size() > 1) {
-    AddSimplifications(context, schedule, all,
-                       Concat("simplify whatever algebra can, in ", all.size(), " steps"), actions);
+    AddRewritings(context, schedule, all, "simplify",
+                  Concat("simplify whatever algebra can, in ", all.size(), " steps"), actions);
   }
   for (const RewriteStep& step : next) {
     const std::string_view summary = FindRewrite(step.rewrite)->summary;
-    AddSimplifications(context, schedule, {step}, Concat("simplify ", step.node, ": ", summary),
-                       actions);
+    AddRewritings(context, schedule, {step}, "simplify",
+                  Concat("simplify ", step.node, ": ", summary), actions);
+  }
+  return actions;
+}
+
+std::vector<LegalAction> EnumerateLayouts(const ScheduleContext& context,
+                                          const Schedule& schedule) {
+  std::vector<LegalAction> actions;
+  if (!context.allow_library) return actions;
+  const std::vector<RewriteStep> next = FindRewriteSteps(context.graph, Rewrite::Kind::kLayout);
+  if (next.empty()) return actions;
+  const std::vector<RewriteStep> all = FindAllRewriteSteps(context.graph, Rewrite::Kind::kLayout);
+  if (all.size() > 1) {
+    AddRewritings(context, schedule, all, "reorder",
+                  Concat("reorder all ", all.size(), " convolutions and poolings to channels last"),
+                  actions);
+  }
+  for (const RewriteStep& step : next) {
+    AddRewritings(context, schedule, {step}, "reorder",
+                  Concat("reorder ", step.node, " to channels last"), actions);
   }
   return actions;
 }

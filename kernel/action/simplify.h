@@ -17,4 +17,8 @@ namespace mtmc::kernel {
 std::vector<LegalAction> EnumerateSimplifications(const ScheduleContext& context,
                                                   const Schedule& schedule);
 
+// Convolutions whose operands may still be laid out with channels last, as actions of type
+// `reorder`, in the same way.
+std::vector<LegalAction> EnumerateLayouts(const ScheduleContext& context, const Schedule& schedule);
+
 }  // namespace mtmc::kernel

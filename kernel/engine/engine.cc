@@ -97,6 +97,9 @@ std::vector<LegalAction> Enumerate(const ScheduleContext& context, const Schedul
   std::vector<LegalAction> simpler = EnumerateSimplifications(context, schedule);
   actions.insert(actions.begin(), std::make_move_iterator(simpler.begin()),
                  std::make_move_iterator(simpler.end()));
+  std::vector<LegalAction> layouts = EnumerateLayouts(context, schedule);
+  actions.insert(actions.end() - 1, std::make_move_iterator(layouts.begin()),
+                 std::make_move_iterator(layouts.end()));
   std::vector<LegalAction> classes = EnumerateClassActions(context, schedule, actions);
   actions.insert(actions.begin(), std::make_move_iterator(classes.begin()),
                  std::make_move_iterator(classes.end()));

@@ -56,28 +56,37 @@ ScalarPtr GroupOf(const ScalarPtr& channel, int64_t per_group, int64_t groups) {
   return groups == 1 ? Index(0) : FloorDiv(channel, per_group);
 }
 
+// A convolution with the axes of channels in front, whatever the node has.
+struct Problem {
+  Elements input;
+  Elements weight;
+  // [N, O, ...].
+  std::vector<int64_t> result;
+  // Whether the node's result is [N, ..., O].
+  bool is_channels_last = false;
+};
+
 // Defines the result: the contraction, and the bias where there is one.
-bool Finish(NodeLowering& node, const std::vector<int64_t>& extents, const ScalarPtr& lhs,
-            const ScalarPtr& rhs) {
-  const TensorType type{ComputeType(node.result_type().data_type), node.result_type().shape};
+bool Finish(NodeLowering& node, const Problem& problem, const std::vector<int64_t>& extents,
+            const ScalarPtr& lhs, const ScalarPtr& rhs) {
+  const TensorType type{ComputeType(node.result_type().data_type), problem.result};
   const auto bias = node.FindTensor("bias");
-  const bool is_result = !bias && type == node.result_type();
+  const bool is_result = !bias && !problem.is_channels_last && type == node.result_type();
   const Elements product =
       node.Contract(type, extents, lhs, rhs, is_result ? node.result() : node.NameOf("product"));
   if (is_result) return true;
-  if (!bias) {
-    node.Define(product);
-    return true;
-  }
-  node.Define({type, [&](const std::vector<ScalarPtr>& indices) {
-                 return Add(product.at(indices), Cast(bias->at({indices.at(1)}), type.data_type));
-               }});
+  const auto element = [&](std::vector<ScalarPtr> indices) {
+    if (problem.is_channels_last) indices = ChannelsFirst(indices, indices.size());
+    const ScalarPtr sum = product.at(indices);
+    return bias ? Add(sum, Cast(bias->at({indices.at(1)}), type.data_type)) : sum;
+  };
+  node.Define({{type.data_type, node.result_type().shape}, element});
   return true;
 }
 
 // out[n, o, p...] = sum over c, k... of in[n, group(o) * C + c, position...] * w[o, c, k...].
-bool LowerConvolution(NodeLowering& node, const Elements& input, const Elements& weight,
-                      const Geometry& g) {
+bool LowerConvolution(NodeLowering& node, const Problem& problem, const Geometry& g) {
+  const auto& [input, weight, result, _] = problem;
   const size_t dims = g.dims();
   const int64_t per_group = weight.type.shape.at(1);
   const std::vector<ScalarPtr> axes = Axes(static_cast<int>(2 * dims + 3));
@@ -93,21 +102,22 @@ bool LowerConvolution(NodeLowering& node, const Elements& input, const Elements&
     tap.push_back(k);
     extents.push_back(g.kernel.at(d));
     const int64_t extent = input.type.shape.at(2 + d);
-    const int64_t last = (node.result_type().shape.at(2 + d) - 1) * g.stride.at(d) +
+    const int64_t last = (result.at(2 + d) - 1) * g.stride.at(d) +
                          (g.kernel.at(d) - 1) * g.dilation.at(d) - g.padding.at(d);
     if (g.padding.at(d) > 0 || last >= extent) {
       is_inside = And(is_inside, IsInside(position.back(), extent));
     }
   }
   const DataType type = input.type.data_type;
-  return Finish(node, extents, Select(is_inside, input.at(position), Literal(0, type)),
+  return Finish(node, problem, extents, Select(is_inside, input.at(position), Literal(0, type)),
                 weight.at(tap));
 }
 
 // out[n, o, p...] = sum over c, k... of in[n, group(o) * C + c, q...] * w[group(o) * C + c, o',
 // k...] with q = (p + padding - k * dilation) / stride where that is whole and inside.
-bool LowerTransposed(NodeLowering& node, const Elements& input, const Elements& weight,
-                     const Geometry& g) {
+bool LowerTransposed(NodeLowering& node, const Problem& problem, const Geometry& g) {
+  const Elements& input = problem.input;
+  const Elements& weight = problem.weight;
   const size_t dims = g.dims();
   const int64_t outputs_per_group = weight.type.shape.at(1);
   const int64_t inputs_per_group = weight.type.shape.at(0) / g.groups;
@@ -134,23 +144,45 @@ bool LowerTransposed(NodeLowering& node, const Elements& input, const Elements& 
     is_inside = And(is_inside, Less(position.back(), Index(input.type.shape.at(2 + d))));
   }
   const DataType type = input.type.data_type;
-  return Finish(node, extents, Select(is_inside, input.at(position), Literal(0, type)),
+  return Finish(node, problem, extents, Select(is_inside, input.at(position), Literal(0, type)),
                 weight.at(tap));
 }
 
-LowerNode Convolution(bool is_transposed) {
-  return [is_transposed](NodeLowering& node) {
+LowerNode Convolution(bool is_transposed, bool is_channels_last = false) {
+  return [is_transposed, is_channels_last](NodeLowering& node) {
     const DataType type = ComputeType(node.result_type().data_type);
-    const Elements input = CastTo(node.Tensor("input"), type);
-    const Elements weight = CastTo(node.Tensor("weight"), type);
+    Problem problem{.input = CastTo(node.Tensor("input"), type),
+                    .weight = CastTo(node.Tensor("weight"), type),
+                    .result = node.result_type().shape,
+                    .is_channels_last = is_channels_last};
     // An input without batch dimension has one dimension less than the weight.
-    if (input.rank() != weight.rank() || input.rank() < 3) return false;
-    if (node.result_type().shape.size() != input.type.shape.size()) return false;
-    const Geometry geometry = GeometryOf(node, weight);
+    if (problem.input.rank() != problem.weight.rank() || problem.input.rank() < 3) return false;
+    if (problem.result.size() != problem.input.type.shape.size()) return false;
+    if (is_channels_last) {
+      problem.input = WithChannelsFirst(problem.input);
+      problem.weight = WithChannelsFirst(problem.weight);
+      problem.result = ChannelsFirst(problem.result, problem.result.size());
+    }
+    const Geometry geometry = GeometryOf(node, problem.weight);
     const bool transposed = is_transposed || node.Bool("transposed", false);
-    return transposed ? LowerTransposed(node, input, weight, geometry)
-                      : LowerConvolution(node, input, weight, geometry);
+    return transposed ? LowerTransposed(node, problem, geometry)
+                      : LowerConvolution(node, problem, geometry);
   };
+}
+
+// [N, C, ...] as [N, ..., C]. No movement, which whoever reads it would read through: it is there
+// for the memory that it writes.
+bool LowerChannelsLast(NodeLowering& node) {
+  const Elements self = node.Tensor("self");
+  std::vector<int64_t> shape = self.type.shape;
+  if (self.rank() < 3) return false;
+  std::rotate(shape.begin() + 1, shape.begin() + 2, shape.end());
+  if (shape != node.result_type().shape) return false;
+  node.Define(
+      {{self.type.data_type, std::move(shape)}, [&self](const std::vector<ScalarPtr>& indices) {
+         return self.at(ChannelsFirst(indices, indices.size()));
+       }});
+  return true;
 }
 
 }  // namespace
@@ -162,6 +194,10 @@ void AddConvolutionOps(OpTable& table) {
   for (const char* name : {"conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}) {
     table[name] = Convolution(/*is_transposed=*/true);
   }
+  // Of our own (kernel/rewrite/channels_last.cc).
+  table["channels_last"] = LowerChannelsLast;
+  table["convolution_channels_last"] =
+      Convolution(/*is_transposed=*/false, /*is_channels_last=*/true);
 }
 
 }  // namespace mtmc::kernel

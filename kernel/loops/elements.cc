@@ -158,6 +158,15 @@ void RequireWindowValues(const std::vector<int64_t>& values, int64_t least) {
   for (const int64_t value : values) Require(value >= least && value <= kMost);
 }
 
+Elements WithChannelsFirst(const Elements& elements) {
+  const std::vector<int64_t>& shape = elements.type.shape;
+  return {{elements.type.data_type, ChannelsFirst(shape, shape.size())},
+          [elements](std::vector<ScalarPtr> indices) {
+            std::rotate(indices.begin() + 1, indices.begin() + 2, indices.end());
+            return elements.at(indices);
+          }};
+}
+
 DataType ComputeType(DataType type) {
   switch (type) {
     case DataType::kF16:

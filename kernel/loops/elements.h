@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -36,6 +38,9 @@ Elements MapElements(const std::vector<Elements>& operands, const ScalarFunction
 // size.
 Elements Reshape(const Elements& operand, std::vector<int64_t> shape);
 
+// [N, ..., C] read as [N, C, ...].
+Elements WithChannelsFirst(const Elements& elements);
+
 // The type arithmetic is done in: f16 and bf16 compute as f32, whole numbers of less than
 // 32 bits as i32. Their results wrap around where they are cast back.
 DataType ComputeType(DataType type);
@@ -47,6 +52,16 @@ std::vector<ScalarPtr> Part(const std::vector<ScalarPtr>& indices, int64_t first
 // library do: LowerToLoops is where their exceptions end, and the node becomes
 // opaque. For what those two cannot see.
 void Require(bool holds);
+
+// The first `rank` of what axes of [N, ..., C] have, in the order [N, C, ...]. Required to be
+// there, two at least.
+template <typename Value>
+std::vector<Value> ChannelsFirst(std::vector<Value> axes, size_t rank) {
+  Require(rank >= 2 && rank <= axes.size());
+  const auto end = axes.begin() + static_cast<std::ptrdiff_t>(rank);
+  std::rotate(axes.begin() + 1, end - 1, end);
+  return axes;
+}
 
 // Requires every value to be at least `least` and at most 2^20: far above any model's
 // window, while sums of products with an extent stay within 64 bits.

@@ -85,14 +85,36 @@ ScalarPtr InputOffset(const Window& window, const Elements& input,
   return offset;
 }
 
-LowerNode MaxPool(size_t dims) {
-  return [dims](NodeLowering& node) {
-    const Elements input = node.Tensor("self");
-    const Window window = WindowOf(node, dims);
+// A pooling whose node may have its channels last, as one that has them first.
+struct Pooling {
+  Elements input;
+  // Of the result.
+  TensorType type;
+  bool is_channels_last = false;
+
+  Pooling(const Elements& self, TensorType result, bool channels_last)
+      : input(channels_last ? WithChannelsFirst(self) : self),
+        type(std::move(result)),
+        is_channels_last(channels_last) {
+    if (channels_last) type.shape = ChannelsFirst(type.shape, type.shape.size());
+  }
+
+  // Of the node's own.
+  std::vector<ScalarPtr> AxesOf(const std::vector<ScalarPtr>& axes) const {
+    return is_channels_last ? ChannelsFirst(axes, type.shape.size()) : axes;
+  }
+};
+
+LowerNode MaxPool(size_t dims, bool is_channels_last = false) {
+  return [dims, is_channels_last](NodeLowering& node) {
     const TensorType& type = node.result_type();
     if (!IsFloating(type.data_type)) return false;
-    const auto body = [&](const std::vector<ScalarPtr>& axes) {
-      const Position position = PositionIn(window, input, type.shape, axes);
+    const Pooling pooling(node.Tensor("self"), type, is_channels_last);
+    const Elements& input = pooling.input;
+    const Window window = WindowOf(node, dims);
+    const auto body = [&](const std::vector<ScalarPtr>& given) {
+      const std::vector<ScalarPtr> axes = pooling.AxesOf(given);
+      const Position position = PositionIn(window, input, pooling.type.shape, axes);
       return Select(position.is_inside, input.at(position.indices),
                     Literal(-std::numeric_limits<double>::infinity(), type.data_type));
     };
@@ -101,6 +123,7 @@ LowerNode MaxPool(size_t dims) {
                         {.combiner = Combiner::kMax, .name = node.result()});
       return true;
     }
+    if (is_channels_last) return false;
     const std::string chosen = node.NameOf("chosen");
     node.ReduceWindow(type, window.kernel, body,
                       {.combiner = Combiner::kArgMax, .name = node.result(), .second = chosen});
@@ -139,24 +162,26 @@ ScalarPtr AverageDivisor(const Window& window, const Elements& input, bool count
   return count;
 }
 
-LowerNode AveragePool(size_t dims) {
-  return [dims](NodeLowering& node) {
+LowerNode AveragePool(size_t dims, bool is_channels_last = false) {
+  return [dims, is_channels_last](NodeLowering& node) {
     const TensorType type{ComputeType(node.result_type().data_type), node.result_type().shape};
-    const Elements input = CastTo(node.Tensor("self"), type.data_type);
+    const Pooling pooling(CastTo(node.Tensor("self"), type.data_type), type, is_channels_last);
+    const Elements& input = pooling.input;
+    const std::vector<int64_t>& shape = pooling.type.shape;
     const Window window = WindowOf(node, dims);
     const Elements total = node.ReduceWindow(
         type, window.kernel,
         [&](const std::vector<ScalarPtr>& axes) {
-          const Position position = PositionIn(window, input, type.shape, axes);
+          const Position position = PositionIn(window, input, shape, pooling.AxesOf(axes));
           return Select(position.is_inside, input.at(position.indices), Literal(0, type.data_type));
         },
         {.combiner = Combiner::kSum, .name = node.NameOf("total")});
     const bool counts_padding = node.Bool("count_include_pad", true);
     const auto fixed = node.FindInt("divisor_override");
     node.Define({type, [&](const std::vector<ScalarPtr>& axes) {
-                   const ScalarPtr divisor =
-                       fixed ? Index(*fixed)
-                             : AverageDivisor(window, input, counts_padding, type.shape, axes);
+                   const ScalarPtr divisor = fixed ? Index(*fixed)
+                                                   : AverageDivisor(window, input, counts_padding,
+                                                                    shape, pooling.AxesOf(axes));
                    return Div(total.at(axes), Cast(divisor, type.data_type));
                  }});
     return true;
@@ -274,6 +299,9 @@ void AddWindowOps(OpTable& table) {
     table["max_pool" + suffix] = MaxPool(dims);
     table["max_pool" + suffix + "_with_indices"] = MaxPool(dims);
     table["avg_pool" + suffix] = AveragePool(dims);
+    // Of our own (kernel/rewrite/channels_last.cc).
+    table["max_pool" + suffix + "_channels_last"] = MaxPool(dims, /*is_channels_last=*/true);
+    table["avg_pool" + suffix + "_channels_last"] = AveragePool(dims, /*is_channels_last=*/true);
     table["adaptive_avg_pool" + suffix] = AdaptivePool(dims, /*is_average=*/true);
     table["_adaptive_avg_pool" + suffix] = AdaptivePool(dims, /*is_average=*/true);
     table["adaptive_max_pool" + suffix] = AdaptivePool(dims, /*is_average=*/false);

@@ -2,6 +2,7 @@
 #include "kernel/program/call_parser.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -200,13 +201,31 @@ absl::Status ParsePrecision(std::string_view text, LibraryCall& call) {
   return Invalid(text, "is no precision; one of default, tf32, ieee");
 }
 
-// `h, _ precision=tf32`.
+absl::Status ParseLayout(std::string_view text, LibraryCall& call) {
+  if (text != "channels_last") return Invalid(text, "is no layout; there is channels_last");
+  call.is_channels_last = true;
+  return absl::OkStatus();
+}
+
+// Cuts `field=...` off the end of `text` and gives what stands behind the sign; absent where it
+// has no such field.
+std::optional<std::string_view> TakeField(std::string_view field, std::string_view& text) {
+  const size_t at = text.find(field);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view value = Trim(text.substr(at + field.size()));
+  text = Trim(text.substr(0, at));
+  return value;
+}
+
+// `h, _ precision=tf32 layout=channels_last`.
 absl::Status ParseResults(std::string_view text, LibraryCall& call) {
-  constexpr std::string_view kPrecision = "precision=";
-  if (const size_t at = text.find(kPrecision); at != std::string_view::npos) {
-    const absl::Status status = ParsePrecision(Trim(text.substr(at + kPrecision.size())), call);
+  if (const auto layout = TakeField("layout=", text)) {
+    const absl::Status status = ParseLayout(*layout, call);
     if (!status.ok()) return status;
-    text = Trim(text.substr(0, at));
+  }
+  if (const auto precision = TakeField("precision=", text)) {
+    const absl::Status status = ParsePrecision(*precision, call);
+    if (!status.ok()) return status;
   }
   const absl::StatusOr<std::vector<std::string_view>> parts = SplitList(text);
   if (!parts.ok()) return parts.status();

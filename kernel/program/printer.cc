@@ -82,6 +82,7 @@ struct StepPrinter {
     if (call.precision != LibraryCall::Precision::kDefault) {
       Append(text, " precision=", ToText(call.precision));
     }
+    if (call.is_channels_last) Append(text, " layout=channels_last");
     return text;
   }
 };

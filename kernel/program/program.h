@@ -91,8 +91,8 @@ struct CallArgument {
       value;
 };
 
-// `call aten::NAME[.OVERLOAD](args) -> r1, r2 [precision=tf32]`. Results are bound, not
-// copied: the named buffers and outputs take the storage the library returns.
+// `call aten::NAME[.OVERLOAD](args) -> r1, r2 [precision=tf32] [layout=channels_last]`. Results
+// are bound, not copied: the named buffers and outputs take the storage the library returns.
 struct LibraryCall {
   // Such as `aten::linear`.
   std::string op;
@@ -105,6 +105,9 @@ struct LibraryCall {
   // products), `tf32` allows TF32 in both, `ieee` in neither.
   enum class Precision { kDefault, kTf32, kIeee };
   Precision precision = Precision::kDefault;
+  // Results [N, C, ...] come as [N, ..., C], which is how a library that works with channels last
+  // has them in memory.
+  bool is_channels_last = false;
   int line = 0;
 };
 

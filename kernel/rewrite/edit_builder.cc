@@ -47,6 +47,11 @@ TensorType Without(TensorType type, const std::vector<int>& axes) {
   return type;
 }
 
+TensorType WithChannelsLast(TensorType type) {
+  std::rotate(type.shape.begin() + 1, type.shape.begin() + 2, type.shape.end());
+  return type;
+}
+
 }  // namespace
 
 const TensorType& EditBuilder::TypeOf(const std::string& value) const {
@@ -246,6 +251,32 @@ std::string EditBuilder::Convolution(const std::string& input, const std::string
               List("stride", geometry.stride), List("padding", geometry.padding),
               List("dilation", geometry.dilation), Whole("groups", geometry.groups)},
              std::move(type));
+}
+
+std::string EditBuilder::ChannelsLast(const std::string& value) {
+  return Add("mtmc::channels_last", {Tensor("self", value)}, WithChannelsLast(TypeOf(value)));
+}
+
+std::string EditBuilder::PoolingChannelsLast(const GraphNode& node, const std::string& input) {
+  std::vector<GraphArgument> arguments = node.arguments;
+  for (GraphArgument& argument : arguments) {
+    if (argument.name == "self") argument = Tensor("self", input);
+  }
+  return Add(Concat("mtmc::", OperatorOf(node), "_channels_last"), std::move(arguments),
+             WithChannelsLast(node.result_types.at(0)));
+}
+
+std::string EditBuilder::ConvolutionChannelsLast(const std::string& input,
+                                                 const std::string& weight, const std::string& bias,
+                                                 const TensorType& type, const Geometry& geometry,
+                                                 bool is_transposed,
+                                                 const std::vector<int64_t>& output_padding) {
+  return Add("mtmc::convolution_channels_last",
+             {Tensor("input", input), Tensor("weight", weight), TensorOrNone("bias", bias),
+              List("stride", geometry.stride), List("padding", geometry.padding),
+              List("dilation", geometry.dilation), Flag("transposed", is_transposed),
+              List("output_padding", output_padding), Whole("groups", geometry.groups)},
+             WithChannelsLast(type));
 }
 
 GraphEdit EditBuilder::Finish(const std::string& value) {

@@ -71,6 +71,17 @@ class EditBuilder {
   std::string Convolution(const std::string& input, const std::string& weight,
                           const std::string& bias, const Geometry& geometry);
 
+  // [N, C, ...] as [N, ..., C], written to memory of its own.
+  std::string ChannelsLast(const std::string& value);
+  // A pooling like `node`, of `input` [N, ..., C].
+  std::string PoolingChannelsLast(const GraphNode& node, const std::string& input);
+  // `input` [N, ..., C] with `weight` [O, ..., C / groups], or [C, ..., O / groups] of a transposed
+  // one; to [N, ..., O]. With channels first the result has type `type`.
+  std::string ConvolutionChannelsLast(const std::string& input, const std::string& weight,
+                                      const std::string& bias, const TensorType& type,
+                                      const Geometry& geometry, bool is_transposed,
+                                      const std::vector<int64_t>& output_padding);
+
   // The edit in which `value` stands for the first result of `site`. The builder is spent.
   GraphEdit Finish(const std::string& value);
 

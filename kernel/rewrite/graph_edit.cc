@@ -86,13 +86,15 @@ bool GraphUses::IsTaken(std::string_view name) const {
 Graph ApplyEdit(const Graph& graph, const GraphNode& site, GraphEdit edit) {
   Graph edited = graph;
   const auto position = edited.nodes.begin() + (&site - graph.nodes.data());
-  edited.nodes.insert(position, std::make_move_iterator(edit.nodes.begin()),
-                      std::make_move_iterator(edit.nodes.end()));
+  const auto added = edited.nodes.insert(position, std::make_move_iterator(edit.nodes.begin()),
+                                         std::make_move_iterator(edit.nodes.end()));
+  const auto rest = added + static_cast<std::ptrdiff_t>(edit.nodes.size());
   const auto redirect = [&edit](std::string& value) {
     const auto found = edit.instead.find(value);
     if (found != edit.instead.end()) value = found->second;
   };
-  for (GraphNode& node : edited.nodes) ForEachValue(node.arguments, redirect);
+  std::for_each(rest, edited.nodes.end(),
+                [&redirect](GraphNode& node) { ForEachValue(node.arguments, redirect); });
   for (GraphOutput& output : edited.outputs) redirect(output.value);
   RemoveUnread(edited);
   return edited;

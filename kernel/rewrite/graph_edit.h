@@ -43,7 +43,7 @@ class GraphUses {
 };
 
 // What a rewrite changes: nodes to be put before a site, which read what is defined there or
-// each other, and values with what their readers read instead, of the same type.
+// each other, and values with what the site and later nodes read instead, of the same type.
 struct GraphEdit {
   std::vector<GraphNode> nodes;
   std::map<std::string, std::string, std::less<>> instead;

@@ -30,8 +30,9 @@ std::optional<GraphEdit> Try(const Rewrite& rewrite, const GraphUses& uses, cons
   }
 }
 
-std::optional<Found> FindAt(const GraphUses& uses, const GraphNode& node) {
+std::optional<Found> FindAt(const GraphUses& uses, const GraphNode& node, Rewrite::Kind kind) {
   for (const Rewrite& rewrite : Rewrites()) {
+    if (rewrite.kind != kind) continue;
     if (std::optional<GraphEdit> edit = Try(rewrite, uses, node)) {
       return Found{.rewrite = &rewrite, .node = &node, .edit = *std::move(edit)};
     }
@@ -40,8 +41,9 @@ std::optional<Found> FindAt(const GraphUses& uses, const GraphNode& node) {
 }
 
 // By the first rule that applies anywhere: what is reduced early needs none of the later ones.
-std::optional<Found> FindFirst(const GraphUses& uses) {
+std::optional<Found> FindFirst(const GraphUses& uses, Rewrite::Kind kind) {
   for (const Rewrite& rewrite : Rewrites()) {
+    if (rewrite.kind != kind) continue;
     for (const GraphNode& node : uses.graph().nodes) {
       if (std::optional<GraphEdit> edit = Try(rewrite, uses, node)) {
         return Found{.rewrite = &rewrite, .node = &node, .edit = *std::move(edit)};
@@ -80,6 +82,8 @@ std::span<const Rewrite> Rewrites() {
       {"reduce_first", "reduce before multiplying", FindReduceFirst},
       // Last, for what is reduced needs none.
       {"plain_convolution", "a transposed convolution as a plain one", FindPlainConvolution},
+      {"channels_last", "channels last", FindChannelsLast, Rewrite::Kind::kLayout},
+      {"pooling_channels_last", "channels last", FindPoolingChannelsLast, Rewrite::Kind::kLayout},
   };
   return kRewrites;
 }
@@ -90,22 +94,22 @@ const Rewrite* FindRewrite(std::string_view name) {
   return found == Rewrites().end() ? nullptr : &*found;
 }
 
-std::vector<RewriteStep> FindRewriteSteps(const Graph& graph) {
+std::vector<RewriteStep> FindRewriteSteps(const Graph& graph, Rewrite::Kind kind) {
   std::vector<RewriteStep> steps;
   const GraphUses uses(graph);
   for (const GraphNode& node : graph.nodes) {
-    const std::optional<Found> found = FindAt(uses, node);
+    const std::optional<Found> found = FindAt(uses, node, kind);
     if (found) steps.push_back({std::string(found->rewrite->name), node.name});
   }
   return steps;
 }
 
-std::vector<RewriteStep> FindAllRewriteSteps(const Graph& graph) {
+std::vector<RewriteStep> FindAllRewriteSteps(const Graph& graph, Rewrite::Kind kind) {
   std::vector<RewriteStep> steps;
   Graph current = graph;
   while (steps.size() < kMaxSteps) {
     const GraphUses uses(current);
-    std::optional<Found> found = FindFirst(uses);
+    std::optional<Found> found = FindFirst(uses, kind);
     if (!found) break;
     steps.push_back({std::string(found->rewrite->name), found->node->name});
     current = ApplyEdit(current, *found->node, std::move(found->edit));

@@ -34,6 +34,13 @@ std::optional<GraphEdit> FindTriangle(const GraphUses& uses, const GraphNode& no
 // channel of its own, which meets a part of the taps. With stride 1 over three axes alone.
 std::optional<GraphEdit> FindPlainConvolution(const GraphUses& uses, const GraphNode& node);
 
+// A convolution, transposed or not, whose input, weight and result have their channels last in
+// memory.
+std::optional<GraphEdit> FindChannelsLast(const GraphUses& uses, const GraphNode& node);
+
+// A pooling of what such a convolution is part of, in the same way.
+std::optional<GraphEdit> FindPoolingChannelsLast(const GraphUses& uses, const GraphNode& node);
+
 // A sum, mean or average pooling of what linear maps make out of products and convolutions:
 // sum_j sum_k a[i, k] b[k, j] = sum_k a[i, k] sum_j b[k, j], and the same for windows of j, for
 // rows of a, and for the positions of a convolution. Applies where it leaves at

@@ -233,6 +233,18 @@ double SimplifyFirst(const Facts&, const Action& action, const RegionFacts&) {
   return is_all ? 5.0 : 4.0;
 }
 
+// Convolutions on tensor cores read their channels next to each other; without that a vendor's
+// library turns every tensor around, each time. Products in FP32 throughout are for those that
+// the default made wrong.
+double ChannelsLast(const Facts& facts, const Action& action, const RegionFacts& region) {
+  if (action.type != ActionType::kReorder || !facts.search_state().device.is_cuda) return 0;
+  const std::string rewrites = ArgumentOf(action, "rewrites");
+  if (rewrites.find("channels_last") == std::string::npos) return 0;
+  const double exactness = ArgumentOf(action, "precision") == "ieee" ? -1.0 : 0.0;
+  const bool is_all = rewrites.find(',') != std::string::npos;
+  return exactness + (is_all ? 3.5 : 1.0 + 2.5 * region.share_ratio);
+}
+
 // Loads of four floats for each thread of a warp touch 16 sectors, of one float 4,
 // and scattered ones up to 32.
 constexpr double kWideSectors = 15.0;
@@ -359,6 +371,7 @@ constexpr auto kRules = std::to_array<Rule>({
     {"counters_of_compute", "idle units, waiting warps, spills and conflicts name their remedy",
      CountersOfCompute},
     {"simplify_first", "removed work beats fast work", SimplifyFirst},
+    {"channels_last", "tensor cores read channels next to each other", ChannelsLast},
     {"capture_short_kernels", "a captured graph removes launch gaps", CaptureShortKernels},
     {"tune_late", "a sweep replaces many moves, once the structure is settled", TuneLate},
     {"patience_runs_out", "after steps without gain the next ones seldom gain", PatienceRunsOut},

@@ -15,6 +15,7 @@
 #include "common/base/shutdown_signal.h"
 #include "common/config/paths.h"
 #include "common/config/python_environment.h"
+#include "common/daemon/clock_watch.h"
 #include "common/daemon/core_dumps.h"
 #include "common/daemon/endpoints.h"
 #include "common/daemon/exit_code.h"
@@ -122,6 +123,7 @@ int Main(int argc, char** argv) {
   }
 
   base::ShutdownSignal shutdown;
+  const daemon::ClockWatch clock_watch(shutdown.token());
   metrics::Registry registry("mtmc-policyd");
   const auto tracing = daemon::Tracing::Start(flags.daemon, "mtmc-policyd", registry);
   if (!tracing.ok()) return daemon::FailUsage("unusable --otlp-endpoint", tracing.status());

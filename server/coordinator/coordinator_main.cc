@@ -20,6 +20,7 @@
 #include "common/base/log.h"
 #include "common/base/shutdown_signal.h"
 #include "common/base/status_macros.h"
+#include "common/daemon/clock_watch.h"
 #include "common/daemon/core_dumps.h"
 #include "common/daemon/endpoints.h"
 #include "common/daemon/exit_code.h"
@@ -312,6 +313,7 @@ int Main(int argc, char** argv) {
     if (!security.ok()) return daemon::FailUsage("cannot secure channels", security);
   }
   base::ShutdownSignal shutdown;
+  const daemon::ClockWatch clock_watch(shutdown.token());
   metrics::Registry registry("mtmc-coordinator");
   flags.stores.is_insecure = flags.daemon.is_insecure;
   flags.stores.is_swept = ParseRetention(flags.artifact_retention) > absl::ZeroDuration();

@@ -15,6 +15,7 @@
 #include "common/base/log.h"
 #include "common/base/shutdown_signal.h"
 #include "common/base/status_macros.h"
+#include "common/daemon/clock_watch.h"
 #include "common/daemon/core_dumps.h"
 #include "common/daemon/endpoints.h"
 #include "common/daemon/exit_code.h"
@@ -155,6 +156,7 @@ int Main(int argc, char** argv) {
   daemon::ForbidCoreDumps();
 
   base::ShutdownSignal shutdown;
+  const daemon::ClockWatch clock_watch(shutdown.token());
   base::RealClock clock;
   metrics::Registry registry("mtmc-gateway");
   const auto tracing = daemon::Tracing::Start(flags.daemon, "mtmc-gateway", registry);

@@ -37,7 +37,8 @@ class MarshalledCall {
              .overload = call.overload.c_str(),
              .arguments = arguments.data(),
              .num_arguments = arguments.size(),
-             .precision = ToPrecision(call.precision)};
+             .precision = ToPrecision(call.precision),
+             .is_channels_last = call.is_channels_last};
   }
 
   MarshalledCall(const MarshalledCall&) = delete;

@@ -127,9 +127,17 @@ ResolvedCall Resolve(const MtmcAtenCall& call) {
   return *std::move(resolved);
 }
 
-void Append(const at::Tensor& tensor, std::vector<MtmcAtenResult>& results) {
+// [N, C, ...] as [N, ..., C], without a copy.
+at::Tensor WithChannelsLast(const at::Tensor& tensor) {
+  TORCH_CHECK(tensor.dim() >= 3 && tensor.dim() <= 5, "a result with ", tensor.dim(),
+              " axes has no layout=channels_last");
+  return tensor.movedim(1, -1);
+}
+
+void Append(at::Tensor tensor, bool is_channels_last, std::vector<MtmcAtenResult>& results) {
   MtmcAtenResult result{};
   if (tensor.defined()) {
+    if (is_channels_last) tensor = WithChannelsLast(tensor);
     auto storage = std::make_unique<Storage>(Storage{tensor.contiguous()});
     const at::Tensor& dense = storage->tensor;
     const auto type = FindBorderType(dense.scalar_type());
@@ -156,11 +164,13 @@ bool Call(const MtmcAtenCall* call, MtmcAtenResult* results, size_t capacity, si
     op.callBoxed(stack);
     for (const c10::IValue& value : stack) {
       if (value.isTensor()) {
-        Append(value.toTensor(), all);
+        Append(value.toTensor(), call->is_channels_last, all);
       } else if (value.isTensorList()) {
-        for (const at::Tensor& tensor : value.toTensorVector()) Append(tensor, all);
+        for (const at::Tensor& tensor : value.toTensorVector()) {
+          Append(tensor, call->is_channels_last, all);
+        }
       } else {
-        Append(at::Tensor(), all);
+        Append(at::Tensor(), false, all);
       }
     }
     TORCH_CHECK(all.size() <= capacity, "there are ", all.size(), " results");

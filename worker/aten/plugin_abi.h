@@ -12,7 +12,7 @@
 extern "C" {
 
 // Raised by every change of what follows.
-#define MTMC_ATEN_ABI_VERSION 2
+#define MTMC_ATEN_ABI_VERSION 3
 
 // Room for a message, its zero byte included.
 #define MTMC_ATEN_MESSAGE_BYTES 4096
@@ -67,6 +67,8 @@ struct MtmcAtenCall {
   const MtmcAtenValue* arguments;
   size_t num_arguments;
   MtmcAtenPrecision precision;
+  // Whether results [N, C, ...] are given as [N, ..., C].
+  bool is_channels_last;
 };
 
 // `storage` is null for a result that is no tensor; otherwise release it. The

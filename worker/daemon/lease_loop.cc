@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/id.h"
 #include "common/base/log.h"
 #include "common/rpc/error.h"
@@ -40,6 +41,11 @@ constexpr absl::Duration kMostPause = absl::Seconds(1);
 
 absl::Time ToTime(const google::protobuf::Timestamp& time) {
   return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
+}
+
+// What is told once while it lasts: messages of one error may differ at each call.
+std::string Kind(const absl::Status& error) {
+  return absl::StrCat(absl::StatusCodeToString(error.code()), " ", rpc::ErrorReason(error));
 }
 
 // When to call again at `now`.
@@ -212,7 +218,8 @@ absl::Status LeaseLoop::Run(const std::stop_token& stop) {
     changed_.SignalAll();
   });
   absl::Duration retry = kFirstRetry;
-  bool has_failed = false;
+  // Of the last call, if that failed.
+  std::string failure;
   absl::Time last_offer = absl::InfiniteFuture();
   while (true) {
     const bool is_leaving = stop.stop_requested();
@@ -230,11 +237,11 @@ absl::Status LeaseLoop::Run(const std::stop_token& stop) {
           return absl::OkStatus();
         }
       }
-      if (!has_failed && !stop.stop_requested()) {
+      if (!stop.stop_requested() && Kind(response.status()) != failure) {
         base::Log(base::LogLevel::kWarning, "call of the coordinator failed, will go on trying",
                   {{"error", response.status()}});
+        failure = Kind(response.status());
       }
-      has_failed = !stop.stop_requested();
       AwaitChange(clock_.Now() + retry, std::stop_token());
       if (absl::IsUnavailable(response.status())) {
         client_.AwaitConnection(clock_.Now() + kLastRetry);
@@ -243,8 +250,8 @@ absl::Status LeaseLoop::Run(const std::stop_token& stop) {
       }
       continue;
     }
-    if (has_failed) base::Log(base::LogLevel::kInfo, "coordinator answers again");
-    has_failed = false;
+    if (!failure.empty()) base::Log(base::LogLevel::kInfo, "coordinator answers again");
+    failure.clear();
     retry = kFirstRetry;
     prefetcher_.Adopt(response->lease().id(),
                       {response->prefetches().begin(), response->prefetches().end()});

@@ -9,6 +9,7 @@
 #include "common/base/shutdown_signal.h"
 #include "common/config/paths.h"
 #include "common/config/python_environment.h"
+#include "common/daemon/clock_watch.h"
 #include "common/daemon/exit_code.h"
 #include "common/rpc/security.h"
 #include "worker/daemon/device_choice.h"
@@ -73,6 +74,7 @@ int Main(int argc, char** argv) {
   HardenDaemon();
   // Before Probe, whose child process starts the first thread.
   base::ShutdownSignal shutdown;
+  const daemon::ClockWatch clock_watch(shutdown.token());
   const auto python = config::PythonEnvironment::Probe(flags.python);
   if (flags.is_doctor) return PrintHost(python);
   if (!python.ok()) return daemon::Fail("cannot use Python", python.status());

@@ -7,12 +7,14 @@ class _MtmcLibraryCall:
     rules under which the program was measured: the unnamed overload comes first, then the
     others by name, and one that writes into a given tensor never."""
 
-    def __init__(self, op, overload="", precision="default"):
+    def __init__(self, op, overload="", precision="default", is_channels_last=False):
         self._op = op
         self._overload = overload
         self._precision = precision
         # The only ones that cuDNN searches algorithms for.
         self._is_searched = "conv" in op
+        # How results come: [N, C, ...] as [N, ..., C], which is no copy of what has channels last.
+        self._dense = _mtmc_dense_channels_last if is_channels_last else _mtmc_dense
         self._form = None
         # What takes the arguments as they are; None where the form changes them.
         self._plain = None
@@ -21,7 +23,7 @@ class _MtmcLibraryCall:
         """All tensors of the result, dense, as a list; None stands for what is no tensor."""
         _mtmc_settings.prepare(self._precision, self._is_searched)
         if self._plain is not None:
-            return _mtmc_dense(self._plain(*arguments))
+            return self._dense(self._plain(*arguments))
         if self._form is None:
             self._form = self._resolve(arguments, keywords)
         function, positions, names = self._form
@@ -31,7 +33,7 @@ class _MtmcLibraryCall:
             *[convert(_mtmc_given(at, device, arguments, keywords)) for at, convert in positions],
             **{name: convert(_mtmc_given(at, device, arguments, keywords))
                for name, at, convert in names})
-        return _mtmc_dense(result)
+        return self._dense(result)
 
     def _resolve(self, arguments, keywords):
         packet = getattr(_mtmc_torch.ops.aten, self._op.removeprefix("aten::"))
@@ -126,6 +128,14 @@ def _mtmc_dense(result):
     if not isinstance(result, (tuple, list)):
         return [None]
     return [tensor for item in result for tensor in _mtmc_dense(item)]
+
+
+def _mtmc_dense_channels_last(result):
+    if isinstance(result, _mtmc_torch.Tensor):
+        return [result.movedim(1, -1).contiguous()]
+    if not isinstance(result, (tuple, list)):
+        return [None]
+    return [tensor for item in result for tensor in _mtmc_dense_channels_last(item)]
 
 
 class _MtmcSettings:

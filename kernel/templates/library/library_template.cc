@@ -83,6 +83,43 @@ std::pair<std::string, std::string> SplitOperator(const std::string& op) {
   return {op.substr(0, dot), op.substr(dot + 1)};
 }
 
+// A convolution of kernel/rewrite/channels_last.cc.
+bool IsChannelsLast(const GraphNode& node) { return node.op == "mtmc::convolution_channels_last"; }
+
+// Operator and overload that compute the node.
+std::pair<std::string, std::string> OperatorOf(const GraphNode& node) {
+  if (IsChannelsLast(node)) return {"aten::convolution", "default"};
+  return SplitOperator(node.op);
+}
+
+// Whether the call can read input and weight where they lie.
+bool ReadsMemory(const GroupView& view, const GraphNode& node) {
+  for (const char* name : {"input", "weight"}) {
+    const GraphArgument* argument = node.FindArgument(name);
+    const auto* value =
+        argument == nullptr ? nullptr : std::get_if<ValueArgument>(&argument->value);
+    if (value == nullptr || FindLoop(view, value->name) != nullptr) return false;
+    if (TypeOf(view, value->name).shape.size() < 3) return false;
+  }
+  return true;
+}
+
+// [N, ..., C] seen as [N, C, ...], where it lies.
+StridedView WithChannelsFirst(const TensorType& type) {
+  const size_t rank = type.shape.size();
+  StridedView view{.shape = type.shape};
+  view.strides.resize(rank);
+  int64_t beyond = 1;
+  for (size_t axis = rank; axis-- > 0;) {
+    view.strides[axis] = beyond;
+    beyond *= std::max<int64_t>(type.shape[axis], 1);
+  }
+  for (std::vector<int64_t>* each : {&view.shape, &view.strides}) {
+    std::rotate(each->begin() + 1, each->end() - 1, each->end());
+  }
+  return view;
+}
+
 struct NoKnobs {};
 
 const KnobTable& NoTable() {
@@ -101,6 +138,7 @@ bool Accepts(const GroupView& view, const EmitTarget& /*target*/) {
   if (view.group->nodes.size() != 1) return false;
   const GraphNode* node = FindNode(view);
   if (node == nullptr) return false;
+  if (IsChannelsLast(*node)) return ReadsMemory(view, *node);
   const Operator* known = FindOperator(WithoutOverload(node->op));
   return known != nullptr && (known->is_callable() || !known->copy.empty());
 }
@@ -113,7 +151,7 @@ bool IsProduct(const GroupView& view) {
 }
 
 std::vector<CallOffer> Offers(const GroupView& view, const EmitTarget& target, bool allow_tf32) {
-  const std::string op = SplitOperator(FindNode(view)->op).first;
+  const std::string op = OperatorOf(*FindNode(view)).first;
   std::vector<CallOffer> offers = {
       {.text = Concat("as ", op), .arguments = {{"op", op}, {"precision", "default"}}}};
   if (allow_tf32 && target.dialect == Dialect::kCuda && IsProduct(view)) {
@@ -224,8 +262,8 @@ absl::StatusOr<Emission> Print(const GroupView& view, const EmitTarget& target,
                                const std::vector<std::string>& /*tuned*/) {
   const GraphNode node = WithoutView(*FindNode(view));
   Emission emission;
-  LibraryCall call{.precision = view.group->precision};
-  std::tie(call.op, call.overload) = SplitOperator(node.op);
+  LibraryCall call{.precision = view.group->precision, .is_channels_last = IsChannelsLast(node)};
+  std::tie(call.op, call.overload) = OperatorOf(node);
   for (const GraphArgument& argument : node.arguments) {
     std::optional<CallArgument> converted = FindCallArgument(argument);
     if (!converted) {
@@ -234,6 +272,10 @@ absl::StatusOr<Emission> Print(const GroupView& view, const EmitTarget& target,
     }
     // The operator itself has no such parameter: the library starts its generator from it.
     if (argument.name == "seed") converted->keyword = argument.name;
+    if (call.is_channels_last && (argument.name == "input" || argument.name == "weight")) {
+      auto& tensor = std::get<CallArgument::TensorName>(converted->value);
+      tensor.view = WithChannelsFirst(TypeOf(view, tensor.name));
+    }
     call.arguments.push_back(*std::move(converted));
   }
   MTMC_RETURN_IF_ERROR(ReadMoved(view, target, node, call, emission));

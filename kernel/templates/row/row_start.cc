@@ -38,6 +38,12 @@ constexpr int64_t kFewRows = 4;
 constexpr int64_t kColumnsOfRow = 1536;
 constexpr double kPiecesOfUnit = 3.5;
 constexpr int64_t kMostThreads = 1024;
+// Rows side by side that would leave most of the device idle are cut, too, where there are so
+// many elements: into pieces of so many columns for each of the threads that share a row.
+constexpr int64_t kManyElements = 1 << 20;
+constexpr int64_t kLeastOfPiece = 8;
+// What the actions offer.
+constexpr int64_t kPieces[] = {2, 4, 16, 64, 256};
 // A run shorter than this of neighbouring elements is not worth a walk of its own.
 constexpr int64_t kShortRun = 128;
 // Most threads of a block that share a row, and fewest rows side by side for whole transactions.
@@ -49,6 +55,22 @@ constexpr int64_t kSmallWindow = 4;
 // Whether an element is read again after the first sweep.
 bool ReadsAgain(const SweepPlan::Stage& stage) {
   return stage.levels.size() > 1 || !stage.full_outputs.empty();
+}
+
+// Pieces of rows that lie side by side, so that each compute unit has a block.
+int64_t PiecesOfNeighbours(const RowSpace& space, const EmitTarget& target,
+                           const RowMapping& mapping) {
+  const int64_t rows_of_block =
+      std::max<int64_t>(mapping.block * mapping.vector / mapping.depth, 1);
+  const int64_t blocks = (space.rows + rows_of_block - 1) / rows_of_block;
+  if (blocks >= target.compute_units / 2 || space.rows * space.columns() < kManyElements) return 1;
+  int64_t pieces = 1;
+  for (const int64_t more : kPieces) {
+    const bool is_enough = blocks * pieces >= target.compute_units;
+    if (is_enough || space.columns() < more * mapping.depth * kLeastOfPiece) break;
+    pieces = more;
+  }
+  return pieces;
 }
 
 // Threads side by side over rows that are neighbours in memory: the widest access with which
@@ -79,6 +101,8 @@ RowMapping OverRows(const SweepPlan::Stage& stage, const EmitTarget& target, Row
   }
   mapping.by_row = 1;
   mapping.block = std::clamp<int64_t>(kRowsSideBySide * mapping.depth, 256, kMostThreads);
+  mapping.split = PiecesOfNeighbours(space, target, mapping);
+  if (mapping.split > 1) mapping.cache = 0;
   return mapping;
 }
 
@@ -92,7 +116,6 @@ int64_t PiecesOf(const RowSpace& space, const EmitTarget& target) {
   const auto distance = [wanted](int64_t pieces) {
     return std::abs(std::log2(static_cast<double>(pieces)) - wanted);
   };
-  constexpr int64_t kPieces[] = {2, 4, 16, 64, 256};
   return *std::min_element(std::begin(kPieces), std::end(kPieces),
                            [&](int64_t a, int64_t b) { return distance(a) < distance(b); });
 }
