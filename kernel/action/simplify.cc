@@ -15,8 +15,16 @@
 namespace mtmc::kernel {
 namespace {
 
-// Gives the groups of `start` that `schedule` has too what was chosen for them there.
-void KeepChoices(const ScheduleContext& context, const Schedule& schedule, Schedule& start) {
+std::vector<TensorType> InputTypesOf(const GroupView& view) {
+  std::vector<TensorType> types;
+  for (const std::string& input : view.inputs) types.push_back(TypeOf(view, input));
+  return types;
+}
+
+// Gives the groups of `start` that `schedule` has too what was chosen for them there, unless what
+// they read lies otherwise now.
+void KeepChoices(const ScheduleContext& before, const Schedule& schedule,
+                 const ScheduleContext& context, Schedule& start) {
   for (KernelGroup& group : start.groups) {
     const auto same =
         std::find_if(schedule.groups.begin(), schedule.groups.end(),
@@ -24,7 +32,9 @@ void KeepChoices(const ScheduleContext& context, const Schedule& schedule, Sched
     if (same == schedule.groups.end()) continue;
     KernelGroup kept = *same;
     kept.name = group.name;
-    if (CheckGroup(ViewOf(context, kept), context.target, {}).ok()) group = std::move(kept);
+    const GroupView view = ViewOf(context, kept);
+    const bool is_alike = InputTypesOf(view) == InputTypesOf(ViewOf(before, *same));
+    if (is_alike && CheckGroup(view, context.target, {}).ok()) group = std::move(kept);
   }
 }
 
@@ -56,7 +66,7 @@ absl::StatusOr<Schedule> Rewritten(const ScheduleContext& context, const Schedul
                             .rewrites = context.rewrites};
   rewritten.rewrites.insert(rewritten.rewrites.end(), steps.begin(), steps.end());
   MTMC_ASSIGN_OR_RETURN(Schedule start, MakeStartSchedule(rewritten, mapping));
-  KeepChoices(rewritten, schedule, start);
+  KeepChoices(context, schedule, rewritten, start);
   return start;
 }
 

@@ -33,6 +33,8 @@ struct Arguments {
   // Text of a schedule to begin with; the start program's where it is empty.
   std::string schedule_path;
   bool allow_tf32 = false;
+  // Of an OpenCL device: 1 is a CPU.
+  int warp_size = 1;
 };
 
 absl::StatusOr<Graph> ReadGraph(const std::string& path) {
@@ -54,7 +56,7 @@ EngineOptions OptionsFor(const Arguments& arguments) {
     options.target = {.dialect = Dialect::kOpenCl,
                       .max_threads_per_block = 4096,
                       .compute_units = 2,
-                      .warp_size = 1,
+                      .warp_size = arguments.warp_size,
                       .vector_bytes = 32,
                       .cache_bytes = int64_t{32} * 1024 * 1024};
   }
@@ -131,6 +133,10 @@ int Main(int argc, char** argv) {
                         "Text of an action to apply; may be repeated.");
     command->add_option("--schedule", arguments.schedule_path,
                         "File with the schedule to begin with.");
+    command
+        ->add_option("--warp-size", arguments.warp_size,
+                     "Threads of an OpenCL device that go together; 1 (default) is a CPU.")
+        ->check(CLI::Range(1, 64));
     command->add_flag("--tf32", arguments.allow_tf32, "Offer TF32 library calls.");
   }
   app.require_subcommand(1);

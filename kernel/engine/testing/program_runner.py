@@ -209,7 +209,8 @@ class OpenClRunner:
             # Kernel arguments do not keep buffers alive: the closure does.
             return lambda held=buffers: self.cl.enqueue_nd_range_kernel(self.queue, entry, sizes, block)
         call, _, results = rest.partition(" -> ")
-        results = re.sub(r" precision=\w+", "", results)
+        is_channels_last = results.endswith(" layout=channels_last")
+        results = re.sub(r" (precision|layout)=\w+", "", results)
         op, arguments = re.fullmatch(r"aten::([\w.]+)\((.*)\)", call).groups()
         name, _, overload = op.partition(".")
         function = getattr(getattr(torch.ops.aten, name), overload or "default")
@@ -228,7 +229,7 @@ class OpenClRunner:
             produced = produced if isinstance(produced, (tuple, list)) else [produced]
             for target, value in zip(targets, produced):
                 if target != "_":
-                    arrays[target].copy_(value)
+                    arrays[target].copy_(value.movedim(1, -1) if is_channels_last else value)
 
         return run
 

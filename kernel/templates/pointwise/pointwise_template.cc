@@ -5,6 +5,7 @@
 
 #include "common/base/status_macros.h"
 #include "kernel/graph/text.h"
+#include "kernel/templates/pointwise/turned_order.h"
 #include "kernel/templates/starting_steps.h"
 #include "kernel/view/group_view.h"
 #include "kernel/writer/kernel_writer.h"
@@ -32,6 +33,8 @@ struct PointwiseKnobs {
   int64_t block = 1;
   int64_t vector = 1;
   int64_t items = 1;
+  // Whether threads follow the order in which inputs lie, instead of the outputs'.
+  int64_t turned = 0;
 };
 
 using PointwiseTable = TypedKnobTable<PointwiseKnobs>;
@@ -44,6 +47,7 @@ class PointwisePrinter {
       : view_(view),
         writer_(view, target, tuned, view.group->name),
         lanes_(static_cast<int>(knobs.vector)),
+        turned_(knobs.turned != 0 ? FindTurnedOrder(view) : TurnedOrder()),
         items_(knobs.items),
         block_(knobs.block),
         is_block_tuned_(std::find(tuned.begin(), tuned.end(), "block") != tuned.end()),
@@ -62,7 +66,7 @@ class PointwisePrinter {
       writer_.Unroll();
       writer_.Open(Concat("for (int item = 0; item < ", items, "; ++item)"));
     }
-    const ScalarPtr chunk = is_exact && !has_items && TakesIndexApart()
+    ScalarPtr chunk = is_exact && !has_items && turned_.is_empty() && TakesIndexApart()
                                 ? DeclareBlockAndThread(chunks)
                                 : DeclareChunk(chunks, has_items);
     const std::string name = ChunkName();
@@ -70,6 +74,7 @@ class PointwisePrinter {
       writer_.Open(
           Concat("if (", name, " < ", writer_.text().IntegerLiteral(chunks, DataType::kI64), ")"));
     }
+    if (!turned_.is_empty()) chunk = DeclareTurned(name);
     lanes_ == 1 ? PrintElement(chunk) : PrintChunk(chunk);
     if (!is_exact) writer_.Close();
     if (has_items) writer_.Close();
@@ -98,6 +103,26 @@ class PointwisePrinter {
     const ScalarPtr block = writer_.Declare("block", chunks / block_, writer_.text().BlockId(0));
     const ScalarPtr thread = writer_.Declare("thread", block_, writer_.text().ThreadId(0));
     return Add(Mul(block, kernel::Index(block_)), thread);
+  }
+
+  // The chunk that is the thread's in turned order, as a sum over its places along the axes.
+  ScalarPtr DeclareTurned(const std::string& number) {
+    std::vector<int64_t> extents = turned_.extents;
+    extents.back() /= lanes_;
+    std::vector<ScalarPtr> places(extents.size());
+    int64_t inner = 1;
+    for (size_t i = turned_.order.size(); i-- > 0;) {
+      const auto axis = static_cast<size_t>(turned_.order[i]);
+      const std::string outer = inner == 1 ? number : Concat(number, " / ", inner);
+      places[axis] = writer_.Declare(Concat("at_", axis), extents[axis],
+                                     i == 0 ? outer : Concat(outer, " % ", extents[axis]));
+      inner *= extents[axis];
+    }
+    ScalarPtr chunk = kernel::Index(0);
+    for (size_t axis = 0; axis < extents.size(); ++axis) {
+      chunk = Add(Mul(chunk, kernel::Index(extents[axis])), places[axis]);
+    }
+    return chunk;
   }
 
   // Whether some element's place needs a quotient of the flat index.
@@ -154,6 +179,8 @@ class PointwisePrinter {
   const GroupView& view_;
   KernelWriter writer_;
   const int lanes_;
+  // Empty where threads follow the outputs.
+  const TurnedOrder turned_;
   const int64_t items_;
   const int64_t block_;
   const bool is_block_tuned_;
@@ -176,12 +203,43 @@ absl::Status CheckKnobs(const PointwiseKnobs& knobs, const GroupView& view,
     return BadKnob("vector", knobs.vector,
                    Concat("a divisor of the group's ", ElementsOf(view), " elements"));
   }
+  if (knobs.turned == 0) return absl::OkStatus();
+  const TurnedOrder turned = FindTurnedOrder(view);
+  if (target.is_cpu() || turned.is_empty()) {
+    return BadKnob("turned", 1, "0 where inputs lie as outputs do, and on a CPU");
+  }
+  if (turned.extents.back() % knobs.vector != 0) {
+    return BadKnob("vector", knobs.vector,
+                   Concat("a divisor of the last extent, ", turned.extents.back()));
+  }
   return absl::OkStatus();
+}
+
+// Elements of a thread that fill a sector of memory, at most.
+int64_t RunOfSector(const GroupView& view, const TurnedOrder& turned) {
+  constexpr int64_t kSectorBytes = 32;
+  int64_t run = kSectorBytes / WidestElement(view);
+  while (run > 1 && turned.extents.back() % run != 0) run /= 2;
+  return run;
 }
 
 std::function<absl::Status(const PointwiseKnobs&)> LegalityOf(const GroupView& view,
                                                               const EmitTarget& target) {
   return [&](const PointwiseKnobs& knobs) { return CheckKnobs(knobs, view, target); };
+}
+
+// In turned order with runs of whole sectors of memory, where the last extent has them, and back.
+void AddTurn(const PointwiseKnobs& now, const GroupView& view, const EmitTarget& target,
+             std::vector<PointwiseTable::Step>& steps) {
+  const TurnedOrder turned = FindTurnedOrder(view);
+  if (target.is_cpu() || turned.is_empty()) return;
+  PointwiseKnobs other = now;
+  other.turned = now.turned == 0 ? 1 : 0;
+  other.items = 1;
+  other.vector = other.turned != 0 ? RunOfSector(view, turned) : 1;
+  steps.push_back({.text = other.turned != 0 ? "in the order of what it reads"
+                                             : "in the order of what it writes",
+                   .knobs = other});
 }
 
 std::vector<PointwiseTable::Step> StepsFrom(const PointwiseKnobs& now, const GroupView& view,
@@ -205,12 +263,14 @@ std::vector<PointwiseTable::Step> StepsFrom(const PointwiseKnobs& now, const Gro
     add(&PointwiseKnobs::items, items,
         Concat("to ", items, items == 1 ? " access" : " accesses", " per thread"));
   }
+  AddTurn(now, view, target, steps);
   return steps;
 }
 
 const PointwiseTable& Table() {
   static const auto* const table = new PointwiseTable(
-      {.rows = {{{"block", "tile", {.least = 1, .most = 65536}},
+      {.rows = {{{"turned", "reorder", {.least = 0, .most = 1}}, &PointwiseKnobs::turned},
+                {{"block", "tile", {.least = 1, .most = 65536}},
                  &PointwiseKnobs::block,
                  [](const PointwiseKnobs&, const EmitTarget&) {
                    return std::vector<int64_t>{128, 256, 512, 1024};
@@ -243,7 +303,10 @@ bool Accepts(const GroupView& view, const EmitTarget& /*target*/) {
 // A CPU's compiler makes vectors across the threads of a map by itself.
 Knobs StartingKnobs(const GroupView& view, const EmitTarget& target) {
   StartingSteps steps(view, target, Table());
-  if (!target.is_cpu()) steps.Widen();
+  if (!target.is_cpu()) {
+    steps.Widen();
+    steps.TakeFirst("reorder");
+  }
   return steps.knobs();
 }
 
