@@ -72,7 +72,8 @@ std::string OperatorDocument() {
     }
   }
   for (const auto& [name, lower] : Lowerings()) {
-    if (!known.contains(name)) kernels.insert(name);
+    // Those of our own stand in no trace.
+    if (!known.contains(name) && !name.ends_with("channels_last")) kernels.insert(name);
   }
   std::string text(kHead);
   AppendList(both, "Kernels of ours, or a call",

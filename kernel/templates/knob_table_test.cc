@@ -100,7 +100,7 @@ TEST_CASE("A knob that no kernel can have is refused with what is allowed", "[te
       {Relu(8, 63), "template=pointwise block=9223372036854775807", "must be 1 to 65536"},
       {Relu(8, 63), "template=pointwise items=-1", "must be 1 to 16"},
       {Relu(8, 63), "template=pointwise tiled=1",
-       "no knob of this template, which has block, vector, items"},
+       "no knob of this template, which has turned, block, vector, items"},
       {Relu(8, 63), "template=pointwise precision=tf32", "which only library calls have"},
       {Relu(8, 63), "template=library block=1", "which has none"},
       {Relu(8, 63), "template=scan", "does not fit the template scan"},

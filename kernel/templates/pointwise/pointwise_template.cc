@@ -54,7 +54,7 @@ class PointwisePrinter {
         is_items_tuned_(std::find(tuned.begin(), tuned.end(), "items") != tuned.end()) {}
 
   absl::StatusOr<EmittedStep> Print() {
-    writer_.Reserve({"i", "chunk", "item", "block", "thread", "v"});
+    writer_.Reserve({"i", "chunk", "item", "block", "thread", "tile", "in_tile", "v"});
     for (const std::string& value : view_.inputs) writer_.AddParameter(value, false);
     for (const std::string& value : view_.outputs) writer_.AddParameter(value, true);
     const int64_t chunks = ElementsOf(view_) / lanes_;
@@ -111,12 +111,20 @@ class PointwisePrinter {
     extents.back() /= lanes_;
     std::vector<ScalarPtr> places(extents.size());
     int64_t inner = 1;
+    const auto declare = [&](const std::string& name, int64_t extent) {
+      const std::string outer = inner == 1 ? number : Concat(number, " / ", inner);
+      inner *= extent;
+      return writer_.Declare(name, extent, Concat(outer, " % ", extent));
+    };
+    const auto fast = static_cast<size_t>(turned_.order.back());
+    const ScalarPtr in_tile = declare("in_tile", turned_.tile);
+    places.back() = declare(Concat("at_", extents.size() - 1), extents.back());
+    const ScalarPtr tile = declare("tile", extents[fast] / turned_.tile);
+    places[fast] = Add(Mul(tile, kernel::Index(turned_.tile)), in_tile);
     for (size_t i = turned_.order.size(); i-- > 0;) {
       const auto axis = static_cast<size_t>(turned_.order[i]);
-      const std::string outer = inner == 1 ? number : Concat(number, " / ", inner);
-      places[axis] = writer_.Declare(Concat("at_", axis), extents[axis],
-                                     i == 0 ? outer : Concat(outer, " % ", extents[axis]));
-      inner *= extents[axis];
+      if (places[axis]) continue;
+      places[axis] = declare(Concat("at_", axis), extents[axis]);
     }
     ScalarPtr chunk = kernel::Index(0);
     for (size_t axis = 0; axis < extents.size(); ++axis) {

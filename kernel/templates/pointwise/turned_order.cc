@@ -14,6 +14,19 @@ namespace {
 // Fewer neighbours than these, along which inputs lie, leave most of a warp reading elsewhere.
 constexpr int64_t kLeastNeighbours = 16;
 
+// As many as a warp has, or up to twice as many, where the extent can be cut so.
+constexpr int64_t kWarp = 32;
+
+int64_t TileOf(int64_t extent) {
+  for (int64_t tile = kWarp; tile <= 2 * kWarp; ++tile) {
+    if (extent % tile == 0) return tile;
+  }
+  for (int64_t tile = kWarp; tile >= kWarp / 2; --tile) {
+    if (extent % tile == 0) return tile;
+  }
+  return extent;
+}
+
 // A read: by how many elements it moves with each axis, and the bytes of its tensor.
 struct Movement {
   std::vector<int64_t> strides;
@@ -86,6 +99,7 @@ TurnedOrder FindTurnedOrder(const GroupView& view) {
     return most->strides[static_cast<size_t>(a)] > most->strides[static_cast<size_t>(b)];
   });
   const auto last = static_cast<size_t>(turned.order.back());
+  turned.tile = TileOf(turned.extents[last]);
   const bool has_run = most->strides[last] == 1 && turned.extents[last] >= kLeastNeighbours;
   return has_run && last + 1 != turned.extents.size() ? turned : TurnedOrder();
 }

@@ -16,6 +16,9 @@ struct TurnedOrder {
   std::vector<int64_t> extents;
   // Axes of `extents`, outermost first. The last one is another than theirs.
   std::vector<int> order;
+  // Neighbours along that one that go together, a divisor of its extent: between them and the rest
+  // of it stands the last axis of `extents`, so that what a block writes lies close together, too.
+  int64_t tile = 1;
 
   // Whether there is one: outputs differ in shape, or inputs lie like them or in no order.
   bool is_empty() const { return order.empty(); }

@@ -17,6 +17,7 @@ absl::StatusOr<EmittedStep> EmitMap(const GroupView& view, const EmitTarget& tar
   SweepPlan::Stage own = stage;
   own.map_outputs = {value};
   KernelWriter writer(view, target, {}, name);
+  writer.Reserve({"i"});
   for (const std::string& input : ReadsOf(view, own)) writer.AddParameter(input, false);
   writer.AddParameter(value, true);
   const TensorType& type = view.nest->types.find(value)->second;

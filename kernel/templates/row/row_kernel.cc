@@ -132,6 +132,8 @@ RowThreads StagePrinter::ThreadsOf(const EmitTarget& target, const std::vector<s
 
 absl::StatusOr<EmittedStep> StagePrinter::Print() {
   using Part = RowWalk::Part;
+  writer_.Reserve({"c", "distance", "half_count", "i", "k", "mask", "o", "piece", "row",
+                   "row_chunk", "slice", "thread", "v", "warp"});
   AddParameters();
   walk_.emplace(stage_.space, threads_,
                 role_ == Role::kWhole     ? Part::kWhole

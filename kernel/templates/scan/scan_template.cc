@@ -86,6 +86,7 @@ class ScanPrinter {
         vector_(knobs.vector) {}
 
   absl::StatusOr<EmittedStep> Print() {
+    writer_.Reserve({"c", "distance", "i", "k", "row", "thread", "tile", "v", "warp"});
     for (const std::string& value : view_.inputs) writer_.AddParameter(value, false);
     for (const std::string& value : view_.outputs) writer_.AddParameter(value, true);
     by_row_ ? PrintByRow() : PrintTiles();
