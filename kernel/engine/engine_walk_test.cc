@@ -76,9 +76,8 @@ void CheckText(const Graph& graph, const EngineProgram& made, const EngineOption
     limits.allowed_calls.insert(node.op.substr(0, node.op.find('.')));
   }
   // Products on tensor cores, and what algebra leaves of products and convolutions.
-  limits.allowed_calls.insert(
-      {"aten::bmm", "aten::linear", "aten::conv1d", "aten::conv2d", "aten::conv3d",
-                                "aten::convolution"});
+  limits.allowed_calls.insert({"aten::bmm", "aten::linear", "aten::conv1d", "aten::conv2d",
+                               "aten::conv3d", "aten::convolution"});
   for (const Bindings& bindings : Variants(*parsed.program, /*limit=*/8)) {
     const std::vector<Diagnostic> diagnostics =
         CheckProgram(*parsed.program, FromGraph(graph), limits, bindings);

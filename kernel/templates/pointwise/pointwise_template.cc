@@ -67,8 +67,8 @@ class PointwisePrinter {
       writer_.Open(Concat("for (int item = 0; item < ", items, "; ++item)"));
     }
     ScalarPtr chunk = is_exact && !has_items && turned_.is_empty() && TakesIndexApart()
-                                ? DeclareBlockAndThread(chunks)
-                                : DeclareChunk(chunks, has_items);
+                          ? DeclareBlockAndThread(chunks)
+                          : DeclareChunk(chunks, has_items);
     const std::string name = ChunkName();
     if (!is_exact) {
       writer_.Open(

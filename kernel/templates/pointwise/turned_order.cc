@@ -90,9 +90,9 @@ TurnedOrder FindTurnedOrder(const GroupView& view) {
   if (!movements || movements->empty()) return {};
   Merge(turned.extents, *movements);
   if (turned.extents.size() < 2) return {};
-  const auto most = std::max_element(
-      movements->begin(), movements->end(),
-      [](const Movement& a, const Movement& b) { return a.bytes < b.bytes; });
+  const auto most =
+      std::max_element(movements->begin(), movements->end(),
+                       [](const Movement& a, const Movement& b) { return a.bytes < b.bytes; });
   turned.order.resize(turned.extents.size());
   std::iota(turned.order.begin(), turned.order.end(), 0);
   std::stable_sort(turned.order.begin(), turned.order.end(), [&most](int a, int b) {
