@@ -90,6 +90,15 @@ TEST_CASE("WriteForward keeps the precision of a library call", "[export]") {
   CHECK(Has(Forward(kProgram, {{"B", 8}}), R"(_MtmcLibraryCall("aten::mul", "", "tf32"))"));
 }
 
+TEST_CASE("WriteForward keeps the layout of a library call's results", "[export]") {
+  std::string text = kProgram;
+  const std::string line = "-> y\n";
+  text.replace(text.find(line), line.size(), "-> y layout=channels_last\n");
+
+  CHECK(Has(Forward(text, {{"B", 8}}),
+            R"(_MtmcLibraryCall("aten::softmax", "", "default", is_channels_last=True))"));
+}
+
 TEST_CASE("WriteForward gives scratch back after its last use", "[export]") {
   const std::string forward = Forward(kProgram, {{"B", 8}});
 

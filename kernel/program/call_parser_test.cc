@@ -20,6 +20,17 @@ TEST_CASE("ParseCall reads operator, overload, results and precision", "[program
   CHECK(std::get<bool>(call.arguments[2].value));
 }
 
+TEST_CASE("ParseCall reads the layout of results", "[program]") {
+  const LibraryCall call =
+      ParseCall("aten::conv2d(x, w) -> y precision=ieee layout=channels_last").value();
+
+  CHECK(call.is_channels_last);
+  CHECK(call.precision == LibraryCall::Precision::kIeee);
+  CHECK(call.results == std::vector<std::string>{"y"});
+  CHECK(ParseCall("aten::conv2d(x, w) -> y layout=channels_last").value().is_channels_last);
+  CHECK_FALSE(ParseCall("aten::conv2d(x, w) -> y").value().is_channels_last);
+}
+
 TEST_CASE("ParseCall reads every kind of literal", "[program]") {
   const LibraryCall call =
       ParseCall(
@@ -73,6 +84,7 @@ TEST_CASE("ParseCall refuses what is no call", "[program]") {
       "aten::relu(x) => y", "aten::relu(x y) -> z", "aten::relu(,) -> y", "aten::relu([[1]]) -> y",
       "aten::relu([1) -> y", "aten::relu('a) -> y", "aten::relu(\"\\n\") -> y",
       "aten::relu(dim=) -> y", "aten::relu(dim=1, x) -> y", "aten::relu(x) -> y precision=fp8",
+      "aten::relu(x) -> y layout=blocked", "aten::relu(x) -> y layout=channels_last precision=tf32",
       "aten::relu(x.y) -> z", "aten::relu(f(x)) -> y", "aten::relu(1e999) -> y",
       "aten::relu(as_strided(x)) -> y", "aten::relu(as_strided(x, [1], [1], 0, 0)) -> y",
       "aten::relu(as_strided(x, [1], [1, 1])) -> y", "aten::relu(as_strided(x, [-1], [1])) -> y",

@@ -17,6 +17,7 @@ constexpr char kCanonical[] = R"(//@ mtmc 1 cuda
 //@ tune STAGES = 3
 //@ launch gemm grid=(64/BM, 16) block=(256) shared=STAGES*(BM + 8)*4 args=(x, w, h, BM*2, 0.5, 1.0, -inf)
 //@ call aten::logsumexp.dim(h, [1, 2], "a\"b", None, keepdim=True) -> y, _ precision=tf32
+//@ call aten::conv2d(x, w) -> y precision=ieee layout=channels_last
 //@ capture
 )";
 

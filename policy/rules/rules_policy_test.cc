@@ -139,6 +139,27 @@ TEST_CASE("RulesPolicy fuses the pointwise chain once the product is a library c
   CHECK(BestOf(state, actions) == "fuse mul into gelu");
 }
 
+TEST_CASE("RulesPolicy turns all convolutions to channels last on CUDA first", "[policy]") {
+  SearchState state = LinearChain();
+  const auto turn = [](const std::string& text, const std::string& rewrites) {
+    Action action = Act(ActionType::kReorder, text, {"linear"}, {"linear"});
+    action.arguments["rewrites"] = rewrites;
+    return action;
+  };
+  const Action all = turn("all", "channels_last:a,channels_last:b");
+  const Action one = turn("one", "channels_last:a");
+  Action exact = all;
+  exact.arguments["precision"] = "ieee";
+  state.device.is_cuda = true;
+
+  CHECK(ScoreOf(state, all) > ScoreOf(state, one));
+  CHECK(ScoreOf(state, all) > ScoreOf(state, exact));
+
+  const double on_cuda = ScoreOf(state, all);
+  state.device.is_cuda = false;
+  CHECK(ScoreOf(state, all) < on_cuda);
+}
+
 TEST_CASE("RulesPolicy prefers the fusion that saves more bytes", "[policy]") {
   SearchState state = LinearChain();
   state.ops[1].result_bytes = kMegabyte;

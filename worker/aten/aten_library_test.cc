@@ -118,6 +118,37 @@ TEST_CASE("A library call takes lists, keywords and several results", "[aten]") 
   CHECK(OutputOf(**runner, 2) == Floats{3, 8});
 }
 
+TEST_CASE("A library call gives its result with channels last", "[aten]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  auto runner = bench->Load(
+      "//@ mtmc 1 opencl\n//@ input x f32[1,2,2]\n//@ output y f32[1,2,2]\n"
+      "//@ call aten::relu(x) -> y layout=channels_last\n",
+      {"aten::relu"});
+  REQUIRE(runner.ok());
+  const Floats x = {1, 2, 3, 4};
+
+  REQUIRE_FALSE((*runner)->Execute({{"x", Bytes(x)}}, 0xA5));
+
+  CHECK(OutputOf(**runner) == Floats{1, 3, 2, 4});
+}
+
+TEST_CASE("A result that has no channels is refused in that layout", "[aten]") {
+  auto bench = Bench::Find();
+  if (!bench) return;
+  auto runner = bench->Load(
+      "//@ mtmc 1 opencl\n//@ input x f32[4]\n//@ output y f32[4]\n"
+      "//@ call aten::relu(x) -> y layout=channels_last\n",
+      {"aten::relu"});
+  REQUIRE(runner.ok());
+  const Floats x = {1, 2, 3, 4};
+
+  const auto failure = (*runner)->Execute({{"x", Bytes(x)}}, 0xA5);
+
+  REQUIRE(failure);
+  CHECK(failure->diagnostics.find("layout=channels_last") != std::string::npos);
+}
+
 TEST_CASE("A library call reads elements of a tensor where they lie", "[aten]") {
   auto bench = Bench::Find();
   if (!bench) return;

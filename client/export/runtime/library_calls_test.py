@@ -360,6 +360,15 @@ def test_each_call_of_a_run_has_its_own_precision(file):
     assert not torch.backends.cuda.matmul.allow_tf32
 
 
+def test_a_call_gives_its_result_with_channels_last(file):
+    x = torch.randn(2, 3, 5, 7).contiguous(memory_format=torch.channels_last)
+    convolution = file._MtmcLibraryCall("aten::conv2d", "default", is_channels_last=True)
+    for _ in range(2):
+        [made] = convolution(CPU, x, torch.ones(4, 3, 1, 1))
+        assert made.is_contiguous() and made.shape == (2, 5, 7, 4)
+        torch.testing.assert_close(made[..., 2], x.sum(1))
+
+
 def test_a_call_that_is_repeated_gives_what_it_gave(file):
     softmax = file._MtmcLibraryCall("aten::softmax")
     linear = file._MtmcLibraryCall("aten::linear")
