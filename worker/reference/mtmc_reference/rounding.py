@@ -43,7 +43,7 @@ class Disturbed(TorchDispatchMode):
             if name.rstrip("_") in _PLAIN and scale.shape == first.shape:
                 is_exact = self._is_exact(first, args)
                 scale = scale if is_exact is None else scale.masked_fill_(is_exact, 0.0)
-            first.add_(scale.mul_(self._unit).mul_(self._noise(first)))
+            self._disturb(first, scale)
             if rule is norm_rounding.normalized:
                 self._disturb_statistics(func, args)
             # What takes a probability does not take a little more than one.
@@ -52,12 +52,22 @@ class Disturbed(TorchDispatchMode):
                 first.clamp_(*ends)
         return out
 
+    def _disturb(self, result, scale):
+        """Adds noise of that scale, in units; `scale` is used up."""
+        if scale.shape == result.shape and scale.is_contiguous() and result.is_contiguous():
+            flat, scales = result.view(-1), scale.view(-1)
+            for piece in sum_rounding.pieces(result):
+                noise = self._noise(flat[piece])
+                flat[piece].add_(scales[piece].mul_(self._unit).mul_(noise))
+        else:
+            result.add_(scale.mul_(self._unit).mul_(self._noise(result)))
+
     def _disturb_statistics(self, func, args):
         """A batch norm that is trained writes its running statistics, which are states."""
         names = [argument.name for argument in func._schema.arguments]
         given = dict(zip(names, args))
         for name, scale in norm_rounding.statistics_scales(func, given).items():
-            given[name].add_(scale.mul_(self._unit).mul_(self._noise(given[name])))
+            self._disturb(given[name], scale)
 
     def _is_exact(self, result, args):
         """Where a sum, difference or product of two short numbers is one itself: there no

@@ -49,6 +49,8 @@ _PLACES = 8
 # that are nearly zero, and luck with them would bound everybody else.
 LEAST_DEVIATIONS = 2.0
 SEED = 0x5EED
+# Elements that are looked at together where each stands for itself.
+_PIECE = 1 << 26
 
 
 def element(func, args, kwargs, out):
@@ -59,6 +61,34 @@ def element(func, args, kwargs, out):
 def sum_scale(terms, total, squares, wander=0.0, alike=0.0):
     """`squares` is q and `wander` w; see the module's comment. `alike` is 1 where all terms are
     equal, and the root of the share of two that are."""
+    parts = (total, squares, wander, alike)
+    if not all(_is_flat(part, total) for part in parts):
+        return _sum_scale(terms, *parts)
+    scale = torch.empty_like(total)
+    for piece in pieces(total):
+        scale.view(-1)[piece] = _sum_scale(terms, *(_cut(part, piece) for part in parts))
+    return scale
+
+
+def pieces(x):
+    """Slices of all elements of a dense tensor, each of so many that what is computed of them
+    stays small beside a large one."""
+    return [slice(start, start + _PIECE) for start in range(0, x.numel(), _PIECE)]
+
+
+def _is_flat(part, total):
+    """Whether it has a number for all elements, or for each one in its place."""
+    if not isinstance(part, torch.Tensor) or not part.dim():
+        return True
+    return part.shape == total.shape and part.is_contiguous()
+
+
+def _cut(part, piece):
+    is_number = not isinstance(part, torch.Tensor) or not part.dim()
+    return part if is_number else part.view(-1)[piece]
+
+
+def _sum_scale(terms, total, squares, wander, alike):
     terms = max(min(terms, MAX_TERMS), 1)
     alike = torch.maximum(_near(terms, total, squares), torch.as_tensor(alike).to(total))
     more = alike.mul_(_ALIKE_FACTOR * math.sqrt(terms)).add_(1.0)

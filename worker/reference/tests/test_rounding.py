@@ -6,6 +6,7 @@ import contextlib
 import numpy
 import pytest
 import torch
+from mtmc_reference import sum_rounding
 from mtmc_reference.rounding import Disturbed, unit_of
 
 _FOOTER = """
@@ -243,3 +244,23 @@ def test_doubles_are_judged_on_every_distribution(load, client):
     assert not rejected(client.check_all(lambda t: torch.exp(-t["x"] ** 2) + 1))
     wrong = client.check_all(lambda t: torch.exp(-t["x"] ** 2) + 1.001)
     assert wrong.keys() - rejected(wrong) == {"DISTRIBUTION_NONFINITE"}
+
+
+@pytest.mark.parametrize("wander", [0.0, torch.tensor(3.0), torch.linspace(0, 5, 60).view(3, 20)])
+def test_the_scale_of_a_large_sum_is_found_in_pieces(monkeypatch, wander):
+    total, squares = torch.randn(2, 3, 20).double()
+    whole = sum_rounding.sum_scale(100, total, squares, wander, 0.25)
+
+    monkeypatch.setattr(sum_rounding, "_PIECE", 7)
+
+    torch.testing.assert_close(sum_rounding.sum_scale(100, total, squares, wander, 0.25), whole)
+
+
+def test_every_piece_of_a_large_result_is_disturbed(monkeypatch):
+    monkeypatch.setattr(sum_rounding, "_PIECE", 7)
+    a, b = torch.randn(9, 64, dtype=torch.float64), torch.randn(64, 11, dtype=torch.float64)
+    with Disturbed(unit_of(torch.float32)):
+        disturbed = a @ b
+
+    error = (disturbed - a @ b).abs()
+    assert (error > 0).all() and error.max() < 1e-3
