@@ -11,7 +11,7 @@
 #include "common/base/status_macros.h"
 #include "kernel/action/class_actions.h"
 #include "kernel/action/own_kernel.h"
-#include "kernel/action/simplify.h"
+#include "kernel/action/rewritings.h"
 #include "kernel/action/together.h"
 #include "kernel/emit/program_writer.h"
 #include "kernel/graph/text.h"

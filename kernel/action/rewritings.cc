@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernel/action/simplify.h"
+#include "kernel/action/rewritings.h"
 
 #include <algorithm>
 #include <set>
