@@ -6,7 +6,6 @@
 #include <memory>
 #include <utility>
 
-#include "kernel/action/start_schedule.h"
 #include "kernel/action/vendor_call.h"
 #include "kernel/graph/text.h"
 #include "kernel/view/group_kind.h"
@@ -222,20 +221,10 @@ class Enumerator {
     });
   }
 
-  // Of what has no loops a library may launch many kernels, as of a recurrent layer.
-  bool HasOpaqueCall() const {
-    for (int group = 0; group < GroupCount(); ++group) {
-      const std::vector<const Loop*>& loops = graph_.ViewOf(group).loops;
-      const auto is_opaque = [](const Loop* loop) { return loop->form == Loop::Form::kOpaque; };
-      if (std::any_of(loops.begin(), loops.end(), is_opaque)) return true;
-    }
-    return false;
-  }
-
   void AddCapture() {
-    const bool is_possible = context_.target.dialect == Dialect::kCuda &&
-                             !schedule_.has_capture && !schedule_.groups.empty();
-    if (!is_possible || !(HasOpaqueCall() || LaunchesShow(context_, schedule_))) return;
+    const bool is_useful = context_.target.dialect == Dialect::kCuda && !schedule_.has_capture &&
+                           !schedule_.groups.empty();
+    if (!is_useful) return;
     Add({.type = "capture", .text = "capture the whole plan"}, [this] {
       Schedule result = schedule_;
       result.has_capture = true;

@@ -162,6 +162,16 @@ Schedule JoinNeighbours(const ScheduleContext& context, const Schedule& schedule
   return unions.Apply();
 }
 
+// Whether the device would wait for the host without a graph. Where it does not, a graph only
+// keeps the memory of library calls from everybody else.
+bool LaunchesShow(const ScheduleContext& context, const Schedule& schedule) {
+  double bytes = 0;
+  for (const KernelGroup& group : schedule.groups) {
+    bytes += TemplateOf(group).cost(ViewOf(context, group)).bytes;
+  }
+  return bytes < kBytesThatHideALaunch * static_cast<double>(schedule.groups.size());
+}
+
 std::string_view ToText(StartMapping mapping) {
   switch (mapping) {
     case StartMapping::kEager:
@@ -199,14 +209,6 @@ std::string_view Describe(StartMapping mapping) {
 }
 
 }  // namespace
-
-bool LaunchesShow(const ScheduleContext& context, const Schedule& schedule) {
-  double bytes = 0;
-  for (const KernelGroup& group : schedule.groups) {
-    bytes += TemplateOf(group).cost(ViewOf(context, group)).bytes;
-  }
-  return bytes < kBytesThatHideALaunch * static_cast<double>(schedule.groups.size());
-}
 
 absl::StatusOr<Schedule> MakeStartSchedule(const ScheduleContext& context, StartMapping mapping) {
   MTMC_ASSIGN_OR_RETURN(Schedule schedule, MakeNaiveSchedule(context));

@@ -35,10 +35,6 @@ enum class StartMapping {
 // templates alone. UNIMPLEMENTED as MakeNaiveSchedule.
 absl::StatusOr<Schedule> MakeStartSchedule(const ScheduleContext& context, StartMapping mapping);
 
-// Whether the device would wait for the host without a graph. Where it does not, a graph only
-// keeps the memory of library calls from everybody else.
-bool LaunchesShow(const ScheduleContext& context, const Schedule& schedule);
-
 // The mappings that differ from `schedule` as actions of type `restart`, the
 // best bet first: what is left to do when the start fails. Argument `mapping`
 // names each, argument `rank` counts from 0.
