@@ -68,9 +68,8 @@ std::string FaultsOf(const kernel::Graph& graph, const std::string& text,
   for (const kernel::GraphNode& node : graph.nodes) {
     limits.allowed_calls.insert(node.op.substr(0, node.op.find('.')));
   }
-  limits.allowed_calls.insert(
-      {"aten::linear", "aten::bmm", "aten::conv1d", "aten::conv2d", "aten::conv3d",
-       "aten::convolution"});
+  limits.allowed_calls.insert({"aten::linear", "aten::bmm", "aten::conv1d", "aten::conv2d",
+                               "aten::conv3d", "aten::convolution"});
   std::string faults;
   for (const kernel::Bindings& bindings : kernel::Variants(*parsed.program, /*limit=*/64)) {
     faults += kernel::ToText(
