@@ -2,6 +2,7 @@
 #include "kernel/action/rewritings.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <string>
 #include <utility>
@@ -106,43 +107,63 @@ void AddRewritings(const ScheduleContext& context, const Schedule& schedule,
                                   StartMapping::kIeee));
 }
 
-}  // namespace
+// Rewrites of a kind, and what the actions that make them are called.
+struct Family {
+  Rewrite::Kind kind;
+  std::string type;
+  std::function<std::string(size_t steps)> text_of_all;
+  std::function<std::string(const RewriteStep& step)> text_of_one;
+};
 
-std::vector<LegalAction> EnumerateSimplifications(const ScheduleContext& context,
-                                                  const Schedule& schedule) {
+// All that can be made one after the other, where that is more than one, and each alone.
+std::vector<LegalAction> Enumerate(const ScheduleContext& context, const Schedule& schedule,
+                                   const Family& family) {
   std::vector<LegalAction> actions;
-  const std::vector<RewriteStep> next = FindRewriteSteps(context.graph);
+  const std::vector<RewriteStep> next = FindRewriteSteps(context.graph, family.kind);
   if (next.empty()) return actions;
-  const std::vector<RewriteStep> all = FindAllRewriteSteps(context.graph);
+  const std::vector<RewriteStep> all = FindAllRewriteSteps(context.graph, family.kind);
   if (all.size() > 1) {
-    AddRewritings(context, schedule, all, "simplify",
-                  Concat("simplify whatever algebra can, in ", all.size(), " steps"), actions);
+    AddRewritings(context, schedule, all, family.type, family.text_of_all(all.size()), actions);
   }
   for (const RewriteStep& step : next) {
-    const std::string_view summary = FindRewrite(step.rewrite)->summary;
-    AddRewritings(context, schedule, {step}, "simplify",
-                  Concat("simplify ", step.node, ": ", summary), actions);
+    AddRewritings(context, schedule, {step}, family.type, family.text_of_one(step), actions);
   }
   return actions;
 }
 
+}  // namespace
+
+std::vector<LegalAction> EnumerateSimplifications(const ScheduleContext& context,
+                                                  const Schedule& schedule) {
+  return Enumerate(context, schedule,
+                   {.kind = Rewrite::Kind::kAlgebra,
+                    .type = "simplify",
+                    .text_of_all =
+                        [](size_t steps) {
+                          return Concat("simplify whatever algebra can, in ", steps, " steps");
+                        },
+                    .text_of_one =
+                        [](const RewriteStep& step) {
+                          return Concat("simplify ", step.node, ": ",
+                                        FindRewrite(step.rewrite)->summary);
+                        }});
+}
+
 std::vector<LegalAction> EnumerateLayouts(const ScheduleContext& context,
                                           const Schedule& schedule) {
-  std::vector<LegalAction> actions;
-  if (!context.allow_library) return actions;
-  const std::vector<RewriteStep> next = FindRewriteSteps(context.graph, Rewrite::Kind::kLayout);
-  if (next.empty()) return actions;
-  const std::vector<RewriteStep> all = FindAllRewriteSteps(context.graph, Rewrite::Kind::kLayout);
-  if (all.size() > 1) {
-    AddRewritings(context, schedule, all, "reorder",
-                  Concat("reorder all ", all.size(), " convolutions and poolings to channels last"),
-                  actions);
-  }
-  for (const RewriteStep& step : next) {
-    AddRewritings(context, schedule, {step}, "reorder",
-                  Concat("reorder ", step.node, " to channels last"), actions);
-  }
-  return actions;
+  if (!context.allow_library) return {};
+  return Enumerate(context, schedule,
+                   {.kind = Rewrite::Kind::kLayout,
+                    .type = "reorder",
+                    .text_of_all =
+                        [](size_t steps) {
+                          return Concat("reorder all ", steps,
+                                        " convolutions and poolings to channels last");
+                        },
+                    .text_of_one =
+                        [](const RewriteStep& step) {
+                          return Concat("reorder ", step.node, " to channels last");
+                        }});
 }
 
 }  // namespace mtmc::kernel

@@ -14,7 +14,7 @@ class _MtmcLibraryCall:
         # The only ones that cuDNN searches algorithms for.
         self._is_searched = "conv" in op
         # How results come: [N, C, ...] as [N, ..., C], which is no copy of what has channels last.
-        self._dense = _mtmc_dense_channels_last if is_channels_last else _mtmc_dense
+        self._is_channels_last = is_channels_last
         self._form = None
         # What takes the arguments as they are; None where the form changes them.
         self._plain = None
@@ -23,7 +23,7 @@ class _MtmcLibraryCall:
         """All tensors of the result, dense, as a list; None stands for what is no tensor."""
         _mtmc_settings.prepare(self._precision, self._is_searched)
         if self._plain is not None:
-            return self._dense(self._plain(*arguments))
+            return _mtmc_dense(self._plain(*arguments), self._is_channels_last)
         if self._form is None:
             self._form = self._resolve(arguments, keywords)
         function, positions, names = self._form
@@ -33,7 +33,7 @@ class _MtmcLibraryCall:
             *[convert(_mtmc_given(at, device, arguments, keywords)) for at, convert in positions],
             **{name: convert(_mtmc_given(at, device, arguments, keywords))
                for name, at, convert in names})
-        return self._dense(result)
+        return _mtmc_dense(result, self._is_channels_last)
 
     def _resolve(self, arguments, keywords):
         packet = getattr(_mtmc_torch.ops.aten, self._op.removeprefix("aten::"))
@@ -122,20 +122,12 @@ def _mtmc_data_type(text):
     return found if isinstance(found, _mtmc_torch.dtype) else None
 
 
-def _mtmc_dense(result):
+def _mtmc_dense(result, is_channels_last):
     if isinstance(result, _mtmc_torch.Tensor):
-        return [result.contiguous()]
+        return [(result.movedim(1, -1) if is_channels_last else result).contiguous()]
     if not isinstance(result, (tuple, list)):
         return [None]
-    return [tensor for item in result for tensor in _mtmc_dense(item)]
-
-
-def _mtmc_dense_channels_last(result):
-    if isinstance(result, _mtmc_torch.Tensor):
-        return [result.movedim(1, -1).contiguous()]
-    if not isinstance(result, (tuple, list)):
-        return [None]
-    return [tensor for item in result for tensor in _mtmc_dense_channels_last(item)]
+    return [tensor for item in result for tensor in _mtmc_dense(item, is_channels_last)]
 
 
 class _MtmcSettings:

@@ -12,6 +12,7 @@
 #include "kernel/algebra/index_algebra.h"
 #include "kernel/graph/operators.h"
 #include "kernel/graph/text.h"
+#include "kernel/loops/elements.h"
 #include "kernel/templates/pointwise/pointwise_template.h"
 #include "kernel/view/group_view.h"
 
@@ -114,9 +115,8 @@ StridedView WithChannelsFirst(const TensorType& type) {
     view.strides[axis] = beyond;
     beyond *= std::max<int64_t>(type.shape[axis], 1);
   }
-  for (std::vector<int64_t>* each : {&view.shape, &view.strides}) {
-    std::rotate(each->begin() + 1, each->end() - 1, each->end());
-  }
+  view.shape = ChannelsFirst(view.shape, rank);
+  view.strides = ChannelsFirst(view.strides, rank);
   return view;
 }
 
