@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/rpc/bearer_token.h"
+#include "common/rpc/callback_threads.h"
 #include "common/rpc/tls.h"
 #include "common/rpc/traced_call.h"
 
@@ -38,6 +39,7 @@ constexpr char kServiceConfig[] = R"json({
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& endpoint,
                                            const ChannelOptions& options) {
+  KeepCallbackThreads();
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(options.max_message_bytes);
   arguments.SetMaxSendMessageSize(options.max_message_bytes);

@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/unique_fd.h"
+#include "common/rpc/callback_threads.h"
 #include "common/rpc/status.h"
 #include "common/rpc/tls.h"
 #include "common/rpc/traced_call.h"
@@ -98,6 +99,7 @@ struct RpcServer::State {
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Create(const Options& options) {
   MTMC_RETURN_IF_ERROR(ProbeAddress(options.address));
   MTMC_RETURN_IF_ERROR(Check(options.security, options.address));
+  KeepCallbackThreads();
   // Both act on servers that are built later, in the whole process.
   static std::once_flag once;
   std::call_once(once, [] {
