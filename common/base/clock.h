@@ -19,6 +19,10 @@ class Clock {
 
   virtual absl::Time Now() const = 0;
 
+  // Since a moment that stays the same as long as the process lives, by a clock that nobody
+  // sets: for how long something takes, whatever becomes of Now().
+  virtual absl::Duration Uptime() const = 0;
+
   // Blocks until `changed` is signalled or this clock reaches `deadline`; may
   // also wake for no reason, so the caller loops. `mu` is held on entry and on
   // return, and released in between.
@@ -30,6 +34,7 @@ class Clock {
 class RealClock final : public Clock {
  public:
   absl::Time Now() const override;
+  absl::Duration Uptime() const override;
   void Wait(absl::CondVar& changed, absl::Mutex& mu, absl::Time deadline) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 };

@@ -4,23 +4,14 @@
 #include <catch2/catch.hpp>
 
 #include "common/rpc/error.h"
+#include "common/testing/leaping_clock.h"
 #include "common/testing/status_matchers.h"
 
 namespace mtmc::rpc {
 namespace {
 
 using testing::IsOk;
-
-// A clock on which waiting takes no time.
-class LeapingClock final : public base::Clock {
- public:
-  absl::Time Now() const override { return now_; }
-
-  void Wait(absl::CondVar&, absl::Mutex&, absl::Time deadline) override { now_ = deadline; }
-
- private:
-  absl::Time now_ = absl::FromUnixSeconds(1'700'000'000);
-};
+using testing::LeapingClock;
 
 absl::Status Full() {
   return MakeError(absl::StatusCode::kResourceExhausted, "OVERLOADED", "full");

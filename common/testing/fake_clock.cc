@@ -10,6 +10,16 @@ absl::Time FakeClock::Now() const {
   return now_;
 }
 
+absl::Duration FakeClock::Uptime() const {
+  absl::MutexLock lock(&mu_);
+  return uptime_;
+}
+
+void FakeClock::Set(absl::Time now) {
+  absl::MutexLock lock(&mu_);
+  now_ = now;
+}
+
 void FakeClock::Wait(absl::CondVar& changed, absl::Mutex& mu, absl::Time deadline) {
   {
     absl::MutexLock lock(&mu_);
@@ -26,6 +36,7 @@ void FakeClock::Wait(absl::CondVar& changed, absl::Mutex& mu, absl::Time deadlin
 void FakeClock::Advance(absl::Duration duration) {
   absl::MutexLock lock(&mu_);
   now_ += duration;
+  uptime_ += duration;
   for (absl::CondVar* waiter : waiters_) waiter->SignalAll();
 }
 

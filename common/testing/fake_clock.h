@@ -17,10 +17,14 @@ class FakeClock final : public base::Clock {
   explicit FakeClock(absl::Time now = absl::FromUnixSeconds(1'700'000'000)) : now_(now) {}
 
   absl::Time Now() const override;
+  absl::Duration Uptime() const override;
   void Wait(absl::CondVar& changed, absl::Mutex& mu, absl::Time deadline) override;
 
   // Moves the time forward and wakes every waiter, which then looks again.
   void Advance(absl::Duration duration);
+
+  // Sets Now(), as an operator or a time server does; nobody is woken.
+  void Set(absl::Time now);
 
   // Blocks in real time until `count` threads are inside Wait(): the moment at
   // which Advance() is certain to be seen by them.
@@ -29,6 +33,7 @@ class FakeClock final : public base::Clock {
  private:
   mutable absl::Mutex mu_;
   absl::Time now_ ABSL_GUARDED_BY(mu_);
+  absl::Duration uptime_ ABSL_GUARDED_BY(mu_) = absl::ZeroDuration();
   // The condition variables waited on, once per waiting thread.
   std::vector<absl::CondVar*> waiters_ ABSL_GUARDED_BY(mu_);
 };

@@ -362,4 +362,28 @@ TEST_CASE("Coordinator takes the time before a pause off the limit after it", "[
   CHECK(world.AwaitEnd().end_reason() == v1::Job::END_REASON_WALL_TIME);
 }
 
+TEST_CASE("Coordinator counts no wall time for a clock that is ahead of the last one's",
+          "[coordinator]") {
+  testing::FakeClock clock;
+  World world;
+  world.clock = &clock;
+  world.Start();
+  HandWorker worker(world);
+  v1::CreateJobRequest request = world.Request();
+  request.mutable_job()->mutable_budget()->mutable_max_wall_time()->set_seconds(3600);
+  world.Create(request);
+  const v1::Lease lease = worker.AwaitLease();
+  clock.Advance(absl::Seconds(10));
+  worker.Complete(lease);
+  while (world.Candidates().empty()) world.Turn();
+
+  world.Stop();
+  clock.Set(clock.Now() + absl::Hours(2));
+  world.StartWithWorker();
+  const v1::Job job = world.AwaitEnd();
+
+  CHECK(job.end_reason() == v1::Job::END_REASON_TRIALS);
+  CHECK(job.budget_use().wall_time().seconds() == 10);
+}
+
 }  // namespace mtmc::coordinator

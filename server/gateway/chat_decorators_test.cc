@@ -11,6 +11,7 @@
 #include "common/metrics/metrics.h"
 #include "common/rpc/error.h"
 #include "common/testing/fake_clock.h"
+#include "common/testing/leaping_clock.h"
 #include "common/testing/status_matchers.h"
 #include "server/gateway/breaker_chat_model.h"
 #include "server/gateway/fake_chat_model.h"
@@ -23,18 +24,8 @@ namespace {
 
 using Catch::Matchers::Contains;
 using testing::IsOk;
+using testing::LeapingClock;
 using testing::StatusIs;
-
-// A clock on which waiting takes no time.
-class LeapingClock final : public base::Clock {
- public:
-  absl::Time Now() const override { return now_; }
-
-  void Wait(absl::CondVar&, absl::Mutex&, absl::Time deadline) override { now_ = deadline; }
-
- private:
-  absl::Time now_ = absl::FromUnixSeconds(1'700'000'000);
-};
 
 absl::Status Unavailable(const std::map<std::string, std::string>& metadata = {}) {
   return rpc::MakeError(absl::StatusCode::kUnavailable, "CODER_UNAVAILABLE", "busy", metadata);

@@ -44,7 +44,11 @@ bool HasEnded(v1::Job::State state) {
 
 Journal::Journal(std::string job, const Search::Options& options, const SearchTools& tools,
                  Interruption& interruption)
-    : name_(std::move(job)), options_(options), tools_(tools), interruption_(interruption) {}
+    : name_(std::move(job)),
+      options_(options),
+      tools_(tools),
+      interruption_(interruption),
+      wall_time_(tools.clock) {}
 
 awaitable<absl::Status> Journal::Load() {
   // What was committed a moment ago can be read then, without the loop waiting for it.
@@ -62,14 +66,10 @@ awaitable<absl::Status> Journal::Load() {
   is_loaded_ = true;
   may_hold_ = true;
   lineage_ = {};
-  pauses_ = {};
   for (int64_t cursor = 0;;) {
     const auto events = tools_.store.ReadEvents(name_, cursor, kEventsPerRead);
     if (!events.ok()) co_return events.status();
-    for (const v1::JobEvent& event : *events) {
-      lineage_.Apply(event);
-      pauses_.Apply(event);
-    }
+    for (const v1::JobEvent& event : *events) lineage_.Apply(event);
     if (events->size() < kEventsPerRead) co_return absl::OkStatus();
     cursor = events->back().sequence();
   }
@@ -79,9 +79,9 @@ google::protobuf::Timestamp Journal::Now() const {
   return TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(tools_.clock.Now()));
 }
 
-google::protobuf::Duration Journal::WallTime() const {
-  if (!job_.has_start_time()) return {};
-  return Now() - job_.start_time() - pauses_.Until(Now());
+void Journal::NoteStart() {
+  *job_.mutable_start_time() = Now();
+  wall_time_.Run();
 }
 
 awaitable<absl::Status> Journal::RecordJob() {
@@ -89,6 +89,7 @@ awaitable<absl::Status> Journal::RecordJob() {
 }
 
 awaitable<absl::Status> Journal::RecordInspection(const std::string& key) {
+  UpdateWallTime();
   store::Write write = JobWrite(job_);
   write.inspection_key = key;
   write.inspection = {.key = key, .inspection = job_.inspection()};
@@ -205,6 +206,7 @@ absl::StatusOr<v1::Job> Journal::RecordCancelling() {
   cancelling.set_state(v1::Job::STATE_CANCELLING);
   // What was used since the last record counts with the next one, which may wait for the store.
   *cancelling.mutable_budget_use() = counted_;
+  *cancelling.mutable_budget_use()->mutable_wall_time() = wall_time_.ToProto();
   const absl::Status status = Commit(JobWrite(cancelling));
   if (!status.ok()) return status;
   job_.set_state(v1::Job::STATE_CANCELLING);
@@ -219,7 +221,7 @@ absl::StatusOr<v1::Job> Journal::RecordPaused() {
   if (job->state() != v1::Job::STATE_PAUSED) {
     job->set_state(v1::Job::STATE_PAUSED);
     if (is_loaded_ && job->has_start_time()) {
-      *job->mutable_budget_use()->mutable_wall_time() = WallTime();
+      *job->mutable_budget_use()->mutable_wall_time() = wall_time_.ToProto();
     }
     const absl::Status status = Commit(JobWrite(*job));
     if (!status.ok()) return status;
@@ -243,7 +245,13 @@ absl::StatusOr<v1::Job> Journal::RecordResumed() {
 
 // Of the job in hand, which may have changes that are not recorded yet.
 void Journal::SetState(v1::Job::State state) {
-  if (is_loaded_) job_.set_state(state);
+  if (!is_loaded_) return;
+  job_.set_state(state);
+  if (!job_.has_start_time()) return;
+  if (state == v1::Job::STATE_PAUSED) wall_time_.Stop();
+  if (state != v1::Job::STATE_PAUSED) wall_time_.Run();
+  // What is recorded next is no less than what the pause has recorded.
+  UpdateWallTime();
 }
 
 awaitable<absl::Status> Journal::Save(store::Write write, Interruption& interruption) {
@@ -270,12 +278,8 @@ awaitable<absl::Status> Journal::Save(store::Write write, Interruption& interrup
 
 // Takes `write` if it returns OK.
 absl::Status Journal::Commit(store::Write& write) {
-  PauseTime pauses = pauses_;
-  for (const v1::JobEvent& event : write.events) pauses.Apply(event);
   const absl::Status status = tools_.store.CommitTaking(write);
-  if (!status.ok()) return status;
-  pauses_ = std::move(pauses);
-  tools_.observer.OnEvents(name_);
+  if (status.ok()) tools_.observer.OnEvents(name_);
   return status;
 }
 
@@ -346,6 +350,7 @@ void Journal::AddUse(store::Write& write) const {
 // As the store has it: what it has used is counted.
 void Journal::Take(v1::Job job) {
   job_ = std::move(job);
+  wall_time_.Load(job_);
   NoteCounted();
 }
 
@@ -353,7 +358,7 @@ void Journal::NoteCounted() { counted_ = job_.budget_use(); }
 
 void Journal::UpdateWallTime() {
   if (!job_.has_start_time()) return;
-  *job_.mutable_budget_use()->mutable_wall_time() = WallTime();
+  *job_.mutable_budget_use()->mutable_wall_time() = wall_time_.ToProto();
 }
 
 }  // namespace mtmc::search

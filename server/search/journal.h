@@ -12,8 +12,8 @@
 #include "mtmc/v1/job.pb.h"
 #include "server/search/await.h"
 #include "server/search/lineage.h"
-#include "server/search/pause_time.h"
 #include "server/search/search.h"
+#include "server/search/wall_time.h"
 
 namespace mtmc::store {
 struct Write;
@@ -56,8 +56,11 @@ class Journal {
 
   bool is_paused() const { return job_.state() == v1::Job::STATE_PAUSED; }
 
-  // Time since the search first started, without the pauses; 0 before.
-  google::protobuf::Duration WallTime() const;
+  // How long the search has run; 0 before NoteStart().
+  absl::Duration wall_time() const { return wall_time_.Elapsed(); }
+
+  // The search starts now, as the next record will say.
+  void NoteStart();
 
   boost::asio::awaitable<absl::Status> RecordJob();
 
@@ -134,7 +137,7 @@ class Journal {
   v1::Job job_;
   bool is_loaded_ = false;
   Lineage lineage_;
-  PauseTime pauses_;
+  WallTime wall_time_;
   // What was counted of the job's use of device time and tokens, as of its last record.
   v1::BudgetUse counted_;
   bool may_hold_ = true;

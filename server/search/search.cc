@@ -165,7 +165,7 @@ class Search::Impl {
     *run_.job.mutable_device() = choice->device;
     run_.job.set_dialect(choice->dialect);
     run_.job.set_state(v1::Job::STATE_RUNNING);
-    *run_.job.mutable_start_time() = run_.journal.Now();
+    run_.journal.NoteStart();
     ArmWallTime();
     co_return co_await run_.journal.RecordJob();
   }
@@ -285,9 +285,8 @@ class Search::Impl {
   }
 
   void ArmWallTime() {
-    const absl::Duration rest =
-        std::max(ToAbsl(run_.job.budget().max_wall_time()) - ToAbsl(run_.journal.WallTime()),
-                 absl::ZeroDuration());
+    const absl::Duration rest = std::max(
+        ToAbsl(run_.job.budget().max_wall_time()) - run_.journal.wall_time(), absl::ZeroDuration());
     alarm_ = std::make_shared<int>(0);
     run_.tools.loop.PostAfter(rest, [this, alarm = std::weak_ptr<int>(alarm_)] {
       if (!alarm.expired() && !HasEnded(run_.job)) Interrupt(v1::Job::END_REASON_WALL_TIME);

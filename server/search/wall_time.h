@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "absl/time/time.h"
+#include "google/protobuf/duration.pb.h"
+#include "mtmc/v1/job.pb.h"
+
+namespace mtmc::base {
+class Clock;
+}
+
+namespace mtmc::search {
+
+// How long a search has run: what the job's record says, and since then the time by a clock
+// that nobody sets. Pauses, and times in which no coordinator has the job, are left out: they
+// end by a clock of which nobody knows whether the last one had the same. A value.
+class WallTime {
+ public:
+  // `clock` outlives it.
+  explicit WallTime(const base::Clock& clock) : clock_(clock) {}
+
+  // Goes on from what `job` has used, if its search has started and is not paused.
+  void Load(const v1::Job& job);
+
+  // Nothing if it runs.
+  void Run();
+
+  // Nothing if it stands.
+  void Stop();
+
+  absl::Duration Elapsed() const;
+
+  google::protobuf::Duration ToProto() const;
+
+ private:
+  const base::Clock& clock_;
+  absl::Duration past_ = absl::ZeroDuration();
+  // The clock's uptime when it began to run.
+  std::optional<absl::Duration> since_;
+};
+
+}  // namespace mtmc::search
