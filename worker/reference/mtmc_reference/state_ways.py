@@ -94,7 +94,10 @@ def of(tensor, uses, place):
 
 
 def _near_ways(tensor, uses):
-    """Ways to change a tensor in place, the mildest last: functions of (it, generator)."""
+    """Ways to change a tensor in place, the mildest last: functions of (it, generator). None
+    where it has no elements."""
+    if not tensor.numel():
+        return []
     if tensor.is_floating_point() and uses.is_probability:
         return [_resample, _permute_last]
     if tensor.is_floating_point() and uses.is_ordered:
@@ -420,7 +423,7 @@ def fill(tensor, value, uses):
     """All elements `value`, 0 or 1, or the nearest that an index may be. A counter is the other
     one: it is 0 where what it has counted is not."""
     is_whole = not tensor.is_floating_point() and tensor.dtype != torch.bool
-    if is_whole and uses.is_restricted:
+    if is_whole and uses.is_restricted and tensor.numel():
         low, high = (end.item() for end in tensor.aminmax())
         value = min(max(value, low), high)
     elif is_whole and tensor.numel() == 1:

@@ -53,3 +53,14 @@ def test_an_input_that_matters_is_never_idle(client, write_problem, forward, ini
     path = write_problem(forward, init=init, footer=_FOOTER.format(inputs))
 
     assert client.load(path)["idleInputs"] == []
+
+
+@pytest.mark.parametrize(
+    "tensor", ["torch.zeros(0, 6)", "torch.zeros(0, 6, dtype=torch.long)", "torch.zeros(0, 6) > 0"]
+)
+def test_an_input_without_elements_changes_nothing(client, write_problem, tensor):
+    head = "import torch\nimport torch.nn as nn\n\nclass Model(nn.Module):\n    def forward(self, x, e):"
+    body = "\n        return torch.cat((x, e * 2)), e\n"
+    path = write_problem(source=head + body + _FOOTER.format(f"torch.randn(3, 6), {tensor}"))
+
+    client.load(path)
