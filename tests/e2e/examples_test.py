@@ -15,7 +15,7 @@ import pytest
 import stack as stacks
 
 FOLDER = pathlib.Path(__file__).parents[2] / "examples/problems"
-COUNT = int(os.environ.get("MTMC_EXAMPLES", "5"))
+COUNT = int(os.environ.get("MTMC_EXAMPLES", "3"))
 EVERY = sorted(FOLDER.glob("*.py"))
 EXAMPLES = sorted(random.sample(EVERY, min(COUNT, len(EVERY))))
 
