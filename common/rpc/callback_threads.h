@@ -7,8 +7,8 @@ namespace mtmc::rpc {
 //
 // They end with the last channel or server. That may be a channel whose last reference is of
 // a call, in an object that a callback deletes; the thread that runs it then waits for itself,
-// and goes on with a queue that is gone: the process aborts, in about one of some hundred
-// runs (gRPC 1.51). Called by whatever makes a channel or a server; thread-safe.
+// and goes on with a queue that is gone: the process aborts, in one of some hundred runs
+// (gRPC 1.51). Called by whatever makes a channel or a server; thread-safe.
 void KeepCallbackThreads();
 
 }  // namespace mtmc::rpc

@@ -29,6 +29,13 @@ v1::Job::State Resume(World& world) {
   return job->state();
 }
 
+// With an hour of wall time.
+void CreateForAnHour(World& world) {
+  v1::CreateJobRequest request = world.Request();
+  request.mutable_job()->mutable_budget()->mutable_max_wall_time()->set_seconds(3600);
+  world.Create(request);
+}
+
 // Events that show the job in that state.
 int64_t CountEvents(World& world, v1::Job::State state) {
   const auto events = world.Events();
@@ -316,9 +323,7 @@ TEST_CASE("Coordinator counts no wall time while a job is paused", "[coordinator
   world.clock = &clock;
   world.Start();
   HandWorker worker(world);
-  v1::CreateJobRequest request = world.Request();
-  request.mutable_job()->mutable_budget()->mutable_max_wall_time()->set_seconds(3600);
-  world.Create(request);
+  CreateForAnHour(world);
   // Held until there is work: the clock does not move.
   const v1::Lease lease = worker.AwaitLease();
   clock.Advance(absl::Seconds(10));
@@ -347,9 +352,7 @@ TEST_CASE("Coordinator takes the time before a pause off the limit after it", "[
   world.clock = &clock;
   world.Start();
   HandWorker worker(world);
-  v1::CreateJobRequest request = world.Request();
-  request.mutable_job()->mutable_budget()->mutable_max_wall_time()->set_seconds(3600);
-  world.Create(request);
+  CreateForAnHour(world);
   worker.Complete(worker.AwaitLease());
   clock.Advance(absl::Seconds(3600));
 
@@ -369,9 +372,7 @@ TEST_CASE("Coordinator counts no wall time for a clock that is ahead of the last
   world.clock = &clock;
   world.Start();
   HandWorker worker(world);
-  v1::CreateJobRequest request = world.Request();
-  request.mutable_job()->mutable_budget()->mutable_max_wall_time()->set_seconds(3600);
-  world.Create(request);
+  CreateForAnHour(world);
   const v1::Lease lease = worker.AwaitLease();
   clock.Advance(absl::Seconds(10));
   worker.Complete(lease);

@@ -3,9 +3,9 @@
 
 #include <pthread.h>
 
-#include <chrono>
 #include <utility>
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/seat.h"
@@ -18,10 +18,6 @@ using base::LogLevel;
 
 // Between two tries to begin: the store was not there a moment ago.
 constexpr absl::Duration kRetry = absl::Milliseconds(200);
-
-absl::Duration Steady() {
-  return absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
-}
 
 }  // namespace
 
@@ -58,7 +54,7 @@ void Tenure::Beat(const std::stop_token& stop) {
   pthread_setname_np(pthread_self(), "mtmc-beat");
   bool is_down = false;
   while (!stop.stop_requested()) {
-    const absl::StatusOr<Succession::View> view = succession_.Step(Steady());
+    const absl::StatusOr<Succession::View> view = succession_.Step(base::RealClock().Uptime());
     // Without the store nobody can write, and so nobody takes over: all stays as it is.
     if (!view.ok() && !is_down) {
       Log(LogLevel::kWarning, "the store cannot say who owns the jobs", {{"error", view.status()}});

@@ -56,8 +56,8 @@ class Journal {
 
   bool is_paused() const { return job_.state() == v1::Job::STATE_PAUSED; }
 
-  // How long the search has run; 0 before NoteStart().
-  absl::Duration wall_time() const { return wall_time_.Elapsed(); }
+  // Of the job's budget; all of it before NoteStart().
+  absl::Duration wall_time_left() const { return wall_time_.Left(job_.budget()); }
 
   // The search starts now, as the next record will say.
   void NoteStart();

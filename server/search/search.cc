@@ -35,10 +35,6 @@ constexpr absl::Duration kLongWait = absl::Hours(1);
 // Looks for a worker before a job says that it waits for one.
 constexpr int kQuietPolls = 10;
 
-absl::Duration ToAbsl(const google::protobuf::Duration& duration) {
-  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
-}
-
 }  // namespace
 
 class Search::Impl {
@@ -285,12 +281,12 @@ class Search::Impl {
   }
 
   void ArmWallTime() {
-    const absl::Duration rest = std::max(
-        ToAbsl(run_.job.budget().max_wall_time()) - run_.journal.wall_time(), absl::ZeroDuration());
     alarm_ = std::make_shared<int>(0);
-    run_.tools.loop.PostAfter(rest, [this, alarm = std::weak_ptr<int>(alarm_)] {
-      if (!alarm.expired() && !HasEnded(run_.job)) Interrupt(v1::Job::END_REASON_WALL_TIME);
-    });
+    run_.tools.loop.PostAfter(run_.journal.wall_time_left(),
+                              [this, alarm = std::weak_ptr<int>(alarm_)] {
+                                if (!alarm.expired() && !HasEnded(run_.job))
+                                  Interrupt(v1::Job::END_REASON_WALL_TIME);
+                              });
   }
 
   void DisarmWallTime() { alarm_.reset(); }

@@ -14,8 +14,8 @@ class Clock;
 namespace mtmc::search {
 
 // How long a search has run: what the job's record says, and since then the time by a clock
-// that nobody sets. Pauses, and times in which no coordinator has the job, are left out: they
-// end by a clock of which nobody knows whether the last one had the same. A value.
+// that nobody sets. Pauses are left out, and so are times in which no coordinator has the job:
+// they begin by one wall clock and end by another, which may be an hour ahead. A value.
 class WallTime {
  public:
   // `clock` outlives it.
@@ -31,6 +31,9 @@ class WallTime {
   void Stop();
 
   absl::Duration Elapsed() const;
+
+  // Of the longest that `budget` allows; 0 once it is over.
+  absl::Duration Left(const v1::Budget& budget) const;
 
   google::protobuf::Duration ToProto() const;
 
