@@ -48,10 +48,11 @@ constexpr std::array kUsual = {v1::DISTRIBUTION_NEGATED,      v1::DISTRIBUTION_O
                                v1::DISTRIBUTION_SPECIAL_ROWS};
 
 // Those that are asked for with that state, too: with other parameters, what is small, far from
-// zero or of special rows may be hidden by a bias.
-constexpr std::array kAsMade = {v1::DISTRIBUTION_TIMES_001,      v1::DISTRIBUTION_OFFSET,
-                                v1::DISTRIBUTION_SPECIAL_ROWS,   v1::DISTRIBUTION_PARAMETERS_ZERO,
-                                v1::DISTRIBUTION_PARAMETERS_ONE, v1::DISTRIBUTION_DIRECTED};
+// zero or of special rows may be hidden by a bias, and what is all on one side by signs.
+constexpr std::array kAsMade = {v1::DISTRIBUTION_TIMES_001,       v1::DISTRIBUTION_NEGATED,
+                                v1::DISTRIBUTION_OFFSET,          v1::DISTRIBUTION_SPECIAL_ROWS,
+                                v1::DISTRIBUTION_PARAMETERS_ZERO, v1::DISTRIBUTION_PARAMETERS_ONE,
+                                v1::DISTRIBUTION_DIRECTED};
 
 v1::Workload WorkloadOf(v1::Distribution distribution, int first_seed = kFirstDistributionSeed) {
   v1::Workload workload;

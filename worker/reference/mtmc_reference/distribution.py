@@ -228,7 +228,7 @@ class Changer:
             if name == DIRECTED and (self._uses[index].is_probability or not value.dim()):
                 continue
             delicate = [way for way in ways if way in float_ways.DELICATE]
-            bold = self._bold_ways(name, index)
+            bold = self._bold_ways(name, index, value.dtype)
             ways = (*bold, *ways) if may_be_small else ways[len(delicate) :]
             self._delicate[name, index] = len(bold) + len(delicate) if may_be_small else 0
             ways = with_landmarks(name, ways, self._landmarks.get(index, ()))
@@ -250,7 +250,7 @@ class Changer:
                 self._partners[index] = other
                 return
 
-    def _bold_ways(self, name, index):
+    def _bold_ways(self, name, index, dtype):
         """What this graph asks for, before what any graph does."""
         if name in _BESIDE and index in self._partners:
             # After it, `apply` brings the input beside its partner.
@@ -258,7 +258,7 @@ class Changer:
         if name == TIMES_001 and self._guards:
             return (near_guards(self._guards),)
         if name in _SIDES and index in self._searched:
-            return extrema.far(_SIDES[name])
+            return extrema.far(_SIDES[name], dtype)
         return ()
 
     def _note_other(self, index, value, domain):

@@ -22,13 +22,16 @@ _EXTREMA = frozenset(
 )
 _SEARCHED = ("self", "src", "input", "other")
 # On the way there each element stays by itself.
-_ELEMENTWISE = CARRIERS | frozenset("add sub mul div neg where masked_fill relu".split())
+_ELEMENTWISE = CARRIERS | frozenset("abs add sub mul div neg where masked_fill relu leaky_relu".split())
 _MOST_STEPS = 6
-# Beyond what starts a search as a rule, such as -1e30 or the end of FP16; sums of a million
-# elements stay in the range of FP32. Where squares are taken the second one is left.
-_SIZES = (4e30, 2e6)
-# What every element is moved beyond where neither leaves anything of small differences.
-_BESIDE = 500.0
+# Beyond what starts a search, from -1e30 to -1e3; sums of a million elements stay in the range of
+# FP32. The next ones are for products of two, three and four, those after them for exponentials,
+# and for what would be lost beside a larger one.
+_SIZES = (4e30, 1e18, 1e12, 1e9, 2e6, 3e5, 6e4, 1e4, 2e3)
+# Before those of doubles: what starts a search of FP32 is not the least.
+_OF_DOUBLES = (1e140, 1e70)
+# What every element is moved beyond where none leaves anything of small differences.
+_BESIDE = (2e4, 2e3, 500.0)
 # Least part of the largest number of a type to keep away from.
 _ROOM = 16
 
@@ -41,15 +44,18 @@ def is_searched(domain, name):
     )
 
 
-def far(sign):
-    """Ways to put every element far on one side of zero, the farthest first."""
-    return (*(_far(sign * size) for size in _SIZES), _moved(sign))
+def far(sign, dtype):
+    """Ways to put every element of a tensor of `dtype` far on one side of zero, the farthest
+    first."""
+    sizes = (*_OF_DOUBLES, *_SIZES) if dtype == torch.float64 else _SIZES
+    ways = [_far(sign * size) for size in sizes]
+    return (*ways, *(_moved(sign * beside) for beside in _BESIDE))
 
 
-def _moved(sign):
+def _moved(beside):
     def change(tensor, *_):
         low, high = tensor.aminmax()
-        tensor.sub_(low if sign > 0 else high).add_(sign * _BESIDE)
+        tensor.sub_(low if beside > 0 else high).add_(beside)
 
     return change
 

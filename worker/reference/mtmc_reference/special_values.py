@@ -278,11 +278,12 @@ def _equal(rows, _):
 
 
 def _tie(rows, generator):
-    """Several equal maxima and minima, and some that are 1e-2 to 1e-6 below the maximum: of
-    rounded ones they are equal, too."""
+    """Several equal maxima and minima, and some that are 1e-2 to 1e-6 below the maximum, of doubles
+    to 1e-12: of rounded ones they are equal, too."""
     low, high = rows.aminmax(dim=1, keepdim=True)
     kind = torch.rand(rows.shape, generator=generator, device=rows.device)
-    power = torch.rand(rows.shape, generator=generator, device=rows.device).mul_(4).add_(2)
+    decades = 10 if rows.dtype == torch.float64 else 4
+    power = torch.rand(rows.shape, generator=generator, device=rows.device).mul_(decades).add_(2)
     nearly = high - high.abs() * torch.pow(10.0, -power).to(rows.dtype)
     tied = torch.where(kind < 0.2, high, torch.where(kind > 0.8, low, rows))
     return torch.where((kind >= 0.2) & (kind < 0.3), nearly, tied)

@@ -147,8 +147,9 @@ def reduction(func, args, kwargs, out):
     q = x.double().square().sum(axes, keepdim=True)
     if func._schema.name == "aten::mean":
         q, wander = q / terms**2, wander / terms**2
-    q, wander, alike = (t.to(out).reshape(out.shape) for t in (q, wander, _alike(x, axes)))
-    return sum_scale(terms, out, q, wander, alike)
+    # In fp64: squares of numbers that a search looks among leave the range of FP32.
+    q, wander, alike = (t.double().reshape(out.shape) for t in (q, wander, _alike(x, axes)))
+    return sum_scale(terms, out.double(), q, wander, alike).to(out.dtype)
 
 
 def axes_of(args):
@@ -205,7 +206,7 @@ def running_sum(func, args, kwargs, out):
     shape = [-1 if other == axis else 1 for other in range(out.dim())]
     terms = torch.arange(1, out.shape[axis] + 1, device=out.device, dtype=out.dtype).view(shape)
     alike = _alike(x.to(out.dtype), [axis]).to(out) * terms.sqrt_()
-    wandered = out.square().cumsum_(axis).sqrt_().mul_(_RUNNING_FACTOR)
+    wandered = out.double().square_().cumsum_(axis).sqrt_().to(out.dtype).mul_(_RUNNING_FACTOR)
     wandered.mul_(alike.mul_(_RUNNING_ALIKE_FACTOR).add_(1.0))
     return wandered.add_(out.abs() * ELEMENT_ROUNDINGS)
 

@@ -257,7 +257,7 @@ def workloads():
     from mtmc_reference.distribution import DISTRIBUTIONS, MIXED, NONFINITE
 
     names = [(n, name) for n, name in enumerate(DISTRIBUTIONS, start=1) if name != NONFINITE]
-    as_made = [(200 + n, name) for n, name in names if n in (2, 4, 9, 13, 14, 16)]
+    as_made = [(200 + n, name) for n, name in names if n in (2, 3, 4, 9, 13, 14, 16)]
     mixed = [(number, MIXED) for number in MIXED_NUMBERS]
     return [(0,), (1,), (2,), *((100 + n, name) for n, name in names), *as_made, *mixed]
 

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Searches that begin at a finite number are refused, and searches are not."""
+
+import os
+
+import pytest
+import searches
+import torch
+from assumed import workloads
+from mtmc_reference import extrema
+
+# The same for every change, so that a failure is the change's; another one draws others.
+_SEED = os.environ.get("MTMC_SEARCHES_SEED", "20261129")
+_PARTS, _PER_PART = 2, 6
+
+
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_searches_from_a_number_are_refused_and_searches_are_not(client, tmp_path, part):
+    for drawn in searches.draw(f"{_SEED} {part}", _PER_PART):
+        path = tmp_path / "problem.py"
+        path.write_text(drawn.source())
+        client.load(path)
+        assert not searches.refusals(client, drawn, drawn.after, workloads()), drawn.title
+        assert searches.refusals(client, drawn, drawn.twin, workloads()), drawn.title
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_all_elements_go_to_one_side_in_their_order(dtype, sign):
+    x = torch.randn(64, dtype=torch.float64).to(dtype)
+    for change in extrema.far(sign, dtype):
+        y = x.clone()
+        change(y)
+        assert y.isfinite().all() and (sign * y > 400).all()
+        assert (y[x.argsort()].diff() >= 0).all()
