@@ -106,11 +106,13 @@ void LeaseLoop::WorkUntilStopped(const std::stop_token& stop) {
 
 // Until there is work to begin. In quarantine the health is looked at meanwhile.
 void LeaseLoop::AwaitLease(const std::stop_token& stop) {
-  const absl::Time rest_time = clock_.Now() + kRestAfter;
+  const absl::Time begin = clock_.Now();
+  bool is_rest_prepared = false;
   absl::Time next_check = clock_.Now() + kCheckInterval;
   while (!stop.stop_requested() && (!current_ || current_->result)) {
     const absl::Time check_due = quarantine_reason_.empty() ? absl::InfiniteFuture() : next_check;
-    const absl::Time rest_due = has_worked_ ? rest_time : absl::InfiniteFuture();
+    const absl::Duration pause = is_rest_prepared ? kRestAfter : kPrepareRestAfter;
+    const absl::Time rest_due = has_worked_ ? begin + pause : absl::InfiniteFuture();
     const absl::Time now = clock_.Now();
     if (now >= check_due) {
       mu_.Unlock();
@@ -119,9 +121,11 @@ void LeaseLoop::AwaitLease(const std::stop_token& stop) {
       Quarantine(std::move(reason));
       next_check = clock_.Now() + kCheckInterval;
     } else if (now >= rest_due) {
-      has_worked_ = false;
+      const auto& next = is_rest_prepared ? rest_.begin : rest_.prepare;
+      if (is_rest_prepared) has_worked_ = false;
+      is_rest_prepared = true;
       mu_.Unlock();
-      rest_();
+      next();
       mu_.Lock();
     } else if (std::min(check_due, rest_due) == absl::InfiniteFuture()) {
       changed_.Wait(&mu_);

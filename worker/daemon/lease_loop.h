@@ -19,6 +19,14 @@
 
 namespace mtmc::worker {
 
+// What a worker without work does, on the work thread; a lease that comes meanwhile waits.
+struct Rest {
+  // Starts what `begin` needs: once no lease has come for kPrepareRestAfter after one.
+  std::function<void()> prepare = [] {};
+  // Gives back what is kept for more work: after kRestAfter.
+  std::function<void()> begin = [] {};
+};
+
 // Takes leases and works on them, one at a time.
 //
 //   Run (caller's thread)          work thread
@@ -46,9 +54,7 @@ class LeaseLoop {
   // is quarantined meanwhile and takes no lease.
   using CheckHealth = std::function<std::string()>;
 
-  // Gives back what is kept for more work. Called on the work thread once no lease has
-  // come for kRestAfter after one; a lease that comes meanwhile waits for its end.
-  using Rest = std::function<void()>;
+  static constexpr absl::Duration kPrepareRestAfter = absl::Seconds(2);
 
   // Longer than a search thinks between two candidates, as a rule, and short enough for a
   // user who wants the device for something else.
@@ -59,7 +65,7 @@ class LeaseLoop {
   LeaseLoop(
       CoordinatorClient& client, base::Clock& clock, v1::Worker worker, Work work,
       CheckHealth check_health = [] { return std::string(); }, Prefetcher::Options prefetch = {},
-      Rest rest = [] {});
+      Rest rest = {});
   ~LeaseLoop();
 
   // Until `stop` is requested and the lease in hand is done, and reported if the
@@ -102,7 +108,7 @@ class LeaseLoop {
   std::optional<Current> current_ ABSL_GUARDED_BY(mu_);
   // The work thread is inside work_.
   bool is_working_ ABSL_GUARDED_BY(mu_) = false;
-  // A lease was worked on since the last rest_.
+  // A lease was worked on since the last rest.
   bool has_worked_ ABSL_GUARDED_BY(mu_) = false;
   // What check_health_ said last.
   std::string quarantine_reason_ ABSL_GUARDED_BY(mu_);

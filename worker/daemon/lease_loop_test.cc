@@ -365,7 +365,7 @@ TEST_CASE("LeaseLoop rests once when no work comes for a while", "[worker]") {
   IdleCoordinator coordinator;
   testing::FakeClock clock;
   std::stop_source stop;
-  std::atomic<int> rests = 0;
+  std::atomic<int> rests = 0, prepared = 0;
   absl::Duration waited;
   absl::Time worked;
   LeaseLoop loop(
@@ -375,9 +375,12 @@ TEST_CASE("LeaseLoop rests once when no work comes for a while", "[worker]") {
         return Reason("done");
       },
       [] { return std::string(); }, {},
-      [&] {
-        if (rests++ == 0) waited = clock.Now() - worked;
-      });
+      {.prepare = [&] { ++prepared; },
+       .begin =
+           [&] {
+             if (rests++ == 0) waited = clock.Now() - worked;
+             CHECK(prepared == rests);
+           }});
   {
     const std::jthread time = LetTimePass(clock, [&] { return coordinator.is_done.load(); });
     const std::jthread ends([&] {
@@ -391,6 +394,7 @@ TEST_CASE("LeaseLoop rests once when no work comes for a while", "[worker]") {
   }
 
   CHECK(rests == 1);
+  CHECK(prepared == 1);
   CHECK(waited >= LeaseLoop::kRestAfter);
 }
 
@@ -402,7 +406,7 @@ TEST_CASE("LeaseLoop does not rest before it has worked", "[worker]") {
   std::atomic<int> rests = 0;
   LeaseLoop loop(
       coordinator, clock, {}, [](const v1::Lease&, const auto&) { return Reason("done"); },
-      [] { return std::string(); }, {}, [&] { ++rests; });
+      [] { return std::string(); }, {}, {.prepare = [&] { ++rests; }, .begin = [&] { ++rests; }});
   {
     const absl::Time end = clock.Now() + 5 * LeaseLoop::kRestAfter;
     const std::jthread time = LetTimePass(clock, [] { return true; });

@@ -167,6 +167,10 @@ void Workbench::Prepare(const v1::EvaluationRequest& request,
   evaluator_->Prepare(request, builder);
 }
 
+void Workbench::PrepareRest() {
+  if (options_.device.is_cuda()) reference_.PrepareRest();
+}
+
 void Workbench::Rest() {
   runner_.Rest();
   reference_.Rest();

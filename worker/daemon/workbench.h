@@ -86,6 +86,10 @@ class Workbench {
   // As RunnerClient::CheckHealth, and whether there is room for files. REQUIRES: Open() was OK.
   std::string CheckHealth();
 
+  // Starts what Rest() will need, on the host: seconds of a processor. Not where a processor is
+  // the device, which the next candidate may want for itself.
+  void PrepareRest();
+
   // Gives the memory of the device and of the last problem back, all but for a context: both
   // processes that hold it are replaced. What comes next is loaded anew. Between two works of
   // the evaluator. REQUIRES: Open() was OK.

@@ -81,7 +81,7 @@ int WorkerProcess::Run(base::ShutdownSignal& shutdown) {
              bench_.Prepare(lease.evaluation(), is_cancelled);
            },
        .most = bench_.most_prefetched()},
-      [this] { bench_.Rest(); });
+      {.prepare = [this] { bench_.PrepareRest(); }, .begin = [this] { bench_.Rest(); }});
   loop_ = &loop;
   const absl::Status serving = (*endpoints)->Serve({});
   if (!serving.ok()) return daemon::Fail("cannot serve", serving);

@@ -180,14 +180,27 @@ void ReferenceClient::Warm() {
   EnsureProcess(ignored, /*rehearses=*/true);
 }
 
+void ReferenceClient::PrepareRest() {
+  if (!has_loaded_ || spare_) return;
+  // What fails here is tried again when it is needed.
+  if (auto started = Process::Start(options_, /*rehearses=*/true); started.ok()) {
+    spare_ = *std::move(started);
+  }
+}
+
 void ReferenceClient::Rest() {
   if (!has_loaded_) return;
-  End();
+  UseSpare();
   Warm();
 }
 
 void ReferenceClient::End() {
-  process_.reset();
+  spare_.reset();
+  UseSpare();
+}
+
+void ReferenceClient::UseSpare() {
+  process_ = std::move(spare_);
   has_loaded_ = false;
 }
 
@@ -263,7 +276,7 @@ Reply<pipe::v1::ReferenceResponse> ReferenceClient::Exchange(
     reply.ending = is_load_answered ? Ending::kAnswered : Ending::kDied;
   }
   reply.detail = absl::StrCat(reason, process_->Bury());
-  End();
+  UseSpare();
   base::Log(base::LogLevel::kWarning, "reference process ended", {{"detail", reply.detail}});
   // Nobody waits for an answer now: the next problem finds a process that is ready.
   if (reply.ending == Ending::kCancelled) Warm();

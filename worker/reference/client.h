@@ -55,6 +55,10 @@ class ReferenceClient : public ReferenceParty {
   // Ends the process: the next one has the rights of then.
   void End();
 
+  // Starts the process by which Rest() will replace the present one, so that it is warm
+  // then. Only where there is a problem to give back.
+  void PrepareRest();
+
   // Replaces a process that has a problem loaded by a warm one, to which the Load is
   // repeated when it is needed: nothing else gives back all that PyTorch and the user's
   // file keep, on the device and on the host.
@@ -65,10 +69,14 @@ class ReferenceClient : public ReferenceParty {
 
   Reply<pipe::v1::ReferenceResponse> Exchange(const pipe::v1::ReferenceRequest& request,
                                               absl::Time deadline);
+  // Puts the spare in the place of the process, whether there is one or not.
+  void UseSpare();
   bool EnsureProcess(Reply<pipe::v1::ReferenceResponse>& reply, bool rehearses);
 
   const Options options_;
   std::unique_ptr<Process> process_;
+  // Has been asked nothing.
+  std::unique_ptr<Process> spare_;
   // Whether the present process has answered load_.
   bool has_loaded_ = false;
   // The last Load that was answered without a failure, and its answer.

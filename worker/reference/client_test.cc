@@ -118,5 +118,19 @@ TEST_CASE("A process that is started ahead of requests rehearses on the device",
   CHECK(reference.starts() == "--rehearsecpu\n--rehearsecpu\n");
 }
 
+TEST_CASE("A rest that was prepared takes the process that is warm by then", "[reference]") {
+  FakeReference reference;
+  reference.client.PrepareRest();
+  CHECK(reference.starts().empty());
+  reference.Load("p.py");
+  reference.client.PrepareRest();
+  reference.client.PrepareRest();
+  reference.Prepare();
+  reference.client.Rest();
+  reference.Prepare();
+  CHECK(reference.asked() == "load-1 prepare-1 load-2 prepare-2 ");
+  CHECK(reference.starts() == "\n--rehearsecpu\n");
+}
+
 }  // namespace
 }  // namespace mtmc::worker

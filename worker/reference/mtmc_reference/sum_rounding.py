@@ -206,7 +206,7 @@ def running_sum(func, args, kwargs, out):
     shape = [-1 if other == axis else 1 for other in range(out.dim())]
     terms = torch.arange(1, out.shape[axis] + 1, device=out.device, dtype=out.dtype).view(shape)
     alike = _alike(x.to(out.dtype), [axis]).to(out) * terms.sqrt_()
-    wandered = out.double().square_().cumsum_(axis).sqrt_().to(out.dtype).mul_(_RUNNING_FACTOR)
+    wandered = out.double().square().cumsum_(axis).sqrt_().to(out.dtype).mul_(_RUNNING_FACTOR)
     wandered.mul_(alike.mul_(_RUNNING_ALIKE_FACTOR).add_(1.0))
     return wandered.add_(out.abs() * ELEMENT_ROUNDINGS)
 
