@@ -296,7 +296,8 @@ class _Samples:
 
     def take(self, name, model, inputs):
         with torch.no_grad():
-            self._times[name] += self._harness.sample(model, inputs)
+            found = self._harness.sample(model, inputs)
+        self._times[name] += found
 
     def medians(self):
         return {name: statistics.median(times) for name, times in self._times.items()}

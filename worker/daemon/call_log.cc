@@ -4,12 +4,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/log.h"
 #include "common/base/string_view.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 
 namespace mtmc::worker {
 namespace {
+
+constexpr absl::Duration kSlow = absl::Milliseconds(100);
 
 // Name of the field that is set in the message's oneof.
 std::string KindOf(const google::protobuf::Message& request) {
@@ -26,6 +29,10 @@ std::string CallName(std::string_view child, const google::protobuf::Message& re
 }
 
 void CallLog::Add(const std::string& call, absl::Duration time) {
+  if (time > kSlow) {
+    base::Log(base::LogLevel::kDebug, "a call took long",
+              {{"call", call}, {"seconds", absl::ToDoubleSeconds(time)}});
+  }
   absl::MutexLock lock(&mu_);
   Total& total = totals_[call];
   ++total.calls;

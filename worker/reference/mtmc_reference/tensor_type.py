@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Element types and shapes between PyTorch and mtmc.v1.TensorType."""
 
-import math
 
 import torch
 
@@ -70,4 +69,4 @@ def describe(tensor, keep_strides=True):
 
 def byte_count(tensor):
     """Bytes of the tensor's elements, stored densely."""
-    return math.prod(int(extent) for extent in tensor.shape) * tensor.element_size()
+    return int(tensor.numel()) * tensor.element_size()
