@@ -8,7 +8,7 @@ import torch
 
 from . import attributes
 from .copying import copies, copy_all
-from .failure import ProblemFailure
+from .failure import ProblemFailure, is_out_of_memory
 from .precision import Arithmetic, arithmetic
 from .problem import map_tensors
 from .returned import Returned, is_formed_as, positions
@@ -51,10 +51,15 @@ class Execution:
         one, which it has again afterwards. `observer` is a context, such as a dispatch mode,
         that is entered around the pass; with `has_gradients` it sees them. Random operations
         start from the same seed each time unless another is given. What the user's code raises
-        becomes a ProblemFailure.
+        becomes a ProblemFailure, and so does what runs out of memory before or behind it.
         """
-        with self.in_state(state), torch.set_grad_enabled(has_gradients):
-            return self._run(inputs, kind, observer, seed)
+        try:
+            with self.in_state(state), torch.set_grad_enabled(has_gradients):
+                return self._run(inputs, kind, observer, seed)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise self._problem.failure_of(error) from error
 
     def state_of(self, key):
         """Name of the state that the workload `key` has; None is the public one."""

@@ -214,17 +214,18 @@ class LoadedProblem:
     def compare(self, messages, handle, is_repeat):
         """Errors of every output against the expectation of a prepared workload."""
         entry = self._require_prepared(handle)
-        try:
+
+        def compared():
+            # To map what another process has takes memory, too.
             with share.opened(messages, self._device) as outputs:
+                expectation = self._prepared.expectation(entry.key)
+                return self._comparison.compare(entry, expectation, outputs, is_repeat)
 
-                def compared():
-                    expectation = self._prepared.expectation(entry.key)
-                    return self._comparison.compare(entry, expectation, outputs, is_repeat)
-
-                answer = self._prepared.with_room(compared, entry)
-                if entry.key.around and answer["message"]:
-                    answer["message"] += f", where much is about {entry.key.around:g}, which its text has"
-                return answer
+        try:
+            answer = self._prepared.with_room(compared, entry)
+            if entry.key.around and answer["message"]:
+                answer["message"] += f", where much is about {entry.key.around:g}, which its text has"
+            return answer
         except (ValueError, OSError, KeyError) as problem:
             return {"isCorrect": False, "message": f"outputs cannot be read: {problem}"}
 

@@ -125,17 +125,17 @@ class Bounds:
         return tolerance
 
     def satisfied(self, needed, is_near=None, precision="PRECISION_STRICT"):
-        """Classes that hold for outputs that need these tolerances. Those before `precision`
-        are told as far as they are known without another run: nobody asked for them."""
+        """Classes that hold for outputs that need these tolerances: each has all that the one
+        before it allows. Those before `precision` are told as far as they are known without
+        another run: nobody asked for them."""
         first = PRECISIONS.index(precision)
-
-        def holds(name, own):
-            return all(
+        for number, name in enumerate(PRECISIONS):
+            own = self._known if number < first else self._own
+            if all(
                 t <= self.allowed(name, index, t, is_near, own) for index, t in enumerate(needed)
-            )
-
-        asked = [name for name in PRECISIONS[first:] if holds(name, self._own)]
-        return [name for name in PRECISIONS[:first] if holds(name, self._known)] + asked
+            ):
+                return list(PRECISIONS[number:])
+        return []
 
     def _known(self, kind):
         return self._own(kind) if self._knows(kind) else None

@@ -135,3 +135,18 @@ def test_tensors_made_in_forward_follow_the_oracle(process, write_problem):
     path = write_problem("return (x @ torch.ones(16, 4)) @ self.w", init="self.w = torch.eye(4)")
 
     assert inspect(process, path)["versions"]["oracle"] == "fp64"
+
+
+def test_no_run_is_made_for_classes_above_one_that_holds():
+    asked = []
+
+    def own(kind):
+        asked.append(kind)
+        return [3e-3]
+
+    spreads = float_spreads([torch.randn(1000)])
+    limits = Bounds(spreads, [torch.float32], [1e-7], own, knows=lambda kind: kind in asked)
+
+    found = limits.satisfied([5e-3], precision="PRECISION_KERNELBENCH")
+    assert found == ["PRECISION_KERNELBENCH", "PRECISION_TF32", "PRECISION_HALF"]
+    assert asked == [Arithmetic.DEFAULT]

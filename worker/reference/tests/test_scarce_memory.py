@@ -8,7 +8,9 @@ import os
 import subprocess
 import sys
 
+import torch
 from conftest import PACKAGE
+from mtmc_reference import execution, share
 
 # Of inputs and outputs, 16 and 32 MiB. Without a runner, and on a CPU: what a problem of
 # gigabytes takes on a GPU is not shown by it.
@@ -70,3 +72,42 @@ def test_a_problem_is_judged_within_a_few_times_its_bytes(tmp_path, write_proble
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_room_is_made_for_outputs_that_cannot_be_mapped(client, write_problem, monkeypatch):
+    client.load(write_problem("return x * 2"))
+    opened, failures = share.opened, []
+
+    def scarce(messages, device):
+        # The first time after the candidate has read its inputs.
+        if messages[0]["name"] == "y" and not failures:
+            failures.append("CUDA runtime call failed: out of memory (cudaErrorMemoryAllocation)")
+            raise RuntimeError(failures[0])
+        return opened(messages, device)
+
+    monkeypatch.setattr(share, "opened", scarce)
+    assert client.check(lambda tensors: tensors["x"] * 2)["isCorrect"] and failures
+
+
+def test_inputs_that_do_not_fit_in_fp64_cost_the_run_and_not_the_verdict(
+    client, write_problem, monkeypatch
+):
+    client.load(write_problem("return self.fc(x)", init="self.fc = nn.Linear(16, 16)"))
+    widened, failures = execution._widened, []
+
+    def scarce(value):
+        # Of the model's own parameters there is room.
+        if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
+            failures.append(value.shape)
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 1.99 GiB")
+        return widened(value)
+
+    monkeypatch.setattr(execution, "_widened", scarce)
+
+    def program(tensors):
+        product = tensors["x"].double() @ tensors["fc_weight"].double().T
+        return (product + tensors["fc_bias"]).float()
+
+    for seed in (0, 1, 2):
+        assert client.check(program, seed)["isCorrect"]
+    assert failures
