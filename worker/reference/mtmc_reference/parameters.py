@@ -27,6 +27,7 @@ user fixes, and at last one under whose other values the reference is not define
 import collections
 import contextlib
 import dataclasses
+import math
 import time
 
 import torch
@@ -323,18 +324,33 @@ class States:
         return found
 
     def _settle(self, state, accepts):
-        start = time.monotonic()
+        start, questions = time.monotonic(), 1
         while self._tensors and not self._are_accepted(state, self._tensors, accepts):
             # Where time is short, all go on together; first those that are bold.
             bold = [target for target in self._tensors if self._is_bold(state, target)]
             if _is_mixed(state) and not bold:
                 return
-            is_late = time.monotonic() - start > (_BOLD_SECONDS if bold else _SECONDS)
-            targets = (bold or list(self._tensors)) if is_late else [
-                self._culprit(state, list(self._tensors), accepts)
-            ]
+            passed = time.monotonic() - start
+            search = math.log2(len(self._tensors)) * passed / questions
+            if passed > (_BOLD_SECONDS if bold else _SECONDS):
+                targets = bold or list(self._tensors)
+            elif bold and search > _BOLD_SECONDS:
+                # What a layer does not bear of its weights, others of its kind do not either.
+                targets = self._of_largest_kind(bold)
+            else:
+                targets = [self._culprit(state, list(self._tensors), accepts)]
+                questions += math.ceil(math.log2(len(self._tensors)))
+            questions += 1
             for target in targets:
                 self._soften(state, target)
+
+    def _of_largest_kind(self, targets):
+        """Those of as many dimensions as the most elements have."""
+        sizes = collections.Counter()
+        for target in targets:
+            sizes[self._tensors[target].dim()] += self._tensors[target].numel()
+        most = max(sizes, key=sizes.get)
+        return [target for target in targets if self._tensors[target].dim() == most]
 
     def _level(self, state, target):
         return self._levels.get((state, target), 0)
