@@ -66,8 +66,6 @@ class LocalStack::Daemon {
     start.argv = {(options_.program_dir / command_.name).string(),
                   "--ready-file",
                   ready_file_.string(),
-                  "--log-level",
-                  options_.log_level,
                   "--http",
                   http_.empty() ? "127.0.0.1:0" : http_};
     if (!command_.listen.empty()) {

@@ -41,7 +41,6 @@ class LocalStack {
     std::string python;
     // Folder of a language model for the policy; empty serves `rules` only.
     std::string policy_model;
-    std::string log_level = "info";
     // How long one daemon may take until it serves. A worker imports nothing
     // before that, so seconds are plenty; a loaded CI machine is slow.
     absl::Duration start_timeout = absl::Seconds(60);
