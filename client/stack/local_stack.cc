@@ -63,11 +63,8 @@ class LocalStack::Daemon {
     std::error_code ignored;
     std::filesystem::remove(ready_file_, ignored);
     base::SubprocessOptions start;
-    start.argv = {(options_.program_dir / command_.name).string(),
-                  "--ready-file",
-                  ready_file_.string(),
-                  "--http",
-                  http_.empty() ? "127.0.0.1:0" : http_};
+    start.argv = {(options_.program_dir / command_.name).string(), "--ready-file",
+                  ready_file_.string(), "--http", http_.empty() ? "127.0.0.1:0" : http_};
     if (!command_.listen.empty()) {
       start.argv.insert(start.argv.end(), {"--listen", grpc_.empty() ? command_.listen : grpc_});
     }
