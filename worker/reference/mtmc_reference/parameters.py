@@ -152,9 +152,7 @@ class States:
     def _find_swept(self, domain):
         turns = domain.turns()
         return {
-            target: sweeps.ways(
-                tensor, self._uses[target], domain.consumers(self.names[target]), turns
-            )
+            target: sweeps.ways(tensor, self._uses[target], domain, self.names[target], turns)
             for target, tensor in self._tensors.items()
         }
 

@@ -16,7 +16,7 @@ import math
 
 import torch
 
-from .graph_domain import operator
+from .graph_domain import CARRIERS, operator
 from .pieces import pieces, some_of_each
 
 
@@ -43,7 +43,15 @@ _COUNTS += (1, _Beside(-1), _Beside(0), _Beside(-1))
 _FIRST_MULTIPLES, _FAR_MULTIPLE = 3, 70000
 # What is added to all elements of what an exponential takes: a sigmoid is next to one at the last.
 _SHIFTS = (-8.0, -15.0, -25.0, 6.0, 10.5)
+# Those of a vector that is added to sums of inputs: the first ones while these are ordinary.
+_SUM_SHIFTS = (-18.0, 10.5, None, -25.0, None, 6.0, None, None, None, None)
 _EXPONENTIALS = frozenset("exp exp2 expm1 softplus sigmoid".split())
+# Behind these a vector that is added is still a summand of what an exponential takes.
+_SUMS = CARRIERS | frozenset(
+    "linear addmm convolution conv1d conv2d conv3d conv_transpose1d conv_transpose2d "
+    "conv_transpose3d add sub rsub neg".split()
+)
+_MOST_STEPS = 4
 # Columns of a mask that is open elsewhere, and that are closed in all rows.
 _CLOSED = 3
 # Most elements of a vector that goes through signs.
@@ -52,12 +60,12 @@ _MOST_SIDED = 1 << 12
 _LONE, _LEADING = 5.0, 8
 
 
-def ways(tensor, uses, consumers, turns=()):
+def ways(tensor, uses, domain, name, turns=()):
     """Ways for workloads to take in turn; empty for a tensor whose states are enough.
 
     The first is for inputs with zeros, the second for ordinary ones. The last two of as many as
     there are workloads are met only by models with whole numbers or the like among their inputs.
-    `uses`, `consumers` and `turns` are what the graph says of the tensor (GraphDomain).
+    `uses` and `turns` are what the graph `domain` says of the tensor, which it calls `name`.
     """
     if not tensor.numel():
         return []
@@ -70,11 +78,18 @@ def ways(tensor, uses, consumers, turns=()):
         return _numbers(tensor, turns)
     if not tensor.is_floating_point():
         return []
-    if any(operator(n) in _EXPONENTIALS for n, *_ in consumers):
+    if _is_exponent(domain.consumers(name)):
         return [way for shift in _SHIFTS for way in (functools.partial(_shift, shift), None)]
+    # A matrix that goes through a sum is a factor there.
+    if tensor.dim() == 1 and _is_exponent(domain.consumers(name, _SUMS, _MOST_STEPS)):
+        return [by and functools.partial(_shift, by) for by in _SUM_SHIFTS]
     if tensor.dim() == 1 and tensor.numel() <= _MOST_SIDED and tensor.min() < 0 < tensor.max():
         return [None, None, functools.partial(_side, 1), functools.partial(_side, -1), None]
     return []
+
+
+def _is_exponent(consumers):
+    return any(operator(node) in _EXPONENTIALS for node, *_ in consumers)
 
 
 def lone(tensor, uses, fill):

@@ -87,6 +87,14 @@ def _half_away(t):
     return torch.where(is_tie, torch.copysign(after.float(), x), half.float())
 
 
+def _linear(t):
+    return F.linear(t["x"].double(), t["f_weight"].double(), t["f_bias"].double())
+
+
+def _conv(t, name):
+    return F.conv1d(t["x"].double(), t[f"{name}_weight"].double(), t[f"{name}_bias"].double())
+
+
 def _cycled(t, is_turn):
     return torch.where(is_turn, t["x"] * t["x"], t["x"])
 
@@ -182,6 +190,18 @@ _CASES = {
         lambda t: _norm(t, t["n_weight"], t["n_bias"]),
         one_pass=_norm_as_made,
     ),
+    "bias of what an exponential takes": _case(
+        "self.f = nn.Linear(32, 24)",
+        "return F.softplus(self.f(x))",
+        lambda t: F.softplus(_linear(t)).float(),
+        beside_one=lambda t: torch.log(1 + torch.exp(_linear(t).float())),
+    ),
+    "bias of a gate": _case(
+        "self.f = nn.Conv1d(48, 16, 3); self.g = nn.Conv1d(48, 16, 3)",
+        "return torch.sigmoid(-self.f(x)) * self.g(x)",
+        lambda t: (torch.sigmoid(-_conv(t, "f")) * _conv(t, "g")).float(),
+        beside_one=lambda t: (1 - torch.sigmoid(_conv(t, "f").float())) * _conv(t, "g").float(),
+    ),
     "zero has a sign": _case(
         _parameter(0.5),
         "return torch.sign(x) * torch.relu(x.abs() - self.p)",
@@ -189,7 +209,7 @@ _CASES = {
         signed=lambda t: torch.where(t["x"] < 0, -1.0, 1.0) * (t["x"].abs() - t["p"]).relu(),
     ),
 }
-_AS_MADE = (2, 4, 9, 13, 14, 16)
+_AS_MADE = (2, 3, 4, 9, 13, 14, 16)
 
 
 def _refused_on(client, write_problem, source, program):
