@@ -42,9 +42,10 @@ _COUNTS += (1, _Beside(-1), _Beside(0), _Beside(-1))
 # The multiples of what it is divided by are the first ones, and one above 2^16.
 _FIRST_MULTIPLES, _FAR_MULTIPLE = 3, 70000
 # What is added to all elements of what an exponential takes: a sigmoid is next to one at the last.
-_SHIFTS = (-8.0, -15.0, -25.0, 6.0, 10.5)
+# Beyond 88 an exponential overflows where what stands around it need not.
+_SHIFTS = (-8.0, None, -15.0, None, 100.0, -25.0, None, 6.0, 10.5, None)
 # Those of a vector that is added to sums of inputs: the first ones while these are ordinary.
-_SUM_SHIFTS = (-18.0, 10.5, None, -25.0, None, 6.0, None, None, None, None)
+_SUM_SHIFTS = (-18.0, 10.5, None, -25.0, None, 100.0, None, 6.0, None, None)
 _EXPONENTIALS = frozenset("exp exp2 expm1 softplus sigmoid".split())
 # Behind these a vector that is added is still a summand of what an exponential takes.
 _SUMS = CARRIERS | frozenset(
@@ -79,7 +80,7 @@ def ways(tensor, uses, domain, name, turns=()):
     if not tensor.is_floating_point():
         return []
     if _is_exponent(domain.consumers(name)):
-        return [way for shift in _SHIFTS for way in (functools.partial(_shift, shift), None)]
+        return [by and functools.partial(_shift, by) for by in _SHIFTS]
     # A matrix that goes through a sum is a factor there.
     if tensor.dim() == 1 and _is_exponent(domain.consumers(name, _SUMS, _MOST_STEPS)):
         return [by and functools.partial(_shift, by) for by in _SUM_SHIFTS]

@@ -196,6 +196,12 @@ _CASES = {
         lambda t: F.softplus(_linear(t)).float(),
         beside_one=lambda t: torch.log(1 + torch.exp(_linear(t).float())),
     ),
+    "scale behind a softplus": _case(
+        "self.p = nn.Parameter(torch.randn(32))",
+        "return x * F.softplus(self.p)",
+        lambda t: t["x"] * F.softplus(t["p"]),
+        overflows=lambda t: t["x"] * torch.log1p(torch.exp(t["p"])),
+    ),
     "bias of a gate": _case(
         "self.f = nn.Conv1d(48, 16, 3); self.g = nn.Conv1d(48, 16, 3)",
         "return torch.sigmoid(-self.f(x)) * self.g(x)",
