@@ -28,10 +28,12 @@ class Disturbed(TorchDispatchMode):
         self._generators = {}
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = func._schema.name.split("::")[1]
+        if func.namespace == "aten" and name in _PICKING and not (kwargs or {}).get("stable"):
+            return self._picked(func, args, kwargs or {})
         out = func(*args, **(kwargs or {}))
         if _is_view(func) or func.namespace != "aten":
             return out
-        name = func._schema.name.split("::")[1]
         if name.rstrip("_") in _EXACT:
             return out
         first = out[0] if isinstance(out, (tuple, list)) and out else out
@@ -51,6 +53,18 @@ class Disturbed(TorchDispatchMode):
             if ends:
                 first.clamp_(*ends)
         return out
+
+    def _picked(self, func, args, kwargs):
+        """Of equal elements others are picked, or in another order: PyTorch promises none."""
+        x = args[0]
+        given = dict(zip((argument.name for argument in func._schema.arguments), args)) | kwargs
+        if not x.dim():
+            return func(*args, **kwargs)
+        axis = given.get("dim", -1)
+        extent = x.shape[axis]
+        order = torch.randperm(extent, generator=self._generator(x.device), device=x.device)
+        values, places = func(x.index_select(axis, order), *args[1:], **kwargs)
+        return values, order[places]
 
     def _disturb(self, result, scale):
         """Adds noise of that scale, in units; `scale` is used up."""
@@ -83,10 +97,13 @@ class Disturbed(TorchDispatchMode):
                 return None
         return is_exact
 
+    def _generator(self, device):
+        if device not in self._generators:
+            self._generators[device] = torch.Generator(device).manual_seed(self._seed)
+        return self._generators[device]
+
     def _noise(self, like):
-        if like.device not in self._generators:
-            self._generators[like.device] = torch.Generator(like.device).manual_seed(self._seed)
-        options = {"generator": self._generators[like.device], "device": like.device}
+        options = {"generator": self._generator(like.device), "device": like.device}
         noise = torch.randn(like.shape, dtype=torch.float32, **options)
         return noise.abs().div_(2).add_(sum_rounding.LEAST_DEVIATIONS).copysign_(noise)
 
@@ -114,6 +131,8 @@ _EXACT = frozenset(
     _unsafe_index
     """.split()
 )
+# Those that pick elements, and leave open which of equal ones.
+_PICKING = frozenset({"topk", "sort"})
 # Operators that do not round what is short enough, and types by their unit.
 _PLAIN = frozenset({"add", "sub", "rsub", "mul"})
 _TYPES = {2.0**-24: torch.float32, 2.0**-11: torch.float16, 2.0**-8: torch.bfloat16}

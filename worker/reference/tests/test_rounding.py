@@ -6,6 +6,8 @@ import contextlib
 import numpy
 import pytest
 import torch
+import torch.nn.functional as F
+from mtmc_reference.distribution import DISTRIBUTIONS
 from mtmc_reference import sum_rounding
 from mtmc_reference.rounding import Disturbed, unit_of
 
@@ -99,8 +101,9 @@ def test_a_running_sum_is_honest_and_one_in_half_precision_is_not(load, client):
     assert not rejected(client.check_all(in_order))
     assert len(rejected(client.check_all(lambda t: torch.cumsum(t["x"].half().float(), 1)))) >= 4
     zeros = client.check_all(lambda t: torch.zeros_like(t["x"]))
-    # Of two special rows, both may be drawn as rows of zeros and of tiny elements.
-    harmless = {"DISTRIBUTION_NONFINITE", "DISTRIBUTION_SPECIAL_ROWS"}
+    # Of two special rows, both may be drawn as rows of zeros and of tiny elements, and the only
+    # input of a mixed workload may be zero.
+    harmless = {f"DISTRIBUTION_{name}" for name in ("NONFINITE", "SPECIAL_ROWS", "MIXED")}
     assert zeros.keys() - rejected(zeros) <= harmless
 
 
@@ -264,3 +267,45 @@ def test_every_piece_of_a_large_result_is_disturbed(monkeypatch):
 
     error = (disturbed - a @ b).abs()
     assert (error > 0).all() and error.max() < 1e-3
+
+
+def test_of_equal_elements_others_are_picked():
+    x = torch.zeros(4, 8)
+    with torch.no_grad():
+        values, places = x.topk(2)
+        with Disturbed(unit_of(torch.float32)):
+            found, others = x.topk(2)
+            ordered, order = (-torch.arange(8.0)).sort()
+            stable = x.sort(stable=True).indices
+    assert torch.equal(values, found) and not torch.equal(places, others)
+    assert torch.equal(order, torch.arange(7, -1, -1)) and ordered[0] == -7
+    assert torch.equal(stable, torch.arange(8).expand(4, 8))
+
+
+def test_picks_among_equal_ones_inside_of_a_model_are_free(client, write_problem):
+    client.load(
+        write_problem(
+            "p, i = torch.softmax(self.g(x), 1).topk(2); "
+            "y = torch.stack([e(x) for e in self.e], 1); "
+            "return (p[..., None] * y.gather(1, i[..., None].expand(-1, -1, 16))).sum(1)",
+            init="self.g = nn.Linear(16, 4); "
+            "self.e = nn.ModuleList(nn.Linear(16, 16) for _ in range(4))",
+        )
+    )
+
+    def program(t):
+        x = t["x"].double()
+        scores = F.linear(x, t["g_weight"].double(), t["g_bias"].double()).softmax(1)
+        # The last of equal ones, where a library may pick any.
+        p, i = scores.flip(1).sort(dim=1, descending=True, stable=True)
+        p, i = p[:, :2], 3 - i[:, :2]
+        y = [F.linear(x, t[f"e_{n}_weight"].double(), t[f"e_{n}_bias"].double()) for n in range(4)]
+        y = torch.stack(y, 1).gather(1, i[..., None].expand(-1, -1, 16))
+        return (p[..., None] * y).sum(1).float()
+
+    workloads = [(n,) for n in range(3)]
+    workloads += [(100 + n, name) for n, name in enumerate(DISTRIBUTIONS, start=1)]
+    workloads += [(317 + n, "DISTRIBUTION_MIXED") for n in range(12)]
+    for workload in workloads:
+        answer = client.check(program, *workload)
+        assert answer is None or answer["isCorrect"], (workload, answer["message"])
