@@ -6,6 +6,7 @@ import math
 
 import torch
 
+from .schema import arguments_by_name
 from .sum_rounding import (
     ELEMENT_ROUNDINGS,
     MAX_ROW_TERMS,
@@ -103,8 +104,7 @@ def _statistic(out):
 
 
 def _largest_weight(func, args):
-    names = [argument.name for argument in func._schema.arguments]
-    weight = dict(zip(names, args)).get("weight")
+    weight = arguments_by_name(func, args).get("weight")
     return 1.0 if weight is None else weight.abs().amax()
 
 

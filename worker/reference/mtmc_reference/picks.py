@@ -12,6 +12,8 @@ import math
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .schema import arguments_by_name
+
 # Operators that pick.
 _PICKS = "argmax argmin max min topk sort kthvalue median nanmedian".split()
 # Operators that pick of windows, by how many axes those have.
@@ -148,7 +150,7 @@ class Scores(TorchDispatchMode):
             return
         if name not in ("argmax", "argmin") and isinstance(out, torch.Tensor):
             return
-        named = _named(func, args, kwargs)
+        named = arguments_by_name(func, args, kwargs)
         scores, axis = named["self"], named.get("dim", -1 if name[:3] != "arg" else None)
         before, length, after = 1, scores.numel(), 1
         if axis is not None and scores.dim():
@@ -163,7 +165,7 @@ class Scores(TorchDispatchMode):
         self._track(indices, pick)
 
     def _remember_windows(self, func, axes, args, kwargs, indices):
-        named = _named(func, args, kwargs)
+        named = arguments_by_name(func, args, kwargs)
         scores = named["self"]
         size = _of_each_axis(named["kernel_size"], axes)
         windows = zip(
@@ -182,11 +184,6 @@ class Scores(TorchDispatchMode):
         self.picks.append(pick)
         positions = torch.arange(indices.numel(), device=indices.device).view(indices.shape)
         self._tracked[id(indices)] = (indices, pick, positions)
-
-
-def _named(func, args, kwargs):
-    names = (argument.name for argument in func._schema.arguments)
-    return {**dict(zip(names, args)), **kwargs}
 
 
 def _of_each_axis(value, axes):

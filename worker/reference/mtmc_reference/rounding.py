@@ -14,6 +14,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import norm_rounding, sum_rounding
+from .schema import arguments_by_name
 
 
 class Disturbed(TorchDispatchMode):
@@ -57,12 +58,11 @@ class Disturbed(TorchDispatchMode):
     def _picked(self, func, args, kwargs):
         """Of equal elements others are picked, or in another order: PyTorch promises none."""
         x = args[0]
-        given = dict(zip((argument.name for argument in func._schema.arguments), args)) | kwargs
         if not x.dim():
             return func(*args, **kwargs)
-        axis = given.get("dim", -1)
-        extent = x.shape[axis]
-        order = torch.randperm(extent, generator=self._generator(x.device), device=x.device)
+        axis = arguments_by_name(func, args, kwargs).get("dim", -1)
+        options = {"generator": self._generator(x.device), "device": x.device}
+        order = torch.randperm(x.shape[axis], **options)
         values, places = func(x.index_select(axis, order), *args[1:], **kwargs)
         return values, order[places]
 
@@ -78,8 +78,7 @@ class Disturbed(TorchDispatchMode):
 
     def _disturb_statistics(self, func, args):
         """A batch norm that is trained writes its running statistics, which are states."""
-        names = [argument.name for argument in func._schema.arguments]
-        given = dict(zip(names, args))
+        given = arguments_by_name(func, args)
         for name, scale in norm_rounding.statistics_scales(func, given).items():
             self._disturb(given[name], scale)
 

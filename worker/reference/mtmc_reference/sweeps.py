@@ -80,10 +80,10 @@ def ways(tensor, uses, domain, name, turns=()):
     if not tensor.is_floating_point():
         return []
     if _is_exponent(domain.consumers(name)):
-        return [by and functools.partial(_shift, by) for by in _SHIFTS]
+        return _moved(_SHIFTS)
     # A matrix that goes through a sum is a factor there.
     if tensor.dim() == 1 and _is_exponent(domain.consumers(name, _SUMS, _MOST_STEPS)):
-        return [by and functools.partial(_shift, by) for by in _SUM_SHIFTS]
+        return _moved(_SUM_SHIFTS)
     if tensor.dim() == 1 and tensor.numel() <= _MOST_SIDED and tensor.min() < 0 < tensor.max():
         return [None, None, functools.partial(_side, 1), functools.partial(_side, -1), None]
     return []
@@ -91,6 +91,10 @@ def ways(tensor, uses, domain, name, turns=()):
 
 def _is_exponent(consumers):
     return any(operator(node) in _EXPONENTIALS for node, *_ in consumers)
+
+
+def _moved(shifts):
+    return [by and functools.partial(_shift, by) for by in shifts]
 
 
 def lone(tensor, uses, fill):

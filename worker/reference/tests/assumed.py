@@ -10,14 +10,13 @@ witness is known for each program; public inputs show nothing.
     PYTHONPATH=worker/reference python worker/reference/tests/assumed.py --seed 1 --count 100
 """
 
-import argparse
 import copy
 import dataclasses
 import pathlib
 import random
 import tempfile
-import warnings
 
+import generator
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -248,8 +247,7 @@ class Judged:
                     own[target].copy_(tensors[name])
                 return self._module(*[tensors[name] for name in self._model.names], hook)
 
-        answers = {workload: self._client.check(program, *workload) for workload in workloads}
-        return [w for w, answer in answers.items() if answer and not answer["isCorrect"]]
+        return self._client.refusals(program, workloads)
 
 
 def workloads():
@@ -273,12 +271,7 @@ def draw(seed, count):
 def main():
     from conftest import Client
 
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seed", default="1")
-    parser.add_argument("--count", type=int, default=100)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
+    options = generator.options(__doc__, 100)
     judged, accepted, undirected, refused = 0, 0, 0, 0
     for model in draw(options.seed, options.count):
         with tempfile.TemporaryDirectory() as folder:

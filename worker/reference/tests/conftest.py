@@ -142,6 +142,11 @@ class Client:
             return None
         return self.compare(prepared, candidate, **compare)
 
+    def refusals(self, candidate, workloads):
+        """Those of the `workloads`, arguments of `check`, that refuse a candidate."""
+        answers = {workload: self.check(candidate, *workload) for workload in workloads}
+        return [w for w, answer in answers.items() if answer and not answer["isCorrect"]]
+
     def compare(self, prepared, candidate, **compare):
         import torch
         from mtmc_reference import share

@@ -10,14 +10,13 @@ counts only where the reference is finite on them, FP32 and fp64 agree there, an
     PYTHONPATH=worker/reference python worker/reference/tests/mixed.py --seed 1 --count 40
 """
 
-import argparse
 import contextlib
 import os
 import pathlib
 import random
 import tempfile
-import warnings
 
+import generator
 import torch
 from assumed import workloads
 from torch._decomp import core_aten_decompositions
@@ -342,13 +341,7 @@ def drawn(seed, number, client, path):
 def main():
     from conftest import Client
 
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seed", default="1")
-    parser.add_argument("--count", type=int, default=40)
-    parser.add_argument("--quiet", action="store_true")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
+    options = generator.options(__doc__, 40, "--quiet")
     judged = programs = accepted = unmixed = 0
     for number in range(options.count):
         with tempfile.TemporaryDirectory() as folder:

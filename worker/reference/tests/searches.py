@@ -10,13 +10,12 @@ that lies wholly there, on which FP32 and fp64 agree about the model.
     PYTHONPATH=worker/reference python worker/reference/tests/searches.py --seed 1 --count 100
 """
 
-import argparse
 import dataclasses
 import pathlib
 import random
 import tempfile
-import warnings
 
+import generator
 import torch
 import torch.nn.functional as F
 
@@ -90,18 +89,15 @@ class Drawn:
 
     @property
     def after(self):
-        return self._with(_SEARCHES[self.search][0])
+        return self.tail.format(_SEARCHES[self.search][0])
 
     @property
     def twin(self):
-        return self._with(_SEARCHES[self.search][1])
-
-    def _with(self, search):
-        # The smallest is the largest of what is negated.
-        return self.tail.format(search)
+        return self.tail.format(_SEARCHES[self.search][1])
 
     @property
     def _before(self):
+        # The smallest is the largest of what is negated.
         return f"-({self.before})" if self.is_least else self.before
 
     def source(self):
@@ -160,29 +156,19 @@ def draw(seed, count):
 def refusals(client, drawn, after, workloads):
     """Those of the workloads that refuse an expression."""
 
-    def program(tensors):
-        tensors = list(tensors.values()) if "x" not in tensors else [tensors[n] for n in ("x", *_names(client))]
-        return drawn.run(after, *tensors)
-
-    answers = {workload: client.check(program, *workload) for workload in workloads}
-    return [w for w, answer in answers.items() if answer and not answer["isCorrect"]]
-
-
-def _names(client):
     names = client.session._loaded._states.names
-    return names["w"], names["b"]
+
+    def program(tensors):
+        return drawn.run(after, tensors["x"], tensors[names["w"]], tensors[names["b"]])
+
+    return client.refusals(program, workloads)
 
 
 def main():
     from assumed import workloads
     from conftest import Client
 
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seed", default="1")
-    parser.add_argument("--count", type=int, default=100)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
+    options = generator.options(__doc__, 100)
     accepted, refused = 0, 0
     for drawn in draw(options.seed, options.count):
         with tempfile.TemporaryDirectory() as folder:

@@ -224,12 +224,7 @@ def _refused_on(client, write_problem, source, program):
     workloads = [(0,), (1,), (2,)]
     workloads += [(100 + number, name) for number, name in enumerate(DISTRIBUTIONS, start=1)]
     workloads += [(AS_MADE + number, DISTRIBUTIONS[number - 1]) for number in _AS_MADE]
-    refused = []
-    for workload in workloads:
-        answer = client.check(lambda t: {output: program(t)}, *workload)
-        if answer and not answer["isCorrect"]:
-            refused.append(workload)
-    return refused
+    return client.refusals(lambda t: {output: program(t)}, workloads)
 
 
 @pytest.mark.parametrize("name", _CASES)
