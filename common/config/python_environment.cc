@@ -45,6 +45,9 @@ torch = folder('torch')
 if torch:
     print('torch_version=' + runpy.run_path(os.path.join(torch, 'version.py'))['__version__'])
     print('torch_lib_dir=' + existing(os.path.join(torch, 'lib')))
+    sys.pycache_prefix = None
+    bytecode = importlib.util.cache_from_source(os.path.join(torch, '__init__.py'))
+    print('bytecode=' + (bytecode if os.path.exists(bytecode) else ''))
 cuda = folder('nvidia.cu13')
 if cuda:
     print('cuda_lib_dir=' + existing(os.path.join(cuda, 'lib')))
@@ -141,7 +144,8 @@ absl::StatusOr<PythonEnvironment> PythonEnvironment::Probe(const std::filesystem
                            .cupti_library = values["cupti_library"],
                            .folders = ToPaths(values["folders"]),
                            .has_nvidia_device = std::filesystem::exists("/dev/nvidiactl"),
-                           .has_pyopencl = !values["pyopencl"].empty()};
+                           .has_pyopencl = !values["pyopencl"].empty(),
+                           .has_bytecode = !values["bytecode"].empty()};
 }
 
 }  // namespace mtmc::config

@@ -33,6 +33,9 @@ struct PythonEnvironment {
   bool has_nvidia_device = false;
   // Whether the package pyopencl is there (OpenCL exports need it).
   bool has_pyopencl = false;
+  // Whether PyTorch's modules lie there compiled. Where not, as some installers and images
+  // leave it, each import of PyTorch compiles them for some 6 s.
+  bool has_bytecode = true;
 
   // Folders for LD_LIBRARY_PATH of a process that opens any of the above,
   // joined with ':': dlopen() of a library by name looks there, but only if it

@@ -40,6 +40,7 @@ ChildRights MakeChildRights(const config::PythonEnvironment& python, const Child
   std::vector<std::string> interpreter;
   AddPackages(python, interpreter);
   Add(config::InstalledFile("share/mtmc/python"), interpreter);
+  Add(folders.bytecode, interpreter);
   interpreter.push_back(folders.artifacts);
   interpreter.push_back(folders.runner);
 

@@ -21,6 +21,8 @@ struct ChildFolders {
   // Tensors that a party shares; each may change its own and read the other's.
   std::string reference;
   std::string runner;
+  // Compiled modules of Python; empty: there is none.
+  std::string bytecode = {};
 };
 
 ChildRights MakeChildRights(const config::PythonEnvironment& python, const ChildFolders& folders,

@@ -65,11 +65,17 @@ Workbench::Workbench(Options options)
       shared_(options_.scratch),
       folders_{.artifacts = absl::StrCat(options_.scratch, "/artifacts"),
                .reference = absl::StrCat(shared_.path(), "/reference"),
-               .runner = absl::StrCat(shared_.path(), "/runner")},
+               .runner = absl::StrCat(shared_.path(), "/runner"),
+               .bytecode =
+                   options_.python.has_bytecode ? "" : absl::StrCat(options_.scratch, "/bytecode")},
       isolation_(DecideIsolation(LauncherPath(), ProbeHost(LauncherPath()), options_.isolation)),
+      module_compiler_({.python = options_.python.python.string(),
+                        .package_folder = config::InstalledFile("share/mtmc/python").string(),
+                        .folder = folders_.bytecode}),
       reference_({.python = options_.python.python.string(),
                   .package_folder = config::InstalledFile("share/mtmc/python").string(),
                   .scratch = folders_.reference,
+                  .bytecode_folder = folders_.bytecode,
                   .device = options_.device.torch_name(),
                   .max_resident_bytes = HostMemoryBytes() / 4 * 3,
                   .confinement = &reference_confinement_,
@@ -112,6 +118,8 @@ absl::Status Workbench::Open() {
   for (const std::string& folder : {folders_.artifacts, folders_.reference, folders_.runner}) {
     MTMC_RETURN_IF_ERROR(base::MakeFolder(folder));
   }
+  if (!folders_.bytecode.empty()) MTMC_RETURN_IF_ERROR(base::MakeFolder(folders_.bytecode));
+  module_compiler_.Start();
   absl::Status opened = OpenDevice();
   // Who was killed, as for memory, was not kept from anything.
   if (!opened.ok()) opened = OpenDevice();

@@ -19,6 +19,7 @@
 #include "worker/daemon/evaluator.h"
 #include "worker/daemon/shared_folder.h"
 #include "worker/reference/client.h"
+#include "worker/reference/module_compiler.h"
 #include "worker/runner/client.h"
 #include "worker/sandbox/confine.h"
 
@@ -114,6 +115,7 @@ class Workbench {
   Confinement builder_confinement_;
   Confinement runner_confinement_;
   base::RealClock clock_;
+  ModuleCompiler module_compiler_;
   ReferenceClient reference_;
   BuilderPool builders_;
   PooledBuilder builder_;

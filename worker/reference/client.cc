@@ -74,6 +74,9 @@ class ReferenceClient::Process {
                        {"PYTHONUNBUFFERED", "1"},
                        {"PYTHONDONTWRITEBYTECODE", "1"},
                        {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}};
+    if (!options.bytecode_folder.empty()) {
+      start.variables["PYTHONPYCACHEPREFIX"] = options.bytecode_folder;
+    }
     start.working_folder = options.scratch;
     start.standard_input = base::Stdio::Pipe();
     start.standard_output = base::Stdio::Pipe();

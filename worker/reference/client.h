@@ -30,6 +30,9 @@ class ReferenceClient : public ReferenceParty {
     std::string package_folder;
     // Private folder for shared tensors.
     std::string scratch;
+    // Where the modules of PyTorch and ours lie compiled, read by the process; empty: beside
+    // them.
+    std::string bytecode_folder = {};
     // PyTorch's name of the device, on which a process that nobody waits for rehearses;
     // empty: it only imports PyTorch.
     std::string device = {};

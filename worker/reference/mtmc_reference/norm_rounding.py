@@ -2,6 +2,8 @@
 """What rounding does to norms, their running statistics, and exponentials over their sum, as rules
 of `rounding`; the form of a rule is that of `sum_rounding`."""
 
+import dataclasses
+import functools
 import math
 
 import torch
@@ -15,7 +17,7 @@ from .sum_rounding import (
     axes_of,
     positive,
     sum_scale,
-    sum_wander,
+    usual_terms,
 )
 
 # Of a norm's row in which one element outweighs all others, for each of so many terms at most.
@@ -40,28 +42,72 @@ def normalized(func, args, kwargs, out):
     return (y.abs() + _largest_weight(func, args) * (1.0 + ratio)) * factor
 
 
-def statistics_scales(func, given):
-    """Of a batch norm's running mean and variance, by name; none where it writes neither. Each is
-    a sum of the old one and of the batch's, which may cancel."""
+@dataclasses.dataclass
+class Statistics:
+    """A batch norm's running mean and variance, of which each is a sum of the old one and of the
+    batch's, which may cancel.
+
+    Batches are of `terms` terms a channel, which have the mean, the inverse deviation with
+    `epsilon` in it, and in `wander` w of their sum; `part` of each batch is taken."""
+
+    running_mean: torch.Tensor
+    running_variance: torch.Tensor
+    mean: torch.Tensor
+    inverse_deviation: torch.Tensor
+    wander: torch.Tensor
+    terms: int
+    part: float
+    epsilon: float
+
+    def scales(self):
+        """Of the running mean and the running variance."""
+        square = self.mean.square()
+        biased = (self.inverse_deviation.pow(-2) - self.epsilon).clamp_(min=0.0)
+        squares, wander = (biased + square) / self.terms, self.wander / self.terms**2
+        mean_scale = sum_scale(self.terms, self.mean, squares, wander)
+        variance = biased * (self.terms / max(self.terms - 1, 1))
+        ratio = (square / variance).sqrt_().nan_to_num_(nan=0.0, posinf=0.0)
+        root = math.sqrt(usual_terms(self.terms))
+        variance_scale = variance * (SUM_FACTOR * root) * (1.0 + ratio)
+        return (
+            _updated(self.running_mean, self.mean, mean_scale, self.part),
+            _updated(self.running_variance, variance, variance_scale, self.part),
+        )
+
+
+def statistics(func, args, out):
+    """The Statistics that a batch norm has just written; None where it writes none."""
+    given = arguments_by_name(func, args)
     is_trained = given.get("training", func._schema.name == "aten::_batch_norm_with_update")
     running_mean, running_variance = given.get("running_mean"), given.get("running_var")
     if not is_trained or running_mean is None or running_variance is None:
-        return {}
+        return None
     x = given["input"]
-    part = given.get("momentum", given.get("exponential_average_factor"))
-    axes = [axis for axis in range(x.dim()) if axis != 1]
-    terms = max(x.numel() // max(running_mean.numel(), 1), 1)
-    batch_mean = x.mean(axes)
-    batch_variance = x.var(axes)
-    squares = x.square().mean(axes) / terms
-    wander = sum_wander(x, axes).to(x).reshape(running_mean.shape) / terms**2
-    mean_scale = sum_scale(terms, batch_mean, squares, wander)
-    ratio = (batch_mean.square() / batch_variance).sqrt_().nan_to_num_(posinf=0.0)
-    variance_scale = batch_variance * (SUM_FACTOR * math.sqrt(min(terms, MAX_TERMS)))
-    return {
-        "running_mean": _updated(running_mean, batch_mean, mean_scale, part),
-        "running_var": _updated(running_variance, batch_variance, variance_scale.mul_(1.0 + ratio), part),
-    }
+    return Statistics(
+        running_mean,
+        running_variance,
+        out[1],
+        out[2],
+        _channels_wander(x).to(running_mean.dtype),
+        max(x.numel() // max(running_mean.numel(), 1), 1),
+        given.get("momentum", given.get("exponential_average_factor")),
+        given.get("eps", given.get("epsilon")),
+    )
+
+
+def _channels_wander(x):
+    """w of the sum of each channel, as `sum_rounding.sum_wander` has it, with two reads."""
+    rank = x.dim()
+    inner = list(range(1, rank - 1))
+    # Without the first axis, and of that alone.
+    rest = x.sum(0, dtype=torch.float64) if inner else None
+    of_first = x.sum([axis + 1 for axis in inner], dtype=torch.float64) if inner else x.double()
+    sums = [of_first.T]
+    for axis in inner:
+        others = [other for other in inner if other != axis]
+        sums.append(rest.sum(others) if others else rest)
+    largest = [partial.cumsum(1).square_().amax(1) for partial in sums]
+    return functools.reduce(torch.maximum, largest)
 
 
 def _updated(new, batch, scale, part):

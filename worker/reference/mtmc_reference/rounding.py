@@ -13,7 +13,7 @@ or amplifies there.
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import norm_rounding, sum_rounding
+from . import noise_kernels, norm_rounding, sum_rounding
 from .schema import arguments_by_name
 
 
@@ -27,6 +27,8 @@ class Disturbed(TorchDispatchMode):
         # Half a unit in the last place of 1: 2**-24 for FP32.
         self._unit = unit
         self._generators = {}
+        # Results that were disturbed.
+        self._count = 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         name = func._schema.name.split("::")[1]
@@ -43,12 +45,13 @@ class Disturbed(TorchDispatchMode):
             scale = rule(func, args, kwargs or {}, out)
             if rule is sum_rounding.reduction and args[0].is_floating_point():
                 scale.add_(sum_rounding.lost(func, args, first, scale, self._unit))
-            if name.rstrip("_") in _PLAIN and scale.shape == first.shape:
+            if name.rstrip("_") in _PLAIN:
                 is_exact = self._is_exact(first, args)
-                scale = scale if is_exact is None else scale.masked_fill_(is_exact, 0.0)
+                if is_exact is not None:
+                    scale = scale.of(first).masked_fill_(is_exact, 0.0)
             self._disturb(first, scale)
             if rule is norm_rounding.normalized:
-                self._disturb_statistics(func, args)
+                self._disturb_statistics(norm_rounding.statistics(func, args, out))
             # What takes a probability does not take a little more than one.
             ends = _ENDS.get(name.rstrip("_"))
             if ends:
@@ -68,6 +71,10 @@ class Disturbed(TorchDispatchMode):
 
     def _disturb(self, result, scale):
         """Adds noise of that scale, in units; `scale` is used up."""
+        self._count += 1
+        if noise_kernels.disturb(result, scale, self._unit, self._seed, self._count):
+            return
+        scale = scale if isinstance(scale, torch.Tensor) else scale.of(result)
         if scale.shape == result.shape and scale.is_contiguous() and result.is_contiguous():
             flat, scales = result.view(-1), scale.view(-1)
             for piece in sum_rounding.pieces(result):
@@ -76,11 +83,16 @@ class Disturbed(TorchDispatchMode):
         else:
             result.add_(scale.mul_(self._unit).mul_(self._noise(result)))
 
-    def _disturb_statistics(self, func, args):
+    def _disturb_statistics(self, statistics):
         """A batch norm that is trained writes its running statistics, which are states."""
-        given = arguments_by_name(func, args)
-        for name, scale in norm_rounding.statistics_scales(func, given).items():
-            self._disturb(given[name], scale)
+        if statistics is None:
+            return
+        self._count += 1
+        if noise_kernels.disturb_statistics(statistics, self._unit, self._seed, self._count):
+            return
+        mean_scale, variance_scale = statistics.scales()
+        self._disturb(statistics.running_mean, mean_scale)
+        self._disturb(statistics.running_variance, variance_scale)
 
     def _is_exact(self, result, args):
         """Where a sum, difference or product of two short numbers is one itself: there no

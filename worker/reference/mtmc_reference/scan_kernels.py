@@ -45,20 +45,20 @@ _is_possible = True
 def takes_pair(y, r):
     """Whether `distances` can compare the two."""
     is_integer = y.dtype == r.dtype and y.dtype in INTEGERS
-    return takes_floats(y, r) or (is_integer and _are_in_reach([y, r]))
+    return takes_floats(y, r) or (is_integer and are_in_reach([y, r]))
 
 
 def takes_floats(y, r):
     """Whether `nearness` can, too."""
-    return y.dtype in FLOATS and r.dtype in FLOATS and _are_in_reach([y, r])
+    return y.dtype in FLOATS and r.dtype in FLOATS and are_in_reach([y, r])
 
 
 def takes_float(x):
     """Whether `ranges` can sum up the tensor."""
-    return x.dtype in FLOATS and x.numel() > 0 and _are_in_reach([x])
+    return x.dtype in FLOATS and x.numel() > 0 and are_in_reach([x])
 
 
-def _are_in_reach(tensors):
+def are_in_reach(tensors):
     """Whether a kernel may read the tensors one element after the other, all on one GPU."""
     device = tensors[0].device
     if not _is_possible or device.type != "cuda":
@@ -155,7 +155,12 @@ def _numbers(template, limits):
     """The limits as the kernel takes them: the bits of doubles."""
     if template != "ScanFloats":
         return []
-    return [struct.unpack("q", struct.pack("d", limit))[0] for limit in limits]
+    return [bits_of(limit) for limit in limits]
+
+
+def bits_of(number):
+    """A double as kernels take it, an integer of 64 bits."""
+    return struct.unpack("q", struct.pack("d", number))[0]
 
 
 @functools.cache

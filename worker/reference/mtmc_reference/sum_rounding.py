@@ -14,9 +14,10 @@ partial sums. Terms below half a unit in the last place of such a partial sum ar
 all of one sign as well: a plain sum may be off by as much as all of them together.
 
 A rule (func, args, kwargs, out) gives the scale of the disturbance of the first result, in
-units, as a tensor of its own that broadcasts to the result.
+units: a tensor of its own that broadcasts to the result, or what such a one is computed from.
 """
 
+import dataclasses
 import math
 
 import torch
@@ -35,12 +36,12 @@ _RUNNING_ALIKE_FACTOR = 0.1
 # Equal terms are rounded alike in a plain sum as well, wherever they stand, for a partial sum is
 # a multiple of its last place: n of them may be off by n roundings, of which this much was seen
 # over the wandering ones.
-_ALIKE_FACTOR = 0.6
+ALIKE_FACTOR = 0.6
 # Terms that are looked for again among all, to know how many are equal.
 _PICKS = 16
 # How fast that ends once terms differ by more than the last place of their sum in FP32.
 _ALIKE_POWER = 8
-_FP32_LAST_PLACE = 2.0**-23
+FP32_LAST_PLACE = 2.0**-23
 # Roundings of an operator without sums, such as exp.
 ELEMENT_ROUNDINGS = 4.0
 # Places along the sum of a product at which its partial sums are looked at.
@@ -53,14 +54,44 @@ SEED = 0x5EED
 _PIECE = 1 << 26
 
 
+@dataclasses.dataclass
+class Roundings:
+    """The scale of `count` roundings of each element."""
+
+    count: float
+
+    def of(self, result):
+        """As a tensor."""
+        return result.abs().mul_(self.count)
+
+
+@dataclasses.dataclass
+class Sums:
+    """The scale of sums, as `sum_scale` has it, and of `roundings` of each of them."""
+
+    terms: int
+    squares: torch.Tensor
+    wander: torch.Tensor | float = 0.0
+    roundings: float = 0.0
+
+    def of(self, result):
+        """As a tensor."""
+        scale = sum_scale(self.terms, result, self.squares, self.wander)
+        return scale.add_(result.abs(), alpha=self.roundings) if self.roundings else scale
+
+
 def element(func, args, kwargs, out):
-    first = out[0] if isinstance(out, (tuple, list)) else out
-    return first.abs().mul_(ELEMENT_ROUNDINGS)
+    return Roundings(ELEMENT_ROUNDINGS)
 
 
-def sum_scale(terms, total, squares, wander=0.0, alike=0.0):
+def usual_terms(terms):
+    """Of the longest running sum that usual kernels make of so many terms."""
+    return max(min(terms, MAX_TERMS), 1)
+
+
+def sum_scale(terms, total, squares, wander=0.0, alike=None):
     """`squares` is q and `wander` w; see the module's comment. `alike` is 1 where all terms are
-    equal, and the root of the share of two that are."""
+    equal, and the root of the share of two that are; None: it is not known."""
     parts = (total, squares, wander, alike)
     if not all(_is_flat(part, total) for part in parts):
         return _sum_scale(terms, *parts)
@@ -89,9 +120,10 @@ def _cut(part, piece):
 
 
 def _sum_scale(terms, total, squares, wander, alike):
-    terms = max(min(terms, MAX_TERMS), 1)
-    alike = torch.maximum(_near(terms, total, squares), torch.as_tensor(alike).to(total))
-    more = alike.mul_(_ALIKE_FACTOR * math.sqrt(terms)).add_(1.0)
+    terms = usual_terms(terms)
+    near = _near(terms, total, squares)
+    alike = torch.maximum(near, alike) if isinstance(alike, torch.Tensor) else near
+    more = alike.mul_(ALIKE_FACTOR * math.sqrt(terms)).add_(1.0)
     size = (squares.abs() + wander).add_(total.square()).sqrt_()
     return size.mul_(SUM_FACTOR * math.sqrt(terms)).mul_(more)
 
@@ -100,7 +132,7 @@ def _near(terms, total, squares):
     """1 where terms differ by less than the last place of their sum: then they are rounded alike
     as equal ones are."""
     spread = (squares.abs() * terms / total.square() - 1.0).clamp_(min=0.0).sqrt_()
-    near = (_FP32_LAST_PLACE * terms / spread).clamp_(max=1.0).pow_(_ALIKE_POWER)
+    near = (FP32_LAST_PLACE * terms / spread).clamp_(max=1.0).pow_(_ALIKE_POWER)
     return torch.nan_to_num(near, nan=0.0)
 
 
@@ -110,7 +142,7 @@ def product(first, second):
     def rule(func, args, kwargs, out):
         a, b = args[first], args[second]
         q = torch.matmul(a.square(), b.square())
-        return sum_scale(a.shape[-1], out, q, _product_wander(a, b))
+        return Sums(a.shape[-1], q, _product_wander(a, b))
 
     return rule
 
@@ -134,7 +166,7 @@ def convolution(func, args, kwargs, out):
     is_transposed = len(args) > 6 and args[6]
     weight = args[1]
     terms = weight.numel() // (weight.shape[1] if is_transposed else weight.shape[0])
-    return sum_scale(terms, out, func(*squared, **kwargs))
+    return Sums(terms, func(*squared, **kwargs))
 
 
 def reduction(func, args, kwargs, out):
@@ -228,4 +260,4 @@ def pooled(func, args, kwargs, out):
     x = args[0]
     terms = max(x.numel() // max(out.numel(), 1), 1)
     q = func(x.square(), *args[1:], **kwargs).div_(terms)
-    return sum_scale(terms, out, q).add_(out.abs(), alpha=ELEMENT_ROUNDINGS)
+    return Sums(terms, q, roundings=ELEMENT_ROUNDINGS)

@@ -212,7 +212,7 @@ def on_host(host, monkeypatch):
     def launched(template, names, columns, limits, tensors):
         return host(scan_kernels.expression(template, names, 8), tensors, columns, limits)
 
-    monkeypatch.setattr(scan_kernels, "_are_in_reach", lambda tensors: scan_kernels._is_possible)
+    monkeypatch.setattr(scan_kernels, "are_in_reach", lambda tensors: scan_kernels._is_possible)
     monkeypatch.setattr(scan_kernels, "_launched", launched)
     monkeypatch.setattr(scan_kernels, "_is_possible", True)
 
