@@ -126,6 +126,11 @@ def float_spreads(tensors):
     return [next(found) if tensor.is_floating_point() else None for tensor in tensors]
 
 
+def are_finite(tensor):
+    """Whether all its elements are."""
+    return spreads([tensor])[0].is_finite()
+
+
 def spreads(tensors):
     """The Spread of each tensor, with one transfer for all."""
     return _split(tensors, scan_kernels.takes_float, _kernel_spreads, _chunk_spreads)

@@ -7,7 +7,7 @@ import math
 
 import torch
 
-from .compare import tolerances
+from .compare import are_finite, tolerances
 from .effort import Effort
 from .groups import measured
 from .precision import Arithmetic, distinct
@@ -197,8 +197,9 @@ def _worse(one, other):
 
 
 def _finite(disturbed, reference):
-    has = disturbed.isfinite()
-    return disturbed if has.all() else torch.where(has, disturbed, reference)
+    if are_finite(disturbed):
+        return disturbed
+    return torch.where(disturbed.isfinite(), disturbed, reference)
 
 
 class _Both:

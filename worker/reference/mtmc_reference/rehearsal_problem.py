@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A problem in KernelBench form that `rehearsal.py` loads: one operator of each library."""
+"""A problem in KernelBench form that `rehearsal.py` loads: one operator of each library, and what
+our own kernels are for."""
 
 import torch
 from torch import nn
@@ -9,10 +10,12 @@ class Model(nn.Module):
     def __init__(self):
         super().__init__()
         self.convolution = nn.Conv2d(2, 4, 3)
+        self.norm = nn.BatchNorm2d(4)
         self.linear = nn.Linear(9, 8)
 
     def forward(self, x):
-        return torch.relu(self.linear(self.convolution(x).flatten(2)))
+        x = torch.sigmoid(self.norm(self.convolution(x)))
+        return torch.relu(self.linear(x.flatten(2)))
 
 
 def get_inputs():

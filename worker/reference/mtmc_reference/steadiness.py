@@ -10,7 +10,7 @@ import math
 
 import torch
 
-from .compare import chunks, float_spreads, tolerances
+from .compare import are_finite, chunks, float_spreads, root_mean_squares, tolerances
 from .failure import ProblemFailure, is_out_of_memory
 from .groups import measured
 from .oracle import kernelbench_tolerance
@@ -146,16 +146,26 @@ def _is_steady_by_rows(groups):
 
 def _finite(disturbed, output):
     """What is not finite in both runs says nothing."""
+    if are_finite(output):
+        return disturbed
     return torch.where(output.isfinite(), disturbed, output)
 
 
 def _part(disturbed, output, may_be_zero):
-    # Piece by piece: of eight gigabytes fp64 takes sixteen, four times over.
+    change, size = root_mean_squares(disturbed, output)
+    if not math.isfinite(change + size):
+        change, size = _finite_norms(disturbed, output)
+    if not size:
+        return 0.0 if may_be_zero and not change else math.inf
+    return change / size
+
+
+def _finite_norms(disturbed, output):
+    """Of the change and of the output, in which what is not finite counts as zero."""
     size = change = 0.0
+    # Piece by piece: of eight gigabytes fp64 takes sixteen, four times over.
     for _, y, r in chunks(disturbed, output):
         r = torch.nan_to_num(r.double(), posinf=0.0, neginf=0.0)
         size = math.hypot(size, r.norm().item())
         change = math.hypot(change, torch.nan_to_num(y.double() - r).norm().item())
-    if not size:
-        return 0.0 if may_be_zero and not change else math.inf
-    return change / size
+    return change, size
