@@ -47,7 +47,8 @@ EvaluationRun::EvaluationRun(const EvaluationContext& context, const v1::Evaluat
       reference_(context.parties.reference),
       roomy_runner_(context.parties.runner, reference_),
       runner_(roomy_runner_),
-      verifier_(runner_, reference_) {
+      verifier_(runner_, reference_),
+      builds_(context.parties.builder) {
   evaluation().set_fingerprint(request.fingerprint());
   evaluation().set_worker(context.options.worker);
   evaluation().set_session(context.options.session);
@@ -131,9 +132,11 @@ MaybeEnd EvaluationRun::Build() {
           CheckPlan(program, inspection_, request_.allowed_calls(), context_.options.device)) {
     return end;
   }
-  auto built = BuildVariants(context_.parties.builder,
-                             BuildRequestOf(program, text_, options_, context_.options),
-                             TimeoutOr(options_.build_timeout(), kBuildTimeout));
+  BuildQueue::Answer building =
+      builds_.Build(BuildRequestOf(program, text_, options_, context_.options),
+                    TimeoutOr(options_.build_timeout(), kBuildTimeout));
+  verifier_.PrepareAhead(VerifierOptions(), [&] { return BuildQueue::IsReady(building); });
+  BuiltVariants built = building.get();
   if (auto* failure = std::get_if<v1::Failure>(&built)) return std::move(*failure);
   variants_ = std::move(std::get<std::vector<BuiltVariant>>(built));
   return std::nullopt;
@@ -174,14 +177,18 @@ MaybeEnd EvaluationRun::VerifyVariant(const BuiltVariant& variant, bool is_last)
   if (MaybeEnd end = LoadVariant(variant, timeout)) return end;
   loaded_variant_ = static_cast<size_t>(&variant - variants_.data());
   *evaluation().mutable_tuned() = variant.variant.parameters();
-  const int seeds = options_.hidden_seeds() > 0 ? std::max(options_.hidden_seeds(), kMinHiddenSeeds)
-                                                : kDefaultHiddenSeeds;
-  verified_ = verifier_.Verify({.hidden_seeds = seeds,
-                                .timeout = timeout,
-                                .prepares_fresh = is_last,
-                                .outputs_stay = outputs_stay_});
+  Verifier::Options options = VerifierOptions();
+  options.prepares_fresh = is_last;
+  options.outputs_stay = outputs_stay_;
+  verified_ = verifier_.Verify(options);
   *evaluation().mutable_checks() = verified_.checks;
   return Accept(verified_);
+}
+
+Verifier::Options EvaluationRun::VerifierOptions() const {
+  const int seeds = options_.hidden_seeds() > 0 ? std::max(options_.hidden_seeds(), kMinHiddenSeeds)
+                                                : kDefaultHiddenSeeds;
+  return {.hidden_seeds = seeds, .timeout = TimeoutOr(options_.verify_timeout(), kVerifyTimeout)};
 }
 
 // Takes down what verification found; an end unless it is good.
@@ -232,16 +239,26 @@ MaybeEnd EvaluationRun::Measure() {
   const Confirmation confirmation = DecideConfirmation(request_, session);
   evaluation().set_skipped_confirmation(!may_win || confirmation == Confirmation::kSkipped);
   const bool is_measured_again = confirmation == Confirmation::kNeeded;
+  // A compiler works beside what is not timed.
+  BuildQueue::Answer stalled;
   if (may_win) {
+    stalled = BuildStalled();
     if (MaybeEnd end = VerifyTimedSets()) return end;
-    if (MaybeEnd end = VerifyStalled()) return end;
   }
   if (may_win || is_measured_again) {
     if (MaybeEnd end = Reload(is_measured_again)) return end;
     // The runner times what it has executed.
     if (MaybeEnd end = may_win ? VerifyWinner() : VerifyReloaded()) return end;
   }
-  return is_measured_again ? MeasureAgain() : std::nullopt;
+  if (stalled.valid()) stalled.wait();
+  if (is_measured_again) {
+    if (MaybeEnd end = MeasureAgain()) return end;
+  }
+  if (!stalled.valid()) return std::nullopt;
+  if (MaybeEnd end = VerifyStalled(stalled.get())) return end;
+  // What is profiled was executed, too.
+  if (MaybeEnd end = Reload(/*in_another_process=*/false)) return end;
+  return VerifyReloaded();
 }
 
 // What was timed is compared with the oracle once more, all of it.
@@ -253,14 +270,16 @@ MaybeEnd EvaluationRun::VerifyTimedSets() {
   return std::nullopt;
 }
 
-MaybeEnd EvaluationRun::VerifyStalled() {
+BuildQueue::Answer EvaluationRun::BuildStalled() {
   const std::string text = kernel::WithStalledBlocks(*program_, random_());
-  if (text.empty()) return std::nullopt;
+  if (text.empty()) return {};
   pipe::v1::BuilderRequest request = BuildRequestOf(*program_, text, options_, context_.options);
   request.mutable_build()->clear_variants();
   *request.mutable_build()->add_variants() = variants_[loaded_variant_].variant;
-  auto built = BuildVariants(context_.parties.builder, request,
-                             TimeoutOr(options_.build_timeout(), kBuildTimeout));
+  return builds_.Build(std::move(request), TimeoutOr(options_.build_timeout(), kBuildTimeout));
+}
+
+MaybeEnd EvaluationRun::VerifyStalled(const BuiltVariants& built) {
   // What compiled before is not to blame if it does not now.
   if (std::holds_alternative<v1::Failure>(built)) return std::nullopt;
   const absl::Duration timeout = TimeoutOr(options_.verify_timeout(), kVerifyTimeout);

@@ -10,6 +10,7 @@
 #include "kernel/program/program.h"
 #include "mtmc/v1/problem.pb.h"
 #include "mtmc/v1/worker.pb.h"
+#include "worker/daemon/build_queue.h"
 #include "worker/daemon/evaluation_context.h"
 #include "worker/daemon/execution_meter.h"
 #include "worker/daemon/program_build.h"
@@ -51,6 +52,7 @@ class EvaluationRun {
   MaybeEnd LoadVariant(const BuiltVariant& variant, absl::Duration timeout);
   // `is_last` tells that it is the one to measure.
   MaybeEnd VerifyVariant(const BuiltVariant& variant, bool is_last);
+  Verifier::Options VerifierOptions() const;
   MaybeEnd TakeSession(const SessionPlan& plan, MeasuredSession& session);
   // A second session.
   MaybeEnd MeasureAgain();
@@ -58,8 +60,11 @@ class EvaluationRun {
   // a hidden seed.
   MaybeEnd VerifyWinner();
   MaybeEnd VerifyTimedSets();
-  // With some blocks delayed (kernel/program/stall.h). Leaves that build on the device.
-  MaybeEnd VerifyStalled();
+  // Compiles the program with some blocks delayed (kernel/program/stall.h), on another thread;
+  // invalid where nothing can be delayed.
+  BuildQueue::Answer BuildStalled();
+  // Executes that build, which it leaves on the device.
+  MaybeEnd VerifyStalled(const BuiltVariants& built);
   // Puts the program on the device again. It is timed once it was executed there.
   MaybeEnd Reload(bool in_another_process);
   MaybeEnd VerifyReloaded();
@@ -95,6 +100,8 @@ class EvaluationRun {
   // Of delays, which nobody shall foresee.
   std::random_device random_;
   v1::LeaseResult result_;
+  // Waits for what nobody needs any more before the rest goes.
+  BuildQueue builds_;
 };
 
 }  // namespace mtmc::worker

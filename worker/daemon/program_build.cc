@@ -88,8 +88,8 @@ pipe::v1::BuilderRequest BuildRequestOf(const kernel::Program& program, const st
   return request;
 }
 
-std::variant<std::vector<BuiltVariant>, v1::Failure> BuildVariants(
-    BuilderParty& builder, const pipe::v1::BuilderRequest& request, absl::Duration timeout) {
+BuiltVariants BuildVariants(BuilderParty& builder, const pipe::v1::BuilderRequest& request,
+                            absl::Duration timeout) {
   auto reply = builder.Call(request, timeout);
   if (auto failure = FailureOfBuild(reply)) return *std::move(failure);
   std::vector<BuiltVariant> variants;

@@ -35,9 +35,12 @@ pipe::v1::BuilderRequest BuildRequestOf(const kernel::Program& program, const st
                                         const v1::EvaluationOptions& options,
                                         const EvaluationContext::Options& context);
 
+// Those that compiled, or why the default one did not.
+using BuiltVariants = std::variant<std::vector<BuiltVariant>, v1::Failure>;
+
 // Compiles; the default variant is first and others that do not compile are left
 // out. The default one must.
-std::variant<std::vector<BuiltVariant>, v1::Failure> BuildVariants(
-    BuilderParty& builder, const pipe::v1::BuilderRequest& request, absl::Duration timeout);
+BuiltVariants BuildVariants(BuilderParty& builder, const pipe::v1::BuilderRequest& request,
+                            absl::Duration timeout);
 
 }  // namespace mtmc::worker

@@ -60,6 +60,14 @@ Verifier::Verifier(RunnerParty& runner, ReferenceParty& reference)
 
 Verifier::~Verifier() = default;
 
+void Verifier::PrepareAhead(const Options& options, const std::function<bool()>& is_done) {
+  const absl::Time deadline = absl::Now() + options.timeout;
+  for (const auto& each : MakeWorkloads(options.hidden_seeds, options.has_distributions)) {
+    if (is_done() || absl::Now() > deadline) return;
+    reference_.Call(MakePrepare(each, /*salt=*/0, /*keeps_last=*/false), deadline - absl::Now());
+  }
+}
+
 Verification Verifier::Verify(const Options& options) {
   trouble_.reset();
   ForgetKept();

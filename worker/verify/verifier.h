@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -68,6 +69,10 @@ class Verifier {
   // while it calls `runner`.
   Verifier(RunnerParty& runner, ReferenceParty& reference);
   ~Verifier();
+
+  // Has the reference process prepare the workloads of Verify ahead of it, one after the other,
+  // until `is_done`: it remembers what they cost most for. What goes wrong goes wrong again.
+  void PrepareAhead(const Options& options, const std::function<bool()>& is_done);
 
   // The workloads that every program is verified on. It runs twice on hidden seeds, the second
   // time under load: races show. The runner keeps their inputs.

@@ -54,6 +54,26 @@ TEST_CASE("Verifier draws every distribution from a seed of its own", "[verify]"
   CHECK(mixed.size() == 34);
 }
 
+TEST_CASE("What is prepared ahead is what Verify asks for, in its order, until it is called",
+          "[verify]") {
+  FakeRunner runner(Outputs);
+  FakeReference reference(Comparing(kAlways));
+  Verifier verifier(runner, reference);
+
+  verifier.PrepareAhead({}, [&] { return reference.requests.size() == 4; });
+
+  const auto ahead = Prepares(reference);
+  REQUIRE(ahead.size() == 4);
+  CHECK(runner.requests.empty());
+  FakeReference other(Comparing(kAlways));
+  REQUIRE_FALSE(Verifier(runner, other).Verify({}).failure);
+  const auto asked = Prepares(other);
+  for (size_t i = 0; i < ahead.size(); ++i) {
+    CHECK(ahead[i]->prepare().workload() == asked[i]->prepare().workload());
+    CHECK(ahead[i]->prepare().distribution() == asked[i]->prepare().distribution());
+  }
+}
+
 TEST_CASE("Verifier has the inputs of hidden seeds kept, and never the public ones", "[verify]") {
   FakeRunner runner(Keeping([](const auto&) { return 77; }));
   FakeReference reference(Comparing(kAlways));
