@@ -187,11 +187,13 @@ std::optional<torch::jit::Stack> Match(const c10::FunctionSchema& schema, const 
     // Out variants would write where the plan does not say.
     if (argument.is_out()) return std::nullopt;
     const MtmcAtenValue* given = FindGiven(argument, i, call);
-    if (given) {
+    if (given) ++used;
+    // A traced graph gives all by position, a device that it does not choose too.
+    const bool is_open = !given || (given->kind == MTMC_ATEN_NONE && IsDevice(*argument.type()));
+    if (!is_open) {
       Value value = Convert(*given, *argument.type(), argument.N(), device);
       if (!value) return std::nullopt;
       stack.push_back(*std::move(value));
-      ++used;
     } else if (IsDevice(*argument.type())) {
       // What creates a tensor creates it where the plan's tensors are.
       stack.emplace_back(device);

@@ -277,6 +277,28 @@ TEST_CASE("A plan of library calls alone runs captured", "[gpu]") {
   CHECK(OutputOf(**plan) == Floats(8UL * 16, 0.0F));
 }
 
+TEST_CASE("A library call makes its tensor on the device that a traced graph leaves open",
+          "[gpu]") {
+  Gpu* gpu = Gpu::Find();
+  if (!gpu) return;
+  auto plan = gpu->Load(R"(//@ mtmc 1 cuda
+//@ input x f32[4,4]
+//@ buffer r f32[4,4]
+//@ output y f32[4,4]
+//@ call aten::full.default([4, 4], 2.0, None, None, None) -> r
+//@ call aten::mm.default(x, r) -> y
+)",
+                        {"aten::full", "aten::mm"});
+  REQUIRE(plan.ok());
+  const Floats x(16, 1.0F);
+
+  const MaybeFailure failure = (*plan)->Execute({{"x", Bytes(x)}}, 0xFF);
+
+  INFO(Describe(failure));
+  REQUIRE_FALSE(failure);
+  CHECK(OutputOf(**plan) == Floats(16, 8.0F));
+}
+
 TEST_CASE("A profile tells each step's time and resources", "[gpu]") {
   Gpu* gpu = Gpu::Find();
   if (!gpu) return;

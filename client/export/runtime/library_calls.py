@@ -54,21 +54,23 @@ class _MtmcLibraryCall:
                 return None
             # A call that names its overload may give all by position, as a traced graph does.
             has_position = not argument.kwarg_only or self._overload
+            at, value = None, None
             if argument.name in keywords:
                 at, value = argument.name, keywords[argument.name]
             elif index < len(arguments) and has_position:
                 at, value = index, arguments[index]
-            elif "Device" in str(argument.type):
+            used += at is not None
+            if value is None and "Device" in str(argument.type):
+                # Where the tensors are. A traced graph gives all by position, and no device.
                 names.append((argument.name, _MTMC_DEVICE, _mtmc_same))
                 continue
-            elif argument.has_default_value():
-                continue
-            else:
+            if at is None:
+                if argument.has_default_value():
+                    continue
                 return None
             convert = _mtmc_conversion(value, argument.type, argument.N)
             if convert is None:
                 return None
-            used += 1
             if at == len(positions) and not argument.kwarg_only:
                 positions.append((at, convert))
             else:

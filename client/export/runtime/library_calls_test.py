@@ -297,6 +297,12 @@ def test_a_call_that_makes_a_tensor_makes_it_where_the_program_runs(file):
     device = torch.device("meta")
     [made] = file._MtmcLibraryCall("aten::full")(device, [2, 3], 1.5, dtype="f16")
     assert (made.device, made.dtype, made.shape) == (device, torch.float16, (2, 3))
+    # As a traced graph has it: all arguments by position, and no device.
+    traced = file._MtmcLibraryCall("aten::randn", "default")
+    [drawn] = traced(device, [2, 3], None, None, None)
+    assert (drawn.device, drawn.dtype) == (device, torch.float32)
+    with pytest.raises(TypeError):
+        file._MtmcLibraryCall("aten::randn", "default")(device, [2, 3], None, None, None, None, None)
 
 
 def test_arguments_that_no_overload_takes_are_refused(file):
