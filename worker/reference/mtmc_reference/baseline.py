@@ -15,6 +15,7 @@ import time
 import torch
 
 from . import yardstick
+from .allocator_calls import settled
 from .failure import ProblemFailure, summary
 from .gpu_clock import GpuClock
 from .host_lead import HostLead
@@ -147,6 +148,9 @@ class Baselines:
         return time.perf_counter() - start
 
     def _timed_cuda(self, run, is_cold):
+        return settled(lambda: self._timed_once(run, is_cold), self._device)
+
+    def _timed_once(self, run, is_cold):
         start = torch.cuda.Event(enable_timing=True)
         end = torch.cuda.Event(enable_timing=True)
         while True:
