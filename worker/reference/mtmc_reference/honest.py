@@ -94,8 +94,9 @@ class HonestRuns:
         self._spreads = spreads
         # None where a run failed, or says nothing that another one does not.
         self._found = {Arithmetic.STRICT: strict}
-        # The first of those in another order, in a list once it is made.
-        self._first = []
+        # What is the worst of those in the first orders, one for each that is made.
+        self._orders = []
+        self._order_seconds = 0.0
 
     def find(self, kind):
         """The Honest of the arithmetic `kind`; None where there is none."""
@@ -103,12 +104,22 @@ class HonestRuns:
             self._found[kind] = self._made(kind)
         return self._found[kind]
 
-    def find_one_order(self):
-        """The Honest of a single run in another order, or of more if they are made; it may have
-        had luck. None where there is none."""
+    def find_orders(self, count):
+        """The Honest of so many runs in another order, of fewer where these take long, or of more
+        if they are made: few may have had luck. None where there is none."""
         if self.knows(Arithmetic.REORDERED):
             return self.find(Arithmetic.REORDERED)
-        return self._first_order()
+        while len(self._orders) < count and self._may_have_more_orders():
+            effort = Effort(self._device)
+            found = self._in_order(len(self._orders))
+            self._orders.append(_worse(self._orders[-1], found) if self._orders else found)
+            self._order_seconds += effort.seconds
+        return self._orders[-1]
+
+    def _may_have_more_orders(self):
+        if not self._orders:
+            return True
+        return self._orders[-1] is not None and self._order_seconds <= _ORDER_SECONDS
 
     def knows(self, kind):
         """Whether `find` takes no run."""
@@ -140,7 +151,7 @@ class HonestRuns:
 
     def _made(self, kind):
         if kind == Arithmetic.REORDERED:
-            return self._reordered()
+            return self.find_orders(_MOST_ORDERS)
         return self._judged(self.outputs(kind, contextlib.nullcontext()))
 
     def _judged(self, outputs):
@@ -148,21 +159,6 @@ class HonestRuns:
 
     def _units(self):
         return sorted({unit_of(t) for t in self._dtypes if t.is_floating_point})
-
-    def _reordered(self):
-        """The worst of some runs in another order."""
-        effort = Effort(self._device)
-        found = self._first_order()
-        for number in range(1, _MOST_ORDERS):
-            if found is None or effort.seconds > _ORDER_SECONDS:
-                break
-            found = _worse(found, self._in_order(number))
-        return found
-
-    def _first_order(self):
-        if not self._first:
-            self._first = [self._in_order(0)]
-        return self._first[0]
 
     def _in_order(self, number):
         """Each output as disturbed by the rounding of its own type."""
