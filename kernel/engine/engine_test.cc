@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "kernel/engine/testing/small_graph.h"
+#include "kernel/graph/text.h"
 #include "kernel/program/checker.h"
 #include "kernel/program/interface.h"
 #include "kernel/program/parser.h"
@@ -158,6 +159,28 @@ TEST_CASE("A start that failed has the other starts to go on with", "[engine]") 
     const auto next = ApplyAction(graph, start, restart.text, options);
     REQUIRE(next.ok());
     CHECK(next->schedule != start);
+  }
+}
+
+TEST_CASE("A long product is the sum of stretches, in each of its forms", "[engine]") {
+  const auto text_of = [](int64_t terms, Dialect dialect, const std::string& knobs) {
+    Graph graph = MakeGraph();
+    graph.inputs[0].type.shape[1] = graph.inputs[1].type.shape[0] = terms;
+    EngineOptions options = CudaOptions();
+    options.target.dialect = dialect;
+    const absl::StatusOr<EngineProgram> made = PrintSchedule(
+        graph, Concat("group matmul template=contraction nodes=matmul,mul,relu,add", knobs, "\n"),
+        options);
+    REQUIRE(made.ok());
+    return made->text;
+  };
+  const std::string stretch = "stretch";
+  for (const Dialect dialect : {Dialect::kCuda, Dialect::kOpenCl}) {
+    for (const char* knobs : {"", " tiled=1"}) {
+      INFO(knobs);
+      CHECK(text_of(16384, dialect, knobs).find(stretch) != std::string::npos);
+      CHECK(text_of(4096, dialect, knobs).find(stretch) == std::string::npos);
+    }
   }
 }
 

@@ -7,6 +7,11 @@
 
 namespace mtmc::kernel {
 
+// A running sum loses terms that are small beside it. Those of more products than kLongestSum are
+// sums of stretches of kSumStretch of them, so that the error hardly grows with the length.
+inline constexpr int64_t kLongestSum = 8192;
+inline constexpr int64_t kSumStretch = 1024;
+
 // The knobs of a sum of products: a thread per element, or tiles of a block.
 struct ContractionKnobs {
   int64_t tiled = 0;

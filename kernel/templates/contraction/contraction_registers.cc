@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "kernel/graph/text.h"
+#include "kernel/templates/contraction/contraction_knobs.h"
 #include "kernel/view/group_view.h"
 #include "kernel/writer/kernel_writer.h"
 #include "kernel/writer/lane_loads.h"
@@ -80,11 +81,11 @@ class RegisterPrinter {
         writer_(view, target, tuned, view.group->name) {}
 
   absl::StatusOr<EmittedStep> Print() {
-    writer_.Reserve({"TR",    "TC",       "STEP",       "PANEL",       "ROW_TILES", "PANELS",
-                     "item",  "row_base", "panel_base", "column_base", "batch",     "m",
-                     "n",     "k",        "k8",         "m8",          "n8",        "sum",
-                     "total", "left",     "right",      "lane",        "v",         "i",
-                     "j",     "c"});
+    writer_.Reserve({"TR",      "TC",       "STEP",       "PANEL",       "ROW_TILES", "PANELS",
+                     "item",    "row_base", "panel_base", "column_base", "batch",     "m",
+                     "n",       "k",        "k8",         "m8",          "n8",        "sum",
+                     "stretch", "total",    "left",       "right",       "lane",      "v",
+                     "i",       "j",        "c"});
     for (const std::string& value : view_.inputs) writer_.AddParameter(value, false);
     for (const std::string& value : view_.outputs) writer_.AddParameter(value, true);
     PrintHead();
@@ -137,6 +138,12 @@ class RegisterPrinter {
     writer_.Line("float8 sum[TR * TC];");
     writer_.Unroll();
     writer_.Line("for (int i = 0; i < TR * TC; ++i) sum[i] = 0.0f;");
+    const bool is_long = space_.k > kLongestSum;
+    if (is_long) {
+      writer_.Line("float8 stretch[TR * TC];");
+      writer_.Unroll();
+      writer_.Line("for (int i = 0; i < TR * TC; ++i) stretch[i] = 0.0f;");
+    }
     const std::string k = has_k_lanes ? "k8" : "k";
     const int64_t steps = has_k_lanes ? space_.k / kLanes : space_.k;
     const ScalarPtr k_axis = writer_.Axis(k, steps);
@@ -154,8 +161,23 @@ class RegisterPrinter {
     writer_.Unroll();
     writer_.Open("for (int i = 0; i < TR; ++i)");
     writer_.Unroll();
-    writer_.Line("for (int j = 0; j < TC; ++j) sum[i * TC + j] += left[i] * right[j];");
+    writer_.Line(Concat("for (int j = 0; j < TC; ++j) ", is_long ? "stretch" : "sum",
+                        "[i * TC + j] += left[i] * right[j];"));
     writer_.Close();
+    if (is_long) {
+      writer_.Open(Concat("if (", k, " % ", kSumStretch, " == ", kSumStretch - 1, ")"));
+      PrintTakeStretch();
+      writer_.Close();
+    }
+    writer_.Close();
+    if (is_long) PrintTakeStretch();
+  }
+
+  void PrintTakeStretch() {
+    writer_.Unroll();
+    writer_.Open("for (int i = 0; i < TR * TC; ++i)");
+    writer_.Line("sum[i] += stretch[i];");
+    writer_.Line("stretch[i] = 0.0f;");
     writer_.Close();
   }
 

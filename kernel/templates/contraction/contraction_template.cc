@@ -37,6 +37,13 @@ absl::StatusOr<EmittedStep> PrintNaive(const GroupView& view, const EmitTarget& 
   std::vector<ScalarPtr> axes = IndicesOf(type, i, writer.extents());
   const std::string sum = writer.Fresh("sum");
   writer.Line(Concat(text.ComputeType(type.data_type), " ", sum, " = 0;"));
+  const bool is_long = SpaceOf(loop).k > kLongestSum;
+  const std::string stretch = is_long ? writer.Fresh("stretch") : sum;
+  const std::string terms = is_long ? writer.Fresh("terms") : "";
+  if (is_long) {
+    writer.Line(Concat(text.ComputeType(type.data_type), " ", stretch, " = 0;"));
+    writer.Line(Concat("int ", terms, " = 0;"));
+  }
   size_t opened = 0;
   for (size_t axis = axes.size(); axis < loop.extents.size(); ++axis) {
     const int64_t extent = loop.extents[axis];
@@ -52,8 +59,15 @@ absl::StatusOr<EmittedStep> PrintNaive(const GroupView& view, const EmitTarget& 
   if (opened == 0) writer.Open("");
   const std::string lhs = writer.Body(loop.lhs, axes);
   const std::string rhs = writer.Body(loop.rhs, axes);
-  writer.Line(Concat(sum, " += ", lhs, " * ", rhs, ";"));
+  writer.Line(Concat(stretch, " += ", lhs, " * ", rhs, ";"));
+  if (is_long) {
+    writer.Open(Concat("if (++", terms, " % ", kSumStretch, " == 0)"));
+    writer.Line(Concat(sum, " += ", stretch, ";"));
+    writer.Line(Concat(stretch, " = 0;"));
+    writer.Close();
+  }
   for (size_t level = 0; level < std::max<size_t>(opened, 1); ++level) writer.Close();
+  if (is_long) writer.Line(Concat(sum, " += ", stretch, ";"));
   axes.resize(static_cast<size_t>(loop.output_axes()));
   writer.Bind(result, axes, sum);
   for (const std::string& value : view.outputs) {

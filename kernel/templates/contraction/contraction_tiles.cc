@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "kernel/graph/text.h"
+#include "kernel/templates/contraction/contraction_knobs.h"
 #include "kernel/view/group_view.h"
 #include "kernel/writer/kernel_writer.h"
 #include "kernel/writer/lane_loads.h"
@@ -36,6 +37,7 @@ class TilePrinter {
         loop_(*FindContraction(view)),
         space_(SpaceOf(loop_)),
         is_tuned_(!tuned.empty()),
+        is_long_(space_.k > kLongestSum),
         type_(loop_.types[0].data_type),
         writer_(view, target, tuned, view.group->name) {}
 
@@ -44,9 +46,9 @@ class TilePrinter {
                      "THREADS",  "M_TILES", "N_TILES", "A_ROW",  "B_ROW",  "A_LOADS",   "B_LOADS",
                      "tile",     "m_base",  "n_base",  "k_base", "batch",  "thread",    "m_thread",
                      "n_thread", "a_tile",  "b_tile",  "a_next", "b_next", "sum",       "load",
-                     "place",    "tile_m",  "tile_n",  "tile_k", "m",      "n",         "k",
-                     "m4",       "n4",      "k4",      "v",      "a",      "b",         "i",
-                     "j"});
+                     "stretch",  "place",   "tile_m",  "tile_n", "tile_k", "m",         "n",
+                     "k",        "m4",      "n4",      "k4",     "v",      "a",         "b",
+                     "i",        "j"});
     for (const std::string& value : view_.inputs) writer_.AddParameter(value, false);
     for (const std::string& value : view_.outputs) writer_.AddParameter(value, true);
     PrintHead();
@@ -61,11 +63,17 @@ class TilePrinter {
     PrintLoad(b);
     writer_.Close();
     PrintMultiply();
+    if (is_long_) {
+      writer_.Open(Concat("if (k_base % ", kSumStretch, " < BK)"));
+      PrintTakeStretch();
+      writer_.Close();
+    }
     writer_.Barrier();
     PrintStage(a);
     PrintStage(b);
     writer_.Barrier();
     writer_.Close();
+    if (is_long_) PrintTakeStretch();
     PrintEpilogue();
     return Finish();
   }
@@ -156,6 +164,7 @@ class TilePrinter {
                           factor->lanes > 1 ? Concat(" * ", factor->lanes) : "", "];"));
     }
     writer_.Line(Concat(type, " sum[TM * TN] = {0};"));
+    if (is_long_) writer_.Line(Concat(type, " stretch[TM * TN] = {0};"));
   }
 
   static std::string Upper(const Factor& factor) { return factor.name == "a" ? "A" : "B"; }
@@ -311,9 +320,18 @@ class TilePrinter {
     writer_.Unroll();
     writer_.Open("for (int i = 0; i < TM; ++i)");
     writer_.Unroll();
-    writer_.Line("for (int j = 0; j < TN; ++j) sum[i * TN + j] += a[i] * b[j];");
+    writer_.Line(Concat("for (int j = 0; j < TN; ++j) ", is_long_ ? "stretch" : "sum",
+                        "[i * TN + j] += a[i] * b[j];"));
     writer_.Close();
     writer_.Close();
+    writer_.Close();
+  }
+
+  void PrintTakeStretch() {
+    writer_.Unroll();
+    writer_.Open("for (int i = 0; i < TM * TN; ++i)");
+    writer_.Line("sum[i] += stretch[i];");
+    writer_.Line("stretch[i] = 0;");
     writer_.Close();
   }
 
@@ -438,6 +456,7 @@ class TilePrinter {
   const Loop& loop_;
   const ContractionSpace space_;
   const bool is_tuned_;
+  const bool is_long_;
   const DataType type_;
   KernelWriter writer_;
   ScalarPtr batch_;
