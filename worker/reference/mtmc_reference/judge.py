@@ -28,6 +28,11 @@ _OWN_SECONDS = 0.5
 _TF32_UNIT = 2.0**-11
 
 
+# Arithmetics in which a library chooses by the memory that is free. It chooses once for both, and
+# stays with that: one run beside a full device would make all later ones others than eager's.
+_CHOOSING = (Arithmetic.DEFAULT, Arithmetic.TF32)
+
+
 class Judge:
     """Computes expectations of one problem on one device."""
 
@@ -266,7 +271,7 @@ class Judge:
         not suffice though all that can be made again was given back and what is `held` of the
         expectation lay on the host meanwhile: a bound that lacks such a run may refuse honest
         programs, eager's own calls among them."""
-        if kind == Arithmetic.DEFAULT:
+        if kind in _CHOOSING:
             self.leave_choice()
         for is_last in (False, True):
             try:

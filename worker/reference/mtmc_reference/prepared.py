@@ -11,9 +11,10 @@ are known:
     - Of shared inputs and expectations, those go first that take less time to make again
       for their size. Drawing inputs takes some passes over memory, and a run of the model
       any time, but inputs that are shared need not be drawn for it.
-    - The entry that was prepared last always stays, and the one before it where that is
-      still in use. Of a salt, the last two of a distribution stay until they are forgotten:
-      the runner may not have read them yet.
+    - The inputs of the entry that was prepared last always stay, and those of the one before it
+      where that is still in use. Of a salt, those of the last two of a distribution stay until
+      they are forgotten: the runner may not have read them yet. What is expected of these goes
+      at last, but for the one that is judged.
 """
 
 import collections
@@ -93,6 +94,8 @@ class PreparedWorkloads:
         self.last = self._in_use = None
         # Entries of a salt that were given out, by distribution.
         self._salted = collections.defaultdict(lambda: collections.deque(maxlen=_MOST_SALTED))
+        # The entry that `with_room` works on.
+        self._needed = None
         # Inputs of `last`, once they have been drawn again for a baseline.
         self._inputs = None
 
@@ -186,19 +189,23 @@ class PreparedWorkloads:
     def make_room(self, needed=None):
         """Frees all that is not needed to go on with the last workload, and with `needed`."""
         self._inputs = None
-        self._give_back(needed, lambda: False)
+        self._give_back(needed or self.last, lambda: False)
         self._budget.return_all()
 
     def with_room(self, function, needed=None):
-        """The result of `function`; where its memory runs out, it is called again after
-        `make_room`."""
+        """The result of `function`, which works on the entry `needed`; where its memory runs
+        out, it is called again after `make_room`."""
+        before, self._needed = self._needed, needed
         try:
+            try:
+                return function()
+            except (ProblemFailure, RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(getattr(error, "cause", None) or error):
+                    raise
+            self.make_room(needed)
             return function()
-        except (ProblemFailure, RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(getattr(error, "cause", None) or error):
-                raise
-        self.make_room(needed)
-        return function()
+        finally:
+            self._needed = before
 
     def _return_memory(self):
         expectations = [e.expectation for e in self._by_key.values() if e.expectation]
@@ -288,12 +295,12 @@ class PreparedWorkloads:
     def _make_room(self, need):
         """Tries to have `need` bytes free for a run."""
         self._inputs = None
-        self._give_back(self.last, lambda: self._budget.has(need))
+        self._give_back(self._needed or self.last, lambda: self._budget.has(need))
         # What was released last is held for speed until now.
         self._budget.return_all()
 
     def _give_back(self, needed, is_enough):
-        """Frees memory until `is_enough()`, that of `needed` and of entries in use never."""
+        """Frees memory until `is_enough()`, that of `needed` and inputs in use never."""
         given = list(itertools.chain.from_iterable(self._salted.values()))
         kept = (needed, self.last, self._in_use, *given)
         others = [
@@ -305,7 +312,8 @@ class PreparedWorkloads:
         order = sorted(reversed(others), key=lambda entry: not entry.key.salt)
         parts = [(Entry.release, entry) for entry in order if entry.key.salt]
         parts += [(release, entry) for release in self._cheapest_first() for entry in order]
-        parts += [(Entry.release_expectation, entry) for entry in given if entry is not needed]
+        in_use = [entry for entry in (*given, self._in_use, self.last) if entry is not None]
+        parts += [(Entry.release_expectation, entry) for entry in in_use if entry is not needed]
         for release, entry in parts:
             if is_enough():
                 return

@@ -211,6 +211,25 @@ def test_memory_that_runs_out_is_taken_from_others():
     assert reference.prepared.byte_count() == _INPUT_BYTES + _OUTPUT_BYTES
 
 
+def test_who_is_judged_has_what_others_expect():
+    reference = Reference(9 * (_INPUT_BYTES + _OUTPUT_BYTES))
+    judged = reference.prepared.prepare(_KEYS[0])
+    reference.prepared.prepare(_KEYS[1], keeps_last=True)
+    last = reference.prepared.last
+
+    def asks_for_all():
+        reference.make_room(math.inf)
+        return judged.expectation
+
+    assert reference.prepared.with_room(asks_for_all, judged) is not None
+    # The runner reads these.
+    assert judged.publication is not None and last.publication is not None
+    assert last.expectation is None
+    runs = reference.counts["runs"]
+    assert reference.prepared.expectation(_KEYS[1]) is not None
+    assert reference.counts["runs"] == runs + 1
+
+
 def test_another_process_gets_all_but_the_last_workload():
     reference = Reference(9 * (_INPUT_BYTES + _OUTPUT_BYTES))
     reference.candidate()
@@ -432,7 +451,7 @@ def test_a_host_that_locks_no_pages_parks_all_the_same():
     assert torch.equal(_on_host(tensor), tensor)
 
 
-@pytest.mark.parametrize("kind", [Arithmetic.DEFAULT, Arithmetic.TF32])
+@pytest.mark.parametrize("kind", [Arithmetic.DEFAULT, Arithmetic.TF32, Arithmetic.STRICT])
 def test_eager_has_room_to_choose_algorithms_in(kind, monkeypatch):
     """Where memory is short, cuDNN takes a slower algorithm and tells nobody."""
     monkeypatch.setattr("mtmc_reference.judge.free_bytes", lambda device: 99)
@@ -442,4 +461,4 @@ def test_eager_has_room_to_choose_algorithms_in(kind, monkeypatch):
     for judge.choice_bytes in (99, 100):
         judge.honest_outputs(PUBLIC, kind, None)
 
-    assert asked == ([100] if kind == Arithmetic.DEFAULT else [])
+    assert asked == ([] if kind == Arithmetic.STRICT else [100])
