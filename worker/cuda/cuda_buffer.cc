@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/cuda/cuda_buffer.h"
 
-#include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 
 namespace mtmc::worker {
@@ -92,26 +90,13 @@ MaybeFailure CudaBuffer::CopyFrom(const Buffer& source) {
 }
 
 MaybeFailure CudaBuffer::CopyFrom(const PeerMemory& source) {
-  const CudaApi& api = context_->api();
-  CUipcMemHandle handle{};
-  if (source.handle.size() != sizeof handle) {
-    return Failure{.kind = Failure::Kind::kCheck,
-                   .message = absl::StrCat("a memory handle has ", source.handle.size(),
-                                           " bytes, not ", sizeof handle)};
-  }
   if (bytes() == 0) return std::nullopt;
-  std::memcpy(&handle, source.handle.data(), sizeof handle);
-  CUdeviceptr peer = 0;
-  CUresult error = api.cuIpcOpenMemHandle(&peer, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
-  if (error != CUDA_SUCCESS) return CudaFailure(api, error, "cuIpcOpenMemHandle");
-  MaybeFailure failure =
-      Finish(api.cuMemcpyDtoDAsync(tensor_, peer + static_cast<CUdeviceptr>(source.offset_bytes),
-                                   static_cast<size_t>(bytes()), context_->stream()),
-             "a copy from another process");
-  error = api.cuIpcCloseMemHandle(peer);
-  if (failure) return failure;
-  if (error != CUDA_SUCCESS) return CudaFailure(api, error, "cuIpcCloseMemHandle");
-  return std::nullopt;
+  const Outcome<CUdeviceptr> peer = context_->peers().Open(source.handle);
+  if (!peer.ok()) return peer.failure();
+  return Finish(context_->api().cuMemcpyDtoDAsync(
+                    tensor_, *peer + static_cast<CUdeviceptr>(source.offset_bytes),
+                    static_cast<size_t>(bytes()), context_->stream()),
+                "a copy from another process");
 }
 
 std::optional<PeerMemory> CudaBuffer::Share() const {

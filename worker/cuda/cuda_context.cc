@@ -24,9 +24,10 @@ std::string ToText(const CUuuid& uuid) {
 }  // namespace
 
 CudaContext::CudaContext(const CudaApi& api, int device_index)
-    : api_(api), device_index_(device_index) {}
+    : api_(api), device_index_(device_index), peers_(std::make_unique<PeerMappings>(api)) {}
 
 CudaContext::~CudaContext() {
+  peers_.reset();
   if (stream_) api_.cuStreamDestroy(stream_);
   if (context_) api_.cuDevicePrimaryCtxRelease(device_);
 }

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "worker/cuda/cuda_api.h"
 #include "worker/cuda/occupancy.h"
+#include "worker/cuda/peer_mappings.h"
 #include "worker/device/device_facts.h"
 
 namespace mtmc::worker {
@@ -34,6 +35,9 @@ class CudaContext {
   CUdevice device() const { return device_; }
 
   CUcontext context() const { return context_; }
+
+  // What is mapped of other processes.
+  PeerMappings& peers() const { return *peers_; }
 
   // Facts that need no measurement.
   absl::StatusOr<DeviceFacts> ReadFacts() const;
@@ -65,6 +69,8 @@ class CudaContext {
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr;
+  // Closed before the context goes.
+  std::unique_ptr<PeerMappings> peers_;
 };
 
 }  // namespace mtmc::worker

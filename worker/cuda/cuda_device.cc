@@ -289,6 +289,8 @@ Outcome<std::optional<double>> CudaDevice::TimeYardstick() {
 
 MaybeFailure CudaDevice::Scrub() { return conditions_->Scrub(); }
 
+MaybeFailure CudaDevice::ClosePeers() { return context_->peers().CloseAll(); }
+
 MaybeFailure CudaDevice::CheckGuards() {
   if (!flush_) return std::nullopt;
   auto sum = scan_->Checksum(flush_, static_cast<int64_t>(flush_bytes_));

@@ -56,6 +56,7 @@ class CudaDevice final : public Device {
   Outcome<std::optional<double>> TimeYardstick() override;
   MaybeFailure Scrub() override;
   MaybeFailure CheckGuards() override;
+  MaybeFailure ClosePeers() override;
   MaybeFailure RunUnderLoad(std::span<const Body> steps) override;
   Outcome<std::vector<StepActivity>> Profile(const std::vector<Body>& steps) override;
   Outcome<StepCounters> Count(const std::vector<Body>& steps) override;

@@ -163,6 +163,10 @@ class Device {
   // written since the last timed sample.
   virtual MaybeFailure CheckGuards() { return std::nullopt; }
 
+  // Gives up what copies from PeerMemory have mapped; until then its owner must not free it.
+  // REQUIRES: they have ended.
+  virtual MaybeFailure ClosePeers() { return std::nullopt; }
+
   // Enqueues `steps` one after the other, each after a random delay, with the last-level cache
   // flushed before, while other work of ours takes a part of the device that differs from call
   // to call; waits for both. The other work ends with the steps, or by itself after some tens

@@ -420,6 +420,7 @@ TEST_CASE("A tensor goes from process to process on the GPU", "[gpu]") {
   const pipe::v1::CudaIpcMemory& memory = second.response.outputs().outputs(0).cuda_ipc();
   REQUIRE_FALSE(
       (*buffer)->CopyFrom(PeerMemory{.handle = memory.handle(), .offset_bytes = memory.offset()}));
+  REQUIRE_FALSE(gpu->backend.device->ClosePeers());
 
   Floats y(1024);
   REQUIRE_FALSE((*buffer)->Download(std::as_writable_bytes(std::span(y))));

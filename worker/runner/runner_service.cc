@@ -68,6 +68,11 @@ absl::StatusOr<pipe::v1::RunnerResponse> RunnerService::Answer(
     response.clear_response();
     MTMC_ASSIGN_OR_RETURN(failure, Dispatch(request, response));
   }
+  // Once it is answered, the reference may free what it shares.
+  if (backend_) {
+    MaybeFailure closed = backend_->device->ClosePeers();
+    if (!failure) failure = std::move(closed);
+  }
   if (failure) {
     response.clear_response();
     *response.mutable_failure() = ToProto(*failure, StageOf(request));
