@@ -65,16 +65,10 @@ def _blocks(wanted, device):
 
 def launch(name, blocks, device, arguments):
     """Enqueues the kernel of that name in C++."""
-    _kernel(name, device).launch(blocks, _THREADS, arguments)
+    scan_kernels.compiled(source(), name, device).launch(blocks, _THREADS, arguments)
 
 
 @functools.cache
-def _kernel(name, device):
-    from .cuda_kernel import Kernel
-
-    return Kernel(source(), name, device)
-
-
 def source():
     """The text of the kernels."""
     return scan_kernels.source() + _SOURCE.read_text(encoding="utf-8")

@@ -116,16 +116,10 @@ def _blocks(result):
 
 def launch(name, blocks, device, arguments):
     """Enqueues the kernel of that name in C++."""
-    _kernel(name, device).launch(blocks, _THREADS, arguments)
+    scan_kernels.compiled(source(), name, device).launch(blocks, _THREADS, arguments)
 
 
 @functools.cache
-def _kernel(name, device):
-    from .cuda_kernel import Kernel
-
-    return Kernel(source(), name, device)
-
-
 def source():
     """The text of the kernels."""
     return _SOURCE.read_text(encoding="utf-8")

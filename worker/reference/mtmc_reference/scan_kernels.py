@@ -100,6 +100,7 @@ def expression(template, names, width):
     return f"{template}<{names}, {width}>"
 
 
+@functools.cache
 def source():
     """The text of the kernels."""
     return _SOURCE.read_text(encoding="utf-8")
@@ -146,7 +147,7 @@ def _launched(template, names, columns, limits, tensors):
     processors = torch.cuda.get_device_properties(device).multi_processor_count
     blocks = min(-(-count // (_THREADS * width)), processors * _BLOCKS_PER_PROCESSOR)
     rows = torch.empty(max(blocks, 1), columns, dtype=torch.float64, device=device)
-    kernel = _kernel(expression(template, names, width), device)
+    kernel = compiled(source(), expression(template, names, width), device)
     kernel.launch(len(rows), _THREADS, [*tensors, count, *_numbers(template, limits), rows])
     return rows
 
@@ -164,10 +165,11 @@ def bits_of(number):
 
 
 @functools.cache
-def _kernel(name, device):
+def compiled(text, name, device):
+    """The kernel of that name in C++ in a source text, compiled once on each device."""
     from .cuda_kernel import Kernel
 
-    return Kernel(source(), name, device)
+    return Kernel(text, name, device)
 
 
 def _merged_distance(rows):
