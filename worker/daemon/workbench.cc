@@ -115,10 +115,10 @@ void Workbench::Use(const Isolation& isolation) {
 
 absl::Status Workbench::Open() {
   // A folder that is mounted must be there before the first child is.
-  for (const std::string& folder : {folders_.artifacts, folders_.reference, folders_.runner}) {
-    MTMC_RETURN_IF_ERROR(base::MakeFolder(folder));
+  for (const std::string& folder :
+       {folders_.artifacts, folders_.reference, folders_.runner, folders_.bytecode}) {
+    if (!folder.empty()) MTMC_RETURN_IF_ERROR(base::MakeFolder(folder));
   }
-  if (!folders_.bytecode.empty()) MTMC_RETURN_IF_ERROR(base::MakeFolder(folders_.bytecode));
   module_compiler_.Start();
   absl::Status opened = OpenDevice();
   // Who was killed, as for memory, was not kept from anything.

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/file.h"
 #include "common/base/log.h"
 
 namespace mtmc::worker {
@@ -25,14 +24,12 @@ void ModuleCompiler::Start() {
                      {"CUDA_VISIBLE_DEVICES", ""}};
   start.standard_output = base::Stdio::Null();
   start.standard_error = base::Stdio::Null();
-  absl::Status status = base::MakeFolder(options_.folder);
-  if (status.ok()) {
-    auto started = base::Subprocess::Start(start);
-    status = started.status();
-    if (started.ok()) process_.emplace(*std::move(started));
-  }
-  if (!status.ok()) {
-    base::Log(base::LogLevel::kWarning, "modules of Python stay uncompiled", {{"reason", status}});
+  auto started = base::Subprocess::Start(start);
+  if (started.ok()) {
+    process_.emplace(*std::move(started));
+  } else {
+    base::Log(base::LogLevel::kWarning, "modules of Python stay uncompiled",
+              {{"reason", started.status()}});
   }
 }
 

@@ -22,7 +22,7 @@ class ModuleCompiler {
     std::string python;
     // Folder that holds the package `mtmc_reference`.
     std::string package_folder;
-    // PYTHONPYCACHEPREFIX of those that read it; empty: nothing is compiled.
+    // PYTHONPYCACHEPREFIX of those that read it, and there; empty: nothing is compiled.
     std::string folder;
   };
 

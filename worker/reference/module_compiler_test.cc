@@ -26,6 +26,7 @@ class FakePython {
         told_, "\ntouch \"$3\"\n");
     CHECK_THAT(base::WriteFileAtomically(program_, script), IsOk());
     std::filesystem::permissions(program_, std::filesystem::perms::owner_all);
+    CHECK_THAT(base::MakeFolder(bytecode_), IsOk());
   }
 
   // Compiles in a worker of its own, and waits until that is done.

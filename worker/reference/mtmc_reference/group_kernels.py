@@ -13,7 +13,6 @@ from . import scan_kernels
 _SOURCE = pathlib.Path(__file__).with_suffix(".cu")
 # MTMC_GROUP_THREADS of the source.
 _THREADS = 128
-_BLOCKS_PER_PROCESSOR = 8
 # Elements of a row that one warp sums up, and rows of a column that one thread does.
 _STRIP = 4096
 _COLUMN_STRIP = 1024
@@ -35,7 +34,7 @@ def _sums(y, r, layout, top):
     strips = -(-layout.row // _STRIP)
     options = {"dtype": torch.float64, "device": r.device}
     pieces = torch.empty(layout.rows * strips, 2, **options)
-    blocks = _blocks(-(-len(pieces) * 32 // _THREADS), r.device)
+    blocks = scan_kernels.blocks(-(-len(pieces) * 32 // _THREADS), r.device)
     found = torch.empty(blocks, layouts.MAGNITUDES, 3, **options)
     arguments = [y, r, layout.count, layout.row, strips, _STRIP, top, pieces, found]
     launch(f"ScanRows<{names}>", blocks, r.device, arguments)
@@ -54,13 +53,8 @@ def _channels(names, y, r, layout, top, rows):
     strips = -(-height // _COLUMN_STRIP)
     found = torch.empty(strips, columns, 2, dtype=torch.float64, device=r.device)
     arguments = [y, r, layout.count, columns, _COLUMN_STRIP, top, found]
-    launch(f"ScanColumns<{names}>", _blocks(across * strips, r.device), r.device, arguments)
+    launch(f"ScanColumns<{names}>", scan_kernels.blocks(across * strips, r.device), r.device, arguments)
     return found.view(strips, layout.channels, layout.inner, 2).sum((0, 2))
-
-
-def _blocks(wanted, device):
-    most = torch.cuda.get_device_properties(device).multi_processor_count
-    return max(min(wanted, most * _BLOCKS_PER_PROCESSOR), 1)
 
 
 def launch(name, blocks, device, arguments):

@@ -94,9 +94,8 @@ class HonestRuns:
         self._spreads = spreads
         # None where a run failed, or says nothing that another one does not.
         self._found = {Arithmetic.STRICT: strict}
-        # What is the worst of those in the first orders, one for each that is made.
-        self._orders = []
-        self._order_seconds = 0.0
+        # The worst of the runs in another order, how many these are, and what they took.
+        self._worst, self._orders, self._order_seconds = None, 0, 0.0
 
     def find(self, kind):
         """The Honest of the arithmetic `kind`; None where there is none."""
@@ -109,17 +108,15 @@ class HonestRuns:
         if they are made: few may have had luck. None where there is none."""
         if self.knows(Arithmetic.REORDERED):
             return self.find(Arithmetic.REORDERED)
-        while len(self._orders) < count and self._may_have_more_orders():
+        while self._orders < count:
+            if self._orders and (self._worst is None or self._order_seconds > _ORDER_SECONDS):
+                break
             effort = Effort(self._device)
-            found = self._in_order(len(self._orders))
-            self._orders.append(_worse(self._orders[-1], found) if self._orders else found)
+            found = self._in_order(self._orders)
+            self._worst = _worse(self._worst, found) if self._orders else found
+            self._orders += 1
             self._order_seconds += effort.seconds
-        return self._orders[-1]
-
-    def _may_have_more_orders(self):
-        if not self._orders:
-            return True
-        return self._orders[-1] is not None and self._order_seconds <= _ORDER_SECONDS
+        return self._worst
 
     def knows(self, kind):
         """Whether `find` takes no run."""

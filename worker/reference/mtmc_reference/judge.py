@@ -26,8 +26,6 @@ _MIXED_SECONDS = 3.0
 _OWN_SECONDS = 0.5
 # Half a unit in the last place of TF32, which cuDNN may choose.
 _TF32_UNIT = 2.0**-11
-
-
 # Arithmetics in which a library chooses by the memory that is free. It chooses once for both, and
 # stays with that: one run beside a full device would make all later ones others than eager's.
 _CHOOSING = (Arithmetic.DEFAULT, Arithmetic.TF32)

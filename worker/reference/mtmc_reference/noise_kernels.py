@@ -12,11 +12,11 @@ import pathlib
 import torch
 
 from . import scan_kernels, sum_rounding
+from .scan_kernels import bits_of
 
 _SOURCE = pathlib.Path(__file__).with_suffix(".cu")
 # MTMC_THREADS of the source.
 _THREADS = 256
-_BLOCKS_PER_PROCESSOR = 16
 # Others are few, and what they are off by is rounded to their own type.
 TYPES = {torch.float64: "double", torch.float32: "float"}
 
@@ -45,10 +45,10 @@ def disturb_statistics(statistics, unit, seed, number):
     numbers = [
         statistics.terms,
         *_numbers_of(statistics.terms),
-        _bits(sum_rounding.ELEMENT_ROUNDINGS),
-        _bits(statistics.part),
-        _bits(statistics.epsilon),
-        _bits(unit),
+        bits_of(sum_rounding.ELEMENT_ROUNDINGS),
+        bits_of(statistics.part),
+        bits_of(statistics.epsilon),
+        bits_of(unit),
         *_noise(seed, number),
     ]
     return _launched("DisturbStatistics", tensors[0], tensors[1:], numbers)
@@ -58,12 +58,17 @@ def _launched(name, result, operands, numbers):
     """Whether the kernel compiles; it runs then."""
     name = f"{name}<{TYPES[result.dtype]}>"
     arguments = [result, *operands, result.numel(), *numbers]
-    launched = lambda: (launch(name, _blocks(result), result.device, arguments), True)
+
+    def launched():
+        blocks = scan_kernels.blocks(-(-result.numel() // _THREADS), result.device)
+        launch(name, blocks, result.device, arguments)
+        return True
+
     return scan_kernels.attempted(launched) is not None
 
 
 def _noise(seed, number):
-    return [seed, number, _bits(sum_rounding.LEAST_DEVIATIONS)]
+    return [seed, number, bits_of(sum_rounding.LEAST_DEVIATIONS)]
 
 
 def _tensors(scale):
@@ -84,11 +89,11 @@ def _are_taken(tensors):
 def _kernel_of(scale, unit):
     """(name, operands behind the result, numbers behind the count)"""
     if isinstance(scale, torch.Tensor):
-        return "DisturbScaled", [scale], [_bits(unit)]
+        return "DisturbScaled", [scale], [bits_of(unit)]
     if isinstance(scale, sum_rounding.Roundings):
-        return "DisturbElements", [], [_bits(unit * scale.count)]
+        return "DisturbElements", [], [bits_of(unit * scale.count)]
     wander = scale.wander if isinstance(scale.wander, torch.Tensor) else 0
-    numbers = [*_numbers_of(scale.terms), _bits(scale.roundings), _bits(unit)]
+    numbers = [*_numbers_of(scale.terms), bits_of(scale.roundings), bits_of(unit)]
     return "DisturbSums", [scale.squares, wander], numbers
 
 
@@ -101,17 +106,7 @@ def _numbers_of(terms):
         sum_rounding.ALIKE_FACTOR * root,
         sum_rounding.FP32_LAST_PLACE * terms,
     ]
-    return [terms, *map(_bits, factors)]
-
-
-def _bits(number):
-    return scan_kernels.bits_of(number)
-
-
-def _blocks(result):
-    processors = torch.cuda.get_device_properties(result.device).multi_processor_count
-    most = processors * _BLOCKS_PER_PROCESSOR
-    return max(min(-(-result.numel() // _THREADS), most), 1)
+    return [terms, *map(bits_of, factors)]
 
 
 def launch(name, blocks, device, arguments):

@@ -144,9 +144,8 @@ def _launched(template, names, columns, limits, tensors):
     """The rows of one launch, on the device."""
     count, device = tensors[0].numel(), tensors[0].device
     width = _WIDTH if all(x.data_ptr() % _ALIGNMENT == 0 for x in tensors) else 1
-    processors = torch.cuda.get_device_properties(device).multi_processor_count
-    blocks = min(-(-count // (_THREADS * width)), processors * _BLOCKS_PER_PROCESSOR)
-    rows = torch.empty(max(blocks, 1), columns, dtype=torch.float64, device=device)
+    count_of_rows = blocks(-(-count // (_THREADS * width)), device)
+    rows = torch.empty(count_of_rows, columns, dtype=torch.float64, device=device)
     kernel = compiled(source(), expression(template, names, width), device)
     kernel.launch(len(rows), _THREADS, [*tensors, count, *_numbers(template, limits), rows])
     return rows
@@ -162,6 +161,12 @@ def _numbers(template, limits):
 def bits_of(number):
     """A double as kernels take it, an integer of 64 bits."""
     return struct.unpack("q", struct.pack("d", number))[0]
+
+
+def blocks(wanted, device):
+    """So many blocks, or as many as fill the device, whose threads take several turns then."""
+    processors = torch.cuda.get_device_properties(device).multi_processor_count
+    return max(min(wanted, processors * _BLOCKS_PER_PROCESSOR), 1)
 
 
 @functools.cache

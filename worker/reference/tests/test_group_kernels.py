@@ -81,7 +81,7 @@ def on_host(functions, monkeypatch):
 
     monkeypatch.setattr(scan_kernels, "takes_floats", lambda y, r: True)
     monkeypatch.setattr(group_kernels, "launch", launch)
-    monkeypatch.setattr(group_kernels, "_blocks", lambda wanted, device: _BLOCKS)
+    monkeypatch.setattr(scan_kernels, "blocks", lambda wanted, device: _BLOCKS)
     monkeypatch.setattr(group_kernels, "_STRIP", 100)
     monkeypatch.setattr(group_kernels, "_COLUMN_STRIP", 30)
 

@@ -79,7 +79,7 @@ def on_host(functions, monkeypatch):
         )
 
     monkeypatch.setattr(noise_kernels, "launch", launch)
-    monkeypatch.setattr(noise_kernels, "_blocks", lambda result: _BLOCKS)
+    monkeypatch.setattr(scan_kernels, "blocks", lambda wanted, device: _BLOCKS)
     monkeypatch.setattr(scan_kernels, "are_in_reach", lambda tensors: True)
     return launched
 
