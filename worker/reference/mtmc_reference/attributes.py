@@ -6,11 +6,14 @@ run of a model that counts its calls is then the first one again.
 """
 
 import contextlib
+import operator
 
 import torch
 
 # Attributes that PyTorch itself gives a module; what they hold is kept by others.
 _OF_EVERY_MODULE = frozenset(vars(torch.nn.Module()))
+# Whose items are attributes, too.
+_CONTAINERS = (list, dict, set)
 
 
 @contextlib.contextmanager
@@ -20,27 +23,64 @@ def kept(model):
     Lists, dictionaries and sets get their items back. The elements of tensors do not. Gives a
     function that tells the paths of attributes that are other ones by then.
     """
-    before = [(module, _own(module)) for module in model.modules()]
-    copies = [{name: _copied(value) for name, value in own.items()} for _, own in before]
-    paths = {module: path for path, module in model.named_modules()}
+    saved = [_Attributes(path, module) for path, module in model.named_modules()]
 
     def changed():
-        return {
-            f"{paths[module]}.{name}".lstrip(".")
-            for (module, own), copied in zip(before, copies)
-            for name in _changed(own, copied, _own(module))
-        }
+        return {path for attributes in saved for path in attributes.changed()}
 
     try:
         yield changed
     finally:
-        for (module, own), copied in zip(before, copies):
-            for name in _own(module).keys() - own.keys():
-                del vars(module)[name]
-            for name, value in own.items():
-                if isinstance(value, (list, dict, set)):
-                    _refill(value, copied[name])
-                vars(module)[name] = value
+        for attributes in saved:
+            attributes.restore()
+
+
+class _Attributes:
+    """Those of one module as they were. A network has hundreds of modules, of which hardly one
+    changes: that is found out without a look at each name."""
+
+    def __init__(self, path, module):
+        self._path = path
+        self._module = module
+        self._held = vars(module).copy()
+        self._items = {
+            name: value.copy()
+            for name, value in self._held.items()
+            if isinstance(value, _CONTAINERS) and name not in _OF_EVERY_MODULE
+        }
+
+    def changed(self):
+        """Paths of those that came, or hold another object or other items."""
+        if self._are_same():
+            return []
+        own = _own(self._held)
+        return [
+            f"{self._path}.{name}".lstrip(".")
+            for name, value in _own(vars(self._module)).items()
+            if name not in own
+            or own[name] is not value
+            or name in self._items
+            and _ids(value) != _ids(self._items[name])
+        ]
+
+    def restore(self):
+        if self._are_same():
+            return
+        now, own = vars(self._module), _own(self._held)
+        for name in _own(now).keys() - own.keys():
+            del now[name]
+        for name, value in own.items():
+            if name in self._items:
+                _refill(value, self._items[name])
+            now[name] = value
+
+    def _are_same(self):
+        now = vars(self._module)
+        return (
+            not self._items
+            and now.keys() == self._held.keys()
+            and all(map(operator.is_, now.values(), self._held.values()))
+        )
 
 
 @contextlib.contextmanager
@@ -52,7 +92,7 @@ def as_buffers(model):
     found = [
         (path, module, name, value)
         for path, module in model.named_modules()
-        for name, value in _own(module).items()
+        for name, value in _own(vars(module)).items()
         if isinstance(value, torch.Tensor)
     ]
     holders = [id(value) for *_, value in found]
@@ -71,33 +111,23 @@ def as_buffers(model):
 
 def tensors(model):
     """Those in plain attributes."""
-    values = [value for module in model.modules() for value in _own(module).values()]
+    values = [value for module in model.modules() for value in vars(module).values()]
     return [value for value in values if isinstance(value, torch.Tensor)]
 
 
-def _own(module):
-    return {name: value for name, value in vars(module).items() if name not in _OF_EVERY_MODULE}
+def _own(attributes):
+    return {n: value for n, value in attributes.items() if n not in _OF_EVERY_MODULE}
 
 
-def _changed(before, copied, now):
-    """Names of attributes that came, or hold another object or other items."""
-    for name, value in now.items():
-        if name not in before or before[name] is not value:
-            yield name
-        elif isinstance(value, (list, dict, set)):
-            # Tensors have no truth to compare by.
-            own, other = list(value), list(copied[name])
-            if isinstance(value, dict):
-                own, other = own + list(value.values()), other + list(copied[name].values())
-            if list(map(id, own)) != list(map(id, other)):
-                yield name
-
-
-def _copied(value):
-    return value.copy() if isinstance(value, (list, dict, set)) else None
+def _ids(container):
+    """What tells items apart: tensors have no truth to compare by."""
+    items = list(container)
+    if isinstance(container, dict):
+        items += container.values()
+    return list(map(id, items))
 
 
 def _refill(container, items):
-    # Also where nothing has changed: tensors have no truth to compare by.
+    # Also where nothing has changed.
     container.clear()
     container.extend(items) if isinstance(container, list) else container.update(items)

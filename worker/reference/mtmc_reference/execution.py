@@ -101,7 +101,7 @@ class Execution:
             returned = Returned(answer, self._problem.module.__name__)
             self._require_form(returned.structure)
             users = [_dense(returned.tensors[at], kept) for at in self._returned_at]
-            return users + [self._mutated(model, output, inputs) for output in self._mutations]
+            return users + self._mutated(model, inputs)
 
     def _require_form(self, structure):
         if not is_formed_as(structure, self._result):
@@ -124,16 +124,21 @@ class Execution:
         with attributes.kept(model) as changed, _PreservedState(model, targets):
             yield changed
 
-    def _mutated(self, model, output, inputs):
-        if output["kind"] == "KIND_INPUT_MUTATION":
-            return inputs[self._positions[output["target"]]].clone()
-        return state_tensor(model, output["target"]).detach().clone()
+    def _mutated(self, model, inputs):
+        """Copies of what the last run has changed."""
+        is_input = [output["kind"] == "KIND_INPUT_MUTATION" for output in self._mutations]
+        targets = [output["target"] for output in self._mutations]
+        states = iter(state_tensors(model, [t for t, is_one in zip(targets, is_input) if not is_one]))
+        return [
+            inputs[self._positions[target]].clone() if is_one else next(states).detach().clone()
+            for target, is_one in zip(targets, is_input)
+        ]
 
 
 class _PreservedState:
     def __init__(self, model, targets):
-        self._saved = [(model, target, state_tensor(model, target)) for target in targets]
-        self._tensors = [tensor for _, _, tensor in self._saved]
+        self._holders = _holders(model, targets)
+        self._tensors = [getattr(*holder) for holder in self._holders]
         self._copies = copies(self._tensors)
 
     def __enter__(self):
@@ -141,17 +146,25 @@ class _PreservedState:
 
     def __exit__(self, *_):
         copy_all(self._tensors, self._copies)
-        for model, target, tensor in self._saved:
+        for holder, tensor in zip(self._holders, self._tensors):
             # `self.buffer = new` rebinds instead of writing in place.
-            if state_tensor(model, target) is not tensor:
-                path, _, name = target.rpartition(".")
-                setattr(model.get_submodule(path), name, tensor)
+            if getattr(*holder) is not tensor:
+                setattr(*holder, tensor)
 
 
-def state_tensor(model, target):
-    """The parameter, buffer or plain tensor attribute at an attribute path."""
-    path, _, name = target.rpartition(".")
-    return getattr(model.get_submodule(path), name)
+def state_tensors(model, targets):
+    """The parameters, buffers or plain tensor attributes at attribute paths."""
+    return [getattr(*holder) for holder in _holders(model, targets)]
+
+
+def _holders(model, targets):
+    """(module, name) of each target. To go to each of hundreds by itself takes as long as the
+    model's run."""
+    if not targets:
+        return []
+    modules = dict(model.named_modules(remove_duplicate=False))
+    split = [target.rpartition(".") for target in targets]
+    return [(modules[path], name) for path, _, name in split]
 
 
 def _widened(value):

@@ -44,34 +44,51 @@ def measured(pairs, spreads):
 
     `spreads` are those of the references.
     """
-    return [
-        _measured(y, r, spread) if spread is not None and r.numel() else None
+    enqueued = [
+        _Measurement(y, r, spread) if spread is not None and r.numel() else None
         for (y, r), spread in zip(pairs, spreads)
     ]
+    there = [one for one in enqueued if one]
+    for one, parts in zip(there, _fetched([one.parts for one in there])):
+        one.parts = parts
+    return [one and one.groups() for one in enqueued]
 
 
-def _measured(y, r, spread):
-    layout = layouts.layout(tuple(r.shape))
-    largest = spread.largest() if spread.is_finite() else _largest_finite(r)
-    top = max(math.frexp(largest)[1], _LEAST_TOP)
-    if layout.is_small:
-        return _of_elements(y, r, layout, largest, top)
-    sums = group_kernels.sums(y, r, layout, top)
-    if sums is None:
-        sums = _scan(y.reshape(-1), r.reshape(-1), layout, top, spread.is_finite())
-    return _rooted(layout, largest, top, *_fetched(sums))
+class _Measurement:
+    """What tells the groups of one pair: `parts`, on its device until they are fetched."""
+
+    def __init__(self, y, r, spread):
+        self._layout = layouts.layout(tuple(r.shape))
+        self._largest = spread.largest() if spread.is_finite() else _largest_finite(r)
+        self._top = max(math.frexp(self._largest)[1], _LEAST_TOP)
+        if self._layout.is_small:
+            self.parts = [y.to(r.device).reshape(-1).double(), r.reshape(-1).double()]
+            return
+        self.parts = group_kernels.sums(y, r, self._layout, self._top)
+        if self.parts is None:
+            flat = y.reshape(-1), r.reshape(-1)
+            self.parts = _scan(*flat, self._layout, self._top, spread.is_finite())
+
+    def groups(self):
+        """The Groups; REQUIRES: the parts lie on the CPU."""
+        make = _of_elements if self._layout.is_small else _rooted
+        return make(self._layout, self._largest, self._top, *self.parts)
 
 
-def _fetched(parts):
-    """The parts on the CPU, with one transfer."""
-    flat = torch.cat([part.reshape(-1) for part in parts]).cpu()
-    pieces = flat.split([part.numel() for part in parts])
-    return [piece.view(part.shape) for piece, part in zip(pieces, parts)]
+def _fetched(lists):
+    """Lists of tensors of fp64 on the CPU, with one transfer from each device."""
+    parts = [part for one in lists for part in one]
+    fetched = {}
+    for device in {part.device for part in parts}:
+        there = [part for part in parts if part.device == device]
+        flat = torch.cat([part.reshape(-1) for part in there]).cpu()
+        pieces = flat.split([part.numel() for part in there])
+        fetched |= {id(part): piece.view(part.shape) for part, piece in zip(there, pieces)}
+    return [[fetched[id(part)] for part in one] for one in lists]
 
 
-def _of_elements(y, r, layout, largest, top):
+def _of_elements(layout, largest, top, y, r):
     """Groups of one element each."""
-    y, r = torch.stack([y.to(r.device).reshape(-1).double(), r.reshape(-1).double()]).cpu()
     error, size = (y - r).abs_(), r.abs_()
     has = size.isfinite()
     if not has.all():

@@ -13,7 +13,7 @@ from .compare import error
 from .comparison import Comparison
 from .deadline import deadline, parse_duration
 from .distribution import DISTRIBUTIONS
-from .execution import Execution, state_tensor
+from .execution import Execution, state_tensors
 from .failure import Dropped, ProblemFailure
 from .fixed import find_fixed
 from .flaws import FlawFinder, distribution_keys
@@ -398,13 +398,18 @@ class LoadedProblem:
         return size < _KEPT_STATES_RATIO * self._budget.whole(self._prepared.byte_count())
 
     def _state_tensors(self):
-        tensors = []
-        for entry in self._graph["inputs"]:
-            if entry["kind"] == "KIND_CONSTANT":
-                tensors.append((entry["name"], self._constants[entry["target"]].to(self._device)))
-            elif entry["kind"] != "KIND_USER_INPUT":
-                tensors.append((entry["name"], state_tensor(self._model, entry["target"])))
-        return tensors
+        entries = [entry for entry in self._graph["inputs"] if entry["kind"] != "KIND_USER_INPUT"]
+        of_model = [entry["target"] for entry in entries if entry["kind"] != "KIND_CONSTANT"]
+        states = iter(state_tensors(self._model, of_model))
+        return [
+            (
+                entry["name"],
+                self._constants[entry["target"]].to(self._device)
+                if entry["kind"] == "KIND_CONSTANT"
+                else next(states),
+            )
+            for entry in entries
+        ]
 
     def _may_keep_outputs(self, size):
         return size < _REPEAT_RATIO * self._budget.whole(self._prepared.byte_count())

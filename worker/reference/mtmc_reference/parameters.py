@@ -240,6 +240,8 @@ class States:
         copy_all(known, values)
         self._write(state, fresh)
         drawn = [tensor for _, tensor in fresh]
+        if not drawn:
+            return
         kept = [value for _, value in self._drawn.values()]
         if total_bytes([*kept, *drawn]) <= _MOST_DRAWN_BYTES:
             for (target, _), value in zip(fresh, copies(drawn)):

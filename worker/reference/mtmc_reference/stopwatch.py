@@ -23,7 +23,7 @@ import time
 import torch
 
 from . import compare, distribution, scan_kernels, share
-from .execution import Execution, state_tensor
+from .execution import Execution, state_tensors
 from .flaws import distribution_keys
 from .precision import Arithmetic
 from .problem import ProblemFile
@@ -139,11 +139,13 @@ def _run_child(path, device, scratch):
         for entry in problem.graph["inputs"]
         if entry["kind"] == "KIND_USER_INPUT"
     ]
-    states = [
-        (entry["name"], state_tensor(problem.model, entry["target"]).detach())
+    entries = [
+        entry
         for entry in problem.graph["inputs"]
         if entry["kind"] in ("KIND_PARAMETER", "KIND_BUFFER")
     ]
+    found = state_tensors(problem.model, [entry["target"] for entry in entries])
+    states = [(entry["name"], tensor.detach()) for entry, tensor in zip(entries, found)]
     outputs = [entry["name"] for entry in problem.graph["outputs"]]
     publication = None
     for line in sys.stdin:
