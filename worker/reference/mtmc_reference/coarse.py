@@ -26,6 +26,9 @@ from .precision import Arithmetic
 _MARGINS = (24.0, 14.0, 10.0, 8.0)
 # Error of a group beside its output's largest element that is none.
 _NOTHING = 1e-7
+# After so many workloads in a row on which FP32 did not stand for the truth, every so many that
+# follow are asked.
+_FEW, _SELDOM = 2, 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,11 +40,35 @@ class Limits:
     group_bounds: GroupBounds
 
 
-def is_coarsely_within(limits, found, groups, precision):
+class Prospect:
+    """Whether it is worth the runs to find out if FP32 stands for the truth on one more workload
+    of a problem: where it does not on some, it does so on few."""
+
+    def __init__(self):
+        self._failures = 0
+
+    def is_due(self):
+        """Asked once for a workload."""
+        if self._failures < _FEW:
+            return True
+        self._failures += 1
+        return (self._failures - _FEW) % _SELDOM == 0
+
+    def count(self, is_fine):
+        """Tells what was found out."""
+        if is_fine:
+            self._failures = 0
+        elif self._failures < _FEW:
+            self._failures += 1
+
+
+def is_coarsely_within(limits, prospect, found, groups, precision):
     """Whether outputs are surely within a class above STRICT by their errors and groups
     against strict FP32, to which `limits` belong."""
+    is_fine = _is_fine(limits.runs)
+    prospect.count(is_fine)
     return (
-        _is_fine(limits.runs)
+        is_fine
         and all(
             e.tolerance <= limits.bounds.allowed(precision, index, e.tolerance)
             for index, e in enumerate(found)

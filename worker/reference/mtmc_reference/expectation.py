@@ -112,7 +112,8 @@ class Expectation:
                     self._coarse = self._limits(
                         self._strict, self._spreads, unknown, Arithmetic.STRICT
                     )
-                if is_coarsely_within(self._coarse, found, groups, precision):
+                prospect = self._judge.prospect
+                if is_coarsely_within(self._coarse, prospect, found, groups, precision):
                     return found, groups, self._coarse.bounds, self._coarse.group_bounds
         # Only now, because this finds the other parts, too.
         reference = self.reference
@@ -127,6 +128,7 @@ class Expectation:
             and self.oracle == "fp64"
             and not self._judge.is_default_strict
             and all(d == torch.float32 or not e.tolerance for d, e in zip(self._dtypes, found))
+            and (self._coarse is not None or self._judge.prospect.is_due())
         )
 
     def _compared(self, actual, expected):

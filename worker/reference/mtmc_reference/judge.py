@@ -7,6 +7,7 @@ import math
 import torch
 
 from . import choices
+from .coarse import Prospect
 from .compare import float_spreads
 from .directed import Director
 from .distribution import DELICATE, HEAVY_TAILED, LEVEL, MIXED, NONFINITE
@@ -40,6 +41,8 @@ class Judge:
         self.device = device
         # Whether PyTorch's defaults compute the model as strict FP32 does.
         self.is_default_strict = is_default_strict
+        # Of what coarse.py asks.
+        self.prospect = Prospect()
         # Called with the bytes that a run needs and that are not free.
         self.make_room = lambda need: None
         # Bytes that should be free for a run of eager, so that its libraries choose as they do

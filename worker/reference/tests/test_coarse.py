@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from mtmc_reference import honest
+from mtmc_reference.coarse import Prospect
 from mtmc_reference.judge import Judge
 from mtmc_reference.precision import Arithmetic
 from mtmc_reference.tensor_core import rounded
@@ -131,3 +132,18 @@ def test_inputs_that_nobody_has_seen_are_judged_as_others_are():
 
     assert judged(in_tf32, fairness.KERNELBENCH, key)[0]["isCorrect"]
     assert not judged(in_bf16, fairness.KERNELBENCH, key)[0]["isCorrect"]
+
+
+def test_where_fp32_does_not_stand_for_the_truth_it_is_asked_seldom():
+    prospect = Prospect()
+    asked = 0
+    for _ in range(18):
+        if prospect.is_due():
+            asked += 1
+            prospect.count(False)
+
+    assert asked == 2 + 4
+    while not prospect.is_due():
+        pass
+    prospect.count(True)
+    assert prospect.is_due()
