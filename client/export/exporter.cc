@@ -17,6 +17,7 @@
 #include "common/config/paths.h"
 #include "common/config/version.h"
 #include "kernel/graph/graph_proto.h"
+#include "kernel/program/linkage.h"
 #include "kernel/program/parser.h"
 
 namespace mtmc::client {
@@ -69,6 +70,12 @@ absl::StatusOr<std::string> RuntimeText(const kernel::Program& program,
   return text;
 }
 
+// The source as this program's compiler takes it.
+std::string SourceText(const kernel::Program& program) {
+  const bool is_cuda = program.dialect == kernel::Dialect::kCuda;
+  return DeviceSource(is_cuda ? kernel::WithCLinkage(program.text) : program.text);
+}
+
 // `_MTMC_HEADERS = "..."` for the CUDA runtime; a line for each kibibyte.
 std::string HeadersText(const kernel::Program& program) {
   if (program.dialect != kernel::Dialect::kCuda) return "";
@@ -111,7 +118,7 @@ absl::StatusOr<std::string> ExportPython(const ExportInput& input) {
       "# ---- the optimized program ----\n\nimport contextlib as _mtmc_contextlib\n"
       "import ctypes as _mtmc_ctypes\nimport threading as _mtmc_threading\n\nimport torch as "
       "_mtmc_torch\n\n_MTMC_SOURCE = r",
-      std::string(kQuotes), "\n", DeviceSource(program.text), std::string(kQuotes), "\n",
+      std::string(kQuotes), "\n", SourceText(program), std::string(kQuotes), "\n",
       HeadersText(program), "\n\n", runtime, forward);
 }
 

@@ -197,6 +197,8 @@ class KernelScanner {
   }
 
  private:
+  enum class Scope { kExternC, kNamespace };
+
   // Consumes one construct; returns the index after it.
   size_t Step(size_t at) {
     const SourceToken& token = tokens_[at];
@@ -251,6 +253,47 @@ class KernelScanner {
     is_extern_c_ = false;
   }
 
+  bool IsWithin(Scope scope) const {
+    return std::find(scopes_.begin(), scopes_.end(), scope) != scopes_.end();
+  }
+
+  bool HasCLinkage() const {
+    return dialect_ == Dialect::kOpenCl || is_extern_c_ || IsWithin(Scope::kExternC);
+  }
+
+  size_t OffsetOf(const SourceToken& token) const {
+    return static_cast<size_t>(token.text.data() - lexed_.spliced().data());
+  }
+
+  // Of the declaration whose mark stands at `mark`, and its parameters at `end`. Macros may stand
+  // before it, so what is its own is known by its words.
+  void AddPlainDeclaration(size_t mark, size_t end) {
+    if (HasCLinkage() || is_template_ || IsWithin(Scope::kNamespace)) return;
+    size_t begin = mark;
+    while (const size_t length = SpecifierBefore(begin)) begin -= length;
+    PlainDeclaration plain{.begin = OffsetOf(tokens_[begin])};
+    for (size_t i = begin; i < end; ++i) {
+      if (Is(tokens_[i], "static")) plain.static_word = OffsetOf(tokens_[i]);
+    }
+    scan_.plain_declarations.push_back(plain);
+  }
+
+  // Tokens of the specifier or attribute that ends before `at`; 0 where none does.
+  size_t SpecifierBefore(size_t at) const {
+    static constexpr std::array<std::string_view, 6> kSpecifiers = {
+        "static", "inline", "__inline__", "__forceinline__", "__noinline__", "void"};
+    if (at == 0) return 0;
+    const std::string_view last = tokens_[at - 1].text;
+    if (std::find(kSpecifiers.begin(), kSpecifiers.end(), last) != kSpecifiers.end()) return 1;
+    if (last != ")") return 0;
+    int depth = 0;
+    for (size_t i = at; i-- > 0;) {
+      depth += Is(tokens_[i], ")") ? 1 : Is(tokens_[i], "(") ? -1 : 0;
+      if (depth == 0) return i > 0 && IsAttribute(tokens_[i - 1].text) ? at - i + 1 : 0;
+    }
+    return 0;
+  }
+
   // `__global__ ATTRIBUTES void ATTRIBUTES name ( PARAMETERS ) {`.
   size_t ReadKernel(size_t at) {
     KernelSignature signature;
@@ -275,6 +318,7 @@ class KernelScanner {
     if (i >= tokens_.size()) return i;
     const size_t end = SkipBrackets(tokens_, i);
     signature.name = std::string(previous_word);
+    AddPlainDeclaration(at, i);
     if (IsDeclarationOnly(end)) return end;
     AddKernel(std::move(signature), tokens_.subspan(i + 1, end - i - 2), BodyAt(end));
     return end;
@@ -334,11 +378,8 @@ class KernelScanner {
 
   void AddKernel(KernelSignature signature, Tokens parameters, Tokens body) {
     const bool is_plain = !is_template_;
-    signature.has_c_linkage =
-        dialect_ == Dialect::kOpenCl || is_extern_c_ ||
-        std::find(scopes_.begin(), scopes_.end(), Scope::kExternC) != scopes_.end();
-    const bool is_in_namespace =
-        std::find(scopes_.begin(), scopes_.end(), Scope::kNamespace) != scopes_.end();
+    signature.has_c_linkage = HasCLinkage();
+    const bool is_in_namespace = IsWithin(Scope::kNamespace);
     is_extern_c_ = false;
     is_template_ = false;
     if (!IsIdentifier(signature.name)) {
@@ -387,8 +428,6 @@ class KernelScanner {
   void Report(int line, std::string message) {
     scan_.diagnostics.push_back({.line = line, .message = std::move(message)});
   }
-
-  enum class Scope { kExternC, kNamespace };
 
   const LexedSource lexed_;
   const Tokens tokens_;

@@ -48,8 +48,18 @@ struct KernelSignature {
   size_t body = 0;
 };
 
+// Declaration of a CUDA kernel, with a body or without one, that is not `extern "C"`: its symbol is
+// another one than its name. Places are those of LexSource(text).spliced().
+struct PlainDeclaration {
+  // Its first word.
+  size_t begin = 0;
+  // `static`, which linkage of C does not go with; absent where it is not.
+  std::optional<size_t> static_word;
+};
+
 struct KernelScan {
   std::vector<KernelSignature> kernels;
+  std::vector<PlainDeclaration> plain_declarations;
   // Kernels that a plan cannot launch: templates, references, namespaces.
   std::vector<Diagnostic> diagnostics;
 };

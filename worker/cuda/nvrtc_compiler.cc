@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
+#include "kernel/program/linkage.h"
 #include "worker/cuda/cubin_scan.h"
 
 #define MTMC_NVRTC_FUNCTIONS(F) \
@@ -160,9 +161,10 @@ std::string NvrtcCompiler::version() const {
 
 CompileResult NvrtcCompiler::Compile(const std::string& source, const kernel::Bindings& defines) {
   const absl::Time start = absl::Now();
-  CompileResult result = CompileWith(source, FlagsFor(source, defines, /*has_prelude=*/false));
+  const std::string linked = kernel::WithCLinkage(source);
+  CompileResult result = CompileWith(linked, FlagsFor(linked, defines, /*has_prelude=*/false));
   if (result.failure && LacksPrelude(result.log) && !options_.include_dir.empty()) {
-    CompileResult again = CompileWith(source, FlagsFor(source, defines, /*has_prelude=*/true));
+    CompileResult again = CompileWith(linked, FlagsFor(linked, defines, /*has_prelude=*/true));
     // What is wrong beside that is told by the first.
     if (again.failure == std::nullopt || again.failure->kind != Failure::Kind::kCompile) {
       result = std::move(again);

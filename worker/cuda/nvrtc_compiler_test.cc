@@ -54,6 +54,22 @@ TEST_CASE("A source of many kernels has each of them", "[cuda]") {
         std::string::npos);
 }
 
+TEST_CASE("A kernel has its name as symbol, whatever its linkage", "[cuda]") {
+  auto compiler = FindCompiler();
+  if (!compiler) return;
+
+  const CompileResult result = compiler->Compile(
+      "__global__ void plain(float* y);\n"
+      "void __launch_bounds__(64) __global__ plain(float* y) { *y = 1; }\n"
+      "static __global__ void own(float* y) { *y = 2; }\n",
+      {});
+
+  REQUIRE_FALSE(result.failure);
+  for (const std::string name : {".text.plain", ".text.own"}) {
+    CHECK(result.binary.find(name + '\0') != std::string::npos);
+  }
+}
+
 TEST_CASE("A program whose blocks begin late compiles as the program does", "[cuda]") {
   auto compiler = FindCompiler();
   if (!compiler) return;
