@@ -119,7 +119,7 @@ class Device {
   // kOutOfMemory.
   virtual Outcome<std::unique_ptr<Buffer>> Allocate(int64_t bytes) = 0;
 
-  // A view of memory that a library owns; REQUIRES: facts().has_library_calls.
+  // A view of memory that a library owns, or of a part of a buffer. REQUIRES: it has addresses.
   virtual Outcome<std::unique_ptr<Buffer>> Wrap(void* address, int64_t bytes) = 0;
 
   // Fills every buffer with random words, which are those of `seed`, another stream for each:

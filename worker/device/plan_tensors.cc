@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "worker/device/outbox.h"
 
 namespace mtmc::worker {
 namespace {
@@ -304,14 +305,15 @@ Outcome<std::vector<PlanOutput>> PlanTensors::Outputs() {
   for (const kernel::Tensor& tensor : program_.tensors) {
     if (tensor.role != kernel::Tensor::Role::kOutput) continue;
     PlanTensor& slot = tensors_.find(tensor.name)->second;
-    if (slot.view && !slot.published) {
+    const bool is_copied = slot.view && tensor.type.bytes() > Outbox::kSmallBytes;
+    if (is_copied && !slot.published) {
       auto copy = device_.Allocate(tensor.type.bytes());
       if (!copy.ok()) return copy.failure();
       if (MaybeFailure failure = (*copy)->CopyFrom(*slot.view)) return *std::move(failure);
       slot.published = *std::move(copy);
       has_copies = true;
     }
-    outputs.push_back({&tensor, slot.view ? slot.published.get() : slot.own.get()});
+    outputs.push_back({&tensor, is_copied ? slot.published.get() : slot.current()});
   }
   // Another process reads them, which no stream of ours orders.
   if (has_copies) {

@@ -31,7 +31,7 @@ struct PlanTensor {
   std::unique_ptr<Buffer> view;
   // `view` lies in an input: the call made no new tensor.
   bool is_view_of_input = false;
-  // Copy of `view` that other processes may read.
+  // Copy of `view` that other processes may read, of one that is not small.
   std::unique_ptr<Buffer> published;
   // What the execution before left for others to read, of an output that stays.
   std::unique_ptr<Buffer> before;
@@ -102,7 +102,8 @@ class PlanTensors {
   // the plan had since the last Check, in any execution since.
   MaybeFailure Check();
 
-  // Outputs in buffers of the device's own.
+  // Outputs in buffers of the device's own, but for small ones of library calls: these are for an
+  // Outbox.
   Outcome<std::vector<PlanOutput>> Outputs();
 
   // 64 bits over all outputs; not cryptographic.

@@ -117,6 +117,7 @@ absl::Status RunnerService::Open(const pipe::v1::RunnerRequest::Open& open,
   plan_.reset();
   inputs_.reset();
   contents_.reset();
+  outbox_.reset();
   backend_.reset();
   MTMC_ASSIGN_OR_RETURN(Backend backend, OpenBackend({.dialect = open.backend() == v1::DIALECT_CUDA
                                                                      ? kernel::Dialect::kCuda
@@ -130,6 +131,7 @@ absl::Status RunnerService::Open(const pipe::v1::RunnerRequest::Open& open,
                                          backend_->facts.memory_bytes / kKeptMemoryShare);
   contents_ = std::make_unique<ContentCache>(*backend_->device,
                                              backend_->facts.memory_bytes / kContentMemoryShare);
+  outbox_ = std::make_unique<Outbox>(*backend_->device);
   pipe::v1::RunnerResponse::Opened& opened = *response.mutable_opened();
   *opened.mutable_device() = ToProto(backend_->facts);
   opened.set_profile_source(backend_->device->profile_source());
@@ -291,13 +293,19 @@ absl::StatusOr<MaybeFailure> RunnerService::ShareOutputs(pipe::v1::RunnerRespons
   if (!outputs.ok()) return MaybeFailure(outputs.failure());
   pipe::v1::RunnerResponse::Outputs& published = *response.mutable_outputs();
   published.set_stay(plan_->outputs_stay());
-  for (const PlanRunner::Output& output : *outputs) {
+  std::vector<const Buffer*> buffers;
+  buffers.reserve(outputs->size());
+  for (const PlanRunner::Output& output : *outputs) buffers.push_back(output.buffer);
+  auto places = outbox_->Share(buffers);
+  if (!places.ok()) return MaybeFailure(places.failure());
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const kernel::Tensor& output = *(*outputs)[i].tensor;
     pipe::v1::SharedTensor& tensor = *published.add_outputs();
-    tensor.set_name(output.tensor->name);
-    *tensor.mutable_type() = kernel::ToProto(output.tensor->type);
-    if (auto peer = output.buffer->Share()) {
-      tensor.mutable_cuda_ipc()->set_handle(peer->handle);
-      tensor.mutable_cuda_ipc()->set_offset(peer->offset_bytes);
+    tensor.set_name(output.name);
+    *tensor.mutable_type() = kernel::ToProto(output.type);
+    if (std::optional<PeerMemory>& place = (*places)[i]) {
+      tensor.mutable_cuda_ipc()->set_handle(std::move(place->handle));
+      tensor.mutable_cuda_ipc()->set_offset(place->offset_bytes);
     }
   }
   MaybeFailure failure;

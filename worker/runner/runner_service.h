@@ -11,6 +11,7 @@
 #include "worker/builder/tool_paths.h"
 #include "worker/device/content_cache.h"
 #include "worker/device/input_store.h"
+#include "worker/device/outbox.h"
 #include "worker/device/plan_runner.h"
 #include "worker/runner/backend.h"
 #include "worker/runner/shared_file.h"
@@ -72,6 +73,8 @@ class RunnerService {
   // Inputs that programs have in common; only copies that can be made again. Destroyed before
   // the backend.
   std::unique_ptr<ContentCache> contents_;
+  // Destroyed before the backend.
+  std::unique_ptr<Outbox> outbox_;
   // Absent unless a program is loaded. Destroyed before the backend.
   std::unique_ptr<PlanRunner> plan_;
   int64_t num_published_ = 0;
