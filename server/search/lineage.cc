@@ -53,6 +53,13 @@ void DropDetails(v1::Candidate& candidate) {
   }
 }
 
+// Whether a candidate takes the place of the best one.
+bool IsBetter(const v1::Candidate& candidate, const v1::Candidate& best) {
+  const auto speedup = Speedup(candidate);
+  const double gain = candidate.evaluation().skipped_confirmation() ? kLeastGain : 1;
+  return speedup && *speedup > gain * Speedup(best).value_or(0);
+}
+
 }  // namespace
 
 bool IsFinished(const v1::Candidate& candidate) {
@@ -135,21 +142,17 @@ int Lineage::trials() const {
 
 std::optional<int> Lineage::BestWith(const v1::Candidate& newest) const {
   const std::optional<int> best = BestOf(newest.trial() - 1);
-  const auto speedup = Speedup(newest);
   if (!best) return IsCorrect(newest) ? std::optional<int>(newest.trial()) : std::nullopt;
-  const bool is_better =
-      speedup && *speedup > Speedup(candidates[static_cast<size_t>(*best)]).value_or(0);
-  return is_better ? newest.trial() : *best;
+  return IsBetter(newest, candidates[static_cast<size_t>(*best)]) ? newest.trial() : *best;
 }
 
 std::optional<int> Lineage::BestOf(int trials, const std::set<int>& except) const {
   std::optional<int> best;
   for (int trial = 0; trial <= trials && trial < static_cast<int>(candidates.size()); ++trial) {
     if (except.contains(trial)) continue;
-    const auto speedup = Speedup(candidates[static_cast<size_t>(trial)]);
-    const bool is_first = !best && IsCorrect(candidates[static_cast<size_t>(trial)]);
-    if (is_first || (best && speedup &&
-                     *speedup > Speedup(candidates[static_cast<size_t>(*best)]).value_or(0))) {
+    const v1::Candidate& candidate = candidates[static_cast<size_t>(trial)];
+    const bool is_first = !best && IsCorrect(candidate);
+    if (is_first || (best && IsBetter(candidate, candidates[static_cast<size_t>(*best)]))) {
       best = trial;
     }
   }

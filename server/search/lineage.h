@@ -32,6 +32,10 @@ std::optional<double> Speedup(const v1::Candidate& candidate);
 // not one. A correct child of an incorrect parent is faster.
 Outcome Compare(const v1::Candidate& parent, const v1::Candidate& child);
 
+// By how much a candidate has to be faster than the best one to be a winner. Less cannot be told
+// apart (docs/measurement.md), and all that is asked of a winner would be asked for nothing.
+inline constexpr double kLeastGain = 1.01;
+
 // Trial of the candidate that `child` was made from. REQUIRES: it has a parent.
 int ParentTrial(const v1::Candidate& child);
 
@@ -66,7 +70,8 @@ struct Lineage {
 
   // Trial of the correct candidate with the highest speedup among the first
   // `trials` ones (start included) without those of `except`; the oldest one of
-  // equals.
+  // equals, to which one belongs that was not asked all that winners are, and is faster by less
+  // than kLeastGain.
   std::optional<int> BestOf(int trials, const std::set<int>& except = {}) const;
 
   // Trial of the best candidate once the newest one, by its trial, is as `newest`.

@@ -56,6 +56,26 @@ TEST_CASE("No candidate is the best by a session that the second one refuted", "
   CHECK(lineage.Best() == 1);
 }
 
+TEST_CASE("Who was not asked all that winners are takes no place by less than the least gain",
+          "[search]") {
+  v1::Candidate near = Measured(1, 1.005);
+  v1::Candidate faster = Measured(2, 1.0 + kLeastGain / 8);
+  near.mutable_evaluation()->set_skipped_confirmation(true);
+  faster.mutable_evaluation()->set_skipped_confirmation(true);
+  Lineage lineage;
+  lineage.Put(Measured(0, 1.0));
+  lineage.Put(near);
+  CHECK(lineage.Best() == 0);
+  CHECK(lineage.BestWith(near) == 0);
+  CHECK(lineage.BestOf(1, {0}) == 1);
+
+  near.mutable_evaluation()->set_skipped_confirmation(false);
+  lineage.Put(near);
+  CHECK(lineage.Best() == 1);
+  lineage.Put(faster);
+  CHECK(lineage.Best() == 2);
+}
+
 TEST_CASE("A lineage keeps of a finished candidate what is decided by", "[search]") {
   v1::Candidate candidate = Confirmed(0, 2.0, 1.9, /*do_agree=*/true);
   candidate.mutable_decision()->add_choices()->set_action("tile");
