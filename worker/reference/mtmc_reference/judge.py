@@ -269,24 +269,25 @@ class Judge:
 
     def honest_outputs(self, key, kind, observer, held=()):
         """Outputs of a run in the arithmetic `kind`; None where it fails, or where memory does
-        not suffice though all that can be made again was given back and what is `held` of the
-        expectation lay on the host meanwhile: a bound that lacks such a run may refuse honest
-        programs, eager's own calls among them."""
+        not suffice though all that can be made again was given back and, at last, what is `held`
+        of the expectation lay on the host, to which gigabytes take seconds: a bound that lacks
+        such a run may refuse honest programs, eager's own calls among them."""
         if kind in _CHOOSING:
             self.leave_choice()
-        for is_last in (False, True):
+        for parks in (None, (), held):
+            if parks is not None:
+                self.make_room(math.inf)
+                _return_memory(self.device)
             try:
-                with parked(held if is_last else (), self.device):
+                with parked(parks or (), self.device):
                     # Nobody else holds the inputs, which are freed before what is held returns.
                     return self.execution.run(
                         self.workloads.draw(key), kind, observer, state=self.execution.state_of(key)
                     )
             except ProblemFailure as failure:
                 # Autocast refuses some operators; the class keeps its fixed tolerance.
-                if is_last or not is_out_of_memory(failure.cause):
+                if not is_out_of_memory(failure.cause):
                     return None
-            self.make_room(math.inf)
-            _return_memory(self.device)
         return None
 
 

@@ -72,8 +72,9 @@ _AND, _MILDLY = " with ", ", mildly"
 _SECONDS, _BOLD_SECONDS = 10.0, 1.5
 # Most tensors that are minute because the reference divides by them.
 _MOST_DIVISORS = 4
-# Bytes of all states whose values are kept, beside those that are shared.
-_MOST_DRAWN_BYTES = 256 << 20
+# Bytes of all states whose values are kept, beside those that are shared, and of one that is kept
+# alone: a workload is run in it some times.
+_MOST_DRAWN_BYTES, _MOST_ALONE_BYTES = 256 << 20, 512 << 20
 # Bytes of a model's tensors up to which workloads have values of their own: each is one more
 # state that is kept.
 _MOST_SWEPT_BYTES = 64 << 20
@@ -240,12 +241,29 @@ class States:
         copy_all(known, values)
         self._write(state, fresh)
         drawn = [tensor for _, tensor in fresh]
-        if not drawn:
-            return
-        kept = [value for _, value in self._drawn.values()]
-        if total_bytes([*kept, *drawn]) <= _MOST_DRAWN_BYTES:
+        if drawn and self._make_room(state, total_bytes(tensors)):
             for (target, _), value in zip(fresh, copies(drawn)):
                 self._drawn[state, target] = (self._origin(state, target), value)
+
+    def _make_room(self, state, size):
+        """Whether the values of a state may be kept, which take so many bytes; forgets those of
+        others for it, the oldest first, and ordinary ones at last."""
+        if size > _MOST_ALONE_BYTES:
+            return False
+        others = collections.defaultdict(list)
+        for key in self._drawn:
+            if key[0] != state:
+                others[key[0]].append(key)
+        order = sorted(others, key=lambda name: name in ORDINARY)
+        sizes = [total_bytes(self._drawn[key][1] for key in others[name]) for name in order]
+        left = sum(sizes) + size
+        for name, freed in zip(order, sizes):
+            if left <= _MOST_DRAWN_BYTES:
+                break
+            left -= freed
+            for key in others[name]:
+                del self._drawn[key]
+        return True
 
     def _origin(self, state, target):
         """What decides how a state draws a tensor."""

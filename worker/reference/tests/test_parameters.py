@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from mtmc_reference import share
+from mtmc_reference import parameters, share
 from mtmc_reference.distribution import DISTRIBUTIONS, MIXED, PARAMETERS_ONE, PARAMETERS_ZERO
 
 _GATES = "self.g = nn.Parameter(torch.ones(()))\nself.b = nn.Parameter(torch.zeros(16))"
@@ -332,3 +332,30 @@ def test_states_are_shared_once(client, write_problem):
 
     assert number(1) == number(1) == number(4)
     assert len({number(seed) for seed in range(4)}) == 4
+
+
+def test_values_of_a_state_are_kept_as_far_as_there_is_room(client, write_problem, monkeypatch):
+    client.load(write_problem("return self.fc(x)", init="self.fc = nn.Linear(16, 16)"))
+    states = client.session._loaded._states
+    size = (16 * 16 + 16) * 4
+
+    def kept():
+        return {state for state, _ in states._drawn}
+
+    def enter(*names):
+        for name in names:
+            with states.applied(name):
+                pass
+
+    monkeypatch.setattr(parameters, "_MOST_DRAWN_BYTES", 3 * size)
+    states._drawn.clear()
+    enter(parameters.FIRST, parameters.ZERO, parameters.SECOND)
+    assert kept() == {parameters.FIRST, parameters.ZERO, parameters.SECOND}
+    enter(parameters.ONE)
+    assert kept() == {parameters.FIRST, parameters.ONE, parameters.SECOND}
+    monkeypatch.setattr(parameters, "_MOST_DRAWN_BYTES", size // 2)
+    enter(parameters.THIRD)
+    assert kept() == {parameters.THIRD}
+    monkeypatch.setattr(parameters, "_MOST_ALONE_BYTES", size // 2)
+    enter(parameters.ZERO)
+    assert kept() == {parameters.THIRD}
