@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws models that have an edge somewhere, and programs that are the model but for that edge.
+
+An edge is an epsilon beside a sum, the number at which a softplus or a search begins, a tie, a
+threshold that is met, a mask under which nothing is left, a feature that is small. A program leaves
+out what the model has for it. A witness stands beside each: changes of the tensors on which FP32
+and fp64 agree about the model, and the program is far away.
+
+    PYTHONPATH=worker/reference python worker/reference/tests/edges.py --seed 1 --count 80
+"""
+
+import collections
+import math
+import os
+import pathlib
+import random
+import re
+import tempfile
+
+import edge_models
+import generator
+import torch
+from assumed import workloads
+
+# Numbers of mixed workloads that are made for one program.
+_OWN_NUMBERS = range(617, 625)
+_SOURCE = """import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {init}
+
+    def forward(self, {names}):
+        {body}
+
+def get_inputs():
+    return [{inputs}]
+
+def get_init_inputs():
+    return []
+"""
+_FAR, _LEAST = 1e-2, 1e-30
+
+
+class Drawn:
+    """A model and one program of it, of a class of edge_models."""
+
+    def __init__(self, edge, chance):
+        self.edge = edge
+        self.kind, model = chance.choice(sorted(edge_models.MODELS[edge].items()))
+        sizes = {
+            "n": chance.choice((16, 24, 40)),
+            "d": chance.choice((8, 12, 16)),
+            "e": chance.choice((6, 8, 16)),
+            "k": chance.choice((3, 4, 6)),
+            "eps": chance.choice(("1e-12", "1e-8", "1e-6", "1e-5")),
+            "start": chance.choice(("-1e4", "-1e9", "-1e30")),
+            "fill": chance.choice(("-1e4", "-1e9", "-3e4")),
+            "t": chance.choice(("0.9", "0.75", "0.6")),
+        }
+        self._names = list(model.inputs)
+        right, wrong = chance.choice(model.sites)
+        self.title = f"{self.kind}: {right} as {wrong}".format(**sizes)
+        self._texts = [
+            _SOURCE.format(
+                init=model.init.format(**sizes),
+                names=", ".join(model.inputs),
+                body=model.body.replace("SITE", site).format(**sizes),
+                inputs=", ".join(text.format(**sizes) for text in model.inputs.values()),
+            )
+            for site in (right, wrong)
+        ]
+        self._witness = model.witness.format(**sizes)
+        self._reference, self._program = map(_made, self._texts)
+
+    @property
+    def source(self):
+        return self._texts[0]
+
+    @property
+    def numbers(self):
+        """Those that stand in the program."""
+        body = self._texts[1].split("forward")[1].split("def get_inputs")[0]
+        found = re.findall(r"(?<![\w.])\d+\.?\d*(?:e-?\d+)?", body)
+        return sorted({float(text) for text in found})
+
+    @torch.no_grad()
+    def run(self, module, tensors, dtype=None):
+        """With inputs and the model's tensors by name."""
+        if dtype:
+            tensors = {k: x.to(dtype) if x.is_floating_point() else x for k, x in tensors.items()}
+        state = {name: tensors[name] for name in module.state_dict()}
+        return torch.func.functional_call(module, state, tuple(tensors[n] for n in self._names))
+
+    def has_witness(self):
+        for seed in range(3):
+            torch.manual_seed(seed)
+            names = {}
+            exec(self._texts[0], names)
+            t = {k: x.clone() for k, x in self._reference.state_dict().items()}
+            t |= dict(zip(self._names, names["get_inputs"]()))
+            exec(self._witness, {"torch": torch, "t": t})
+            expected = self.run(self._reference, t)
+            exact = self.run(self._reference, t, torch.float64).double()
+            scale = max(_LEAST, exact.double().abs().max().item())
+            unit = _FAR * scale
+            if not exact.isfinite().all() or (expected.double() - exact).abs().max() > 0.1 * unit:
+                continue
+            actual = self.run(self._program, t).double()
+            if not (actual - exact).abs().max() <= unit:
+                return True
+        return False
+
+    def load(self, client, path):
+        """Has the problem loaded."""
+        path.write_text(self.source)
+        graph = client.load(path)["graph"]
+        self._places = {name: name for name in self._names}
+        self._places |= {e["target"]: e["name"] for e in graph["inputs"] if e.get("target")}
+        self._output = graph["outputs"][0]["name"]
+
+    def refusals(self, client, is_program):
+        """Workloads that refuse the program, or the model in fp64 and as it is."""
+        modules = [(self._program, None)] if is_program else [(self._reference, None), (self._reference, torch.float64)]
+        own = [(number, "DISTRIBUTION_MIXED") for number in _OWN_NUMBERS]
+        found = []
+        for number, *name in [*workloads(), *own]:
+            request = {"workload": number, "distribution": name[0] if name else "DISTRIBUTION_UNSPECIFIED"}
+            if number in _OWN_NUMBERS:
+                request |= {"salt": "7", "numbers": self.numbers}
+            prepared = client.session.prepare(request)
+            if "dropped" in prepared:
+                continue
+            for module, dtype in modules:
+
+                def answer(tensors):
+                    state = self._reference.state_dict()
+                    state |= {key: tensors[name] for key, name in self._places.items() if name in tensors}
+                    y = self.run(module, state, dtype)
+                    return {self._output: y if dtype is None or not y.is_floating_point() else y.to(self._dtype(y, state))}
+
+                if not client.compare(prepared, answer)["isCorrect"]:
+                    found.append((number, *name))
+        return found
+
+    def _dtype(self, y, state):
+        """That of the model's answer."""
+        return self.run(self._reference, state).dtype
+
+
+def _made(text):
+    torch.manual_seed(0)
+    names = {}
+    exec(text, names)
+    return names["Model"]()
+
+
+def draw(seed, count, edges=None):
+    """So many that have a witness, each class in turn, other ones for another seed."""
+    edges = edges or sorted(edge_models.MODELS)
+    chance = random.Random(f"{seed} {edges}")
+    found, tried = 0, 0
+    while found < count:
+        drawn = Drawn(edges[found % len(edges)], chance)
+        tried += 1
+        if drawn.has_witness():
+            found += 1
+            yield drawn
+        elif tried > 40 * count:
+            raise ValueError(f"no witness of {drawn.title}")
+
+
+def main():
+    from conftest import Client
+    from mtmc_reference import judge
+
+    # However slow the host is.
+    judge._MIXED_SECONDS = judge._OWN_SECONDS = math.inf
+    options = generator.options(__doc__, 80, "--honest")
+    edges = [e for e in sorted(edge_models.MODELS) if e[0] in os.environ.get("MTMC_EDGES", e)]
+    accepted, judged, refused = collections.Counter(), collections.Counter(), 0
+    for number, drawn in enumerate(draw(options.seed, options.count, edges)):
+        os.urandom = random.Random(f"{options.seed} {number}").randbytes
+        with tempfile.TemporaryDirectory() as folder:
+            client = Client(pathlib.Path(folder))
+            drawn.load(client, pathlib.Path(folder) / "problem.py")
+            if options.honest and (by := drawn.refusals(client, is_program=False)):
+                refused += 1
+                print("an honest program is refused:", drawn.edge, drawn.title, by, flush=True)
+            judged[drawn.edge] += 1
+            if not drawn.refusals(client, is_program=True):
+                accepted[drawn.edge] += 1
+                print("accepted:", drawn.edge, drawn.title, flush=True)
+            client.session.close()
+    each = ", ".join(f"{edge} {accepted[edge]} of {judged[edge]}" for edge in sorted(judged))
+    print(f"seed {options.seed}: {accepted.total()} of {judged.total()} accepted ({each}); {refused} honest ones refused")
+
+
+if __name__ == "__main__":
+    main()
