@@ -83,8 +83,7 @@ class Changer:
     `draws` are inputs from some draws of `get_inputs`, the first the public one; `uses` what
     the graph says of each position, `fixed` the positions that nobody may change, `bounds`
     numbers at which an operator changes its mind, `landmarks` by position where that is,
-    `guards` numbers that keep divisors from zero, `searched` positions among whose elements an
-    operator looks for an extremum. `may_be_small` tells that no honest program computes in a
+    `guards` numbers that keep divisors from zero, `sides` the extrema.side of each position. `may_be_small` tells that no honest program computes in a
     type as narrow as FP16. `seed_of(name)` decides what a mixed distribution mixes.
     """
 
@@ -97,7 +96,7 @@ class Changer:
         landmarks=None,
         *,
         guards=(),
-        searched=(),
+        sides=None,
         may_be_small=True,
         seed_of=lambda name: 0,
     ):
@@ -108,7 +107,7 @@ class Changer:
         self._bounds = bounds
         self._landmarks = landmarks or {}
         self._guards = guards
-        self._searched = searched
+        self._sides = sides or {}
         self._uses = {index: uses.get(index, Uses()) for index in range(len(public))}
         self._labels = []
         # Ways to change an input by distribution and position.
@@ -257,8 +256,8 @@ class Changer:
             return _CHANGES[name][:1]
         if name == TIMES_001 and self._guards:
             return (near_guards(self._guards),)
-        if name in _SIDES and index in self._searched:
-            return extrema.far(_SIDES[name], dtype)
+        if name in _SIDES and self._sides.get(index):
+            return extrema.far(_SIDES[name] * self._sides[index], dtype)
         return ()
 
     def _note_other(self, index, value, domain):
@@ -386,6 +385,8 @@ _MIXABLE = tuple(
 )
 # On which side of zero elements lie.
 _SIDES = {NEGATED: -1, OFFSET: 1}
+# Those in which all of an input may lie on one side.
+ONE_SIDED = tuple(_SIDES)
 # How an input is brought beside another one, in the first way of these.
 _BESIDE = {RAMPS: special_values.bring_all_beside, CENTERED: special_values.bring_beside}
 _CHANGES = {

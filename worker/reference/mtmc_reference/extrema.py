@@ -3,8 +3,12 @@
 on one side there.
 
 A program may begin such a search at any number, and is right as long as one element is beyond
-it. So every element of an input that is searched is put far below zero, or far above.
+it. So every element of an input that is searched is put far below zero, or far above; of a
+difference the one input goes where the other does not.
 """
+
+import collections
+import functools
 
 import torch
 
@@ -22,8 +26,18 @@ _EXTREMA = frozenset(
 )
 _SEARCHED = ("self", "src", "input", "other")
 # On the way there each element stays by itself.
-_ELEMENTWISE = CARRIERS | frozenset("abs add sub mul div neg where masked_fill relu leaky_relu".split())
-_MOST_STEPS = 6
+_ELEMENTWISE = CARRIERS | frozenset(
+    """
+    abs add sub rsub mul div neg where masked_fill relu leaky_relu pad constant_pad_nd unfold im2col
+    index index_select gather
+    """.split()
+)
+# Operators of those that turn what they take around: (name, argument).
+_TURNING = frozenset([("neg", "self"), ("rsub", "self"), ("sub", "other")])
+_FACTORS = frozenset([("mul", "self"), ("mul", "other"), ("div", "other")])
+# Where something is, and not what it is.
+_PLACES = frozenset({"index", "indices", "mask", "condition"})
+_MOST_STEPS = 7
 # Beyond what starts a search, from -1e30 to -1e3; sums of a million elements stay in the range of
 # FP32. The next ones are for products of two, three and four, those after them for exponentials,
 # and for what would be lost beside a larger one.
@@ -36,12 +50,33 @@ _BESIDE = (2e4, 2e3, 500.0)
 _ROOM = 16
 
 
-def is_searched(domain, name):
-    """Whether an operator looks for an extremum among the elements of the input `name`."""
-    return any(
-        operator(node) in _EXTREMA and argument in _SEARCHED
-        for node, argument, _ in domain.consumers(name, _ELEMENTWISE, _MOST_STEPS)
-    )
+def side(domain, name):
+    """1 where an operator looks for an extremum among the elements of the value `name`, -1 where it
+    does so among what they are with the other sign, and 0 where none does."""
+    return next((turn for turn, _ in _searches(domain, name)), 0)
+
+
+def is_factor(domain, name):
+    """Whether the elements of the value are factors of what is searched, or divisors."""
+    return any(is_factor for _, is_factor in _searches(domain, name))
+
+
+def _searches(domain, name):
+    """(side, whether the elements are factors) of each search, the nearest first."""
+    pending, seen = collections.deque([(name, 1, False, 0)]), {name}
+    while pending:
+        value, turn, is_factor, steps = pending.popleft()
+        for node, argument, _ in domain.takers(value):
+            op = operator(node)
+            if op in _EXTREMA and argument in _SEARCHED:
+                yield turn, is_factor
+            if op not in _ELEMENTWISE or argument in _PLACES or steps == _MOST_STEPS:
+                continue
+            onward = -turn if (op, argument) in _TURNING else turn
+            is_one = is_factor or (op, argument) in _FACTORS
+            fresh = [result for result in node["results"] if result not in seen]
+            seen.update(fresh)
+            pending.extend((result, onward, is_one, steps + 1) for result in fresh)
 
 
 def far(sign, dtype):
@@ -71,3 +106,15 @@ def _far(size):
         tensor.div_(width).mul_(0.5 * abs(center)).add_(center)
 
     return change
+
+
+def one_sided(sign):
+    """The way to give all elements of a factor one sign. None is small: of a product that is large
+    wherever the other factor is, nothing lies near zero."""
+    return functools.partial(_one_sided, sign)
+
+
+@torch.no_grad()
+def _one_sided(sign, tensor, *_):
+    mean = tensor.abs().mean()
+    tensor.abs_().clamp_(min=mean if mean > 0 else 1.0).mul_(sign)

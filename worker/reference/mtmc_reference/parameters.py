@@ -32,7 +32,7 @@ import time
 
 import torch
 
-from . import distribution, drawing, float_ways, mixed, state_ways, sweeps
+from . import distribution, drawing, extrema, float_ways, mixed, state_ways, sweeps
 from .copying import copies, copy_all
 from .mixture import Mixture
 from .pieces import changed
@@ -140,7 +140,7 @@ class States:
         self._has_own = total_bytes(self._tensors.values()) <= _MOST_SWEPT_BYTES
         # Ways of sweeps.ways by target, and those of a distribution by target.
         self._swept = self._find_swept(domain) if self._has_own else {}
-        self._sweeps = self._find_sweeps()
+        self._sweeps = self._find_sweeps(domain)
         # Ways of each tensor by mixed state, and those states of which it is known what the
         # reference bears.
         self._mixed, self._settled = {}, set()
@@ -157,7 +157,7 @@ class States:
             for target, tensor in self._tensors.items()
         }
 
-    def _find_sweeps(self):
+    def _find_sweeps(self, domain):
         found = {}
         for target, ways in self._swept.items():
             if ways:
@@ -168,7 +168,18 @@ class States:
                 order = torch.randperm(len(others), generator=generator).tolist()
                 names = [*(others[place] for place in order), *_RARELY_SWEPT]
                 found[target] = fixed | {n: rest[at % len(rest)] for at, n in enumerate(names)}
+        for target in self._swept:
+            if self._is_factor(domain, target):
+                # All of an input that is searched is far on one side there.
+                way = extrema.one_sided(1)
+                found[target] = found.get(target, {}) | dict.fromkeys(distribution.ONE_SIDED, way)
         return found
+
+    def _is_factor(self, domain, target):
+        """Whether a tensor of both signs is a factor of what is searched."""
+        tensor = self._tensors[target]
+        is_float = tensor.is_floating_point() and tensor.numel() > 1
+        return is_float and extrema.is_factor(domain, self.names[target]) and bool(tensor.min() < 0)
 
     def of(self, key):
         """Name of the state that the workload `key` has."""

@@ -10,8 +10,7 @@ import os
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from . import distribution, tensor_type
-from .extrema import is_searched
+from . import distribution, extrema, tensor_type
 from .failure import Dropped, ProblemFailure
 from .graph_domain import GraphDomain
 from .guards import guards
@@ -250,7 +249,7 @@ class Workloads:
                 bounds,
                 marks,
                 guards=guards(self._domain),
-                searched={index for index, name in names if is_searched(self._domain, name)},
+                sides={index: extrema.side(self._domain, name) for index, name in names},
                 may_be_small=self._may_be_small,
                 seed_of=self.fork,
             )

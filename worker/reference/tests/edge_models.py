@@ -361,12 +361,11 @@ _SINK = {
         (("a", "(a * m)"), ("a", "(a * m.any())")),
         "t['m'].fill_(False); t['s'].fill_(10 * {fill})",
     ),
-    "null": Edge(
+    "floor": Edge(
         "self.s = nn.Parameter(torch.randn(1)); self.o = nn.Parameter(torch.randn({d}))",
-        {"x": "torch.randn({n}, {e})", "v": "torch.randn({e}, {d})", "m": "torch.rand({n}, {e}) < 0.5"},
-        "a = x.masked_fill(~m, {fill}); b = torch.maximum(a.logsumexp(-1, keepdim=True), self.s);"
-        " a = SITE; return a @ v + torch.exp(self.s - b) * self.o",
-        (("torch.exp(a - b)", "(torch.exp(a - b) * m)"),),
+        {"x": "torch.randn({n}, {e})", "m": "torch.rand({n}, {e}) < 0.5"},
+        "a = x.masked_fill(~m, {fill}).amax(-1); return SITE",
+        (("torch.maximum(a, self.s)", "torch.where(m.any(-1), torch.maximum(a, self.s), self.s)"),),
         "t['m'][::2] = False; t['s'].fill_(10 * {fill})",
     ),
 }
