@@ -13,7 +13,7 @@ or amplifies there.
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import noise_kernels, norm_rounding, sum_rounding
+from . import noise_kernels, norm_rounding, settled, sum_rounding
 from .schema import arguments_by_name
 
 
@@ -45,10 +45,10 @@ class Disturbed(TorchDispatchMode):
             scale = rule(func, args, kwargs or {}, out)
             if rule is sum_rounding.reduction and args[0].is_floating_point():
                 scale.add_(sum_rounding.lost(func, args, first, scale, self._unit))
-            if name.rstrip("_") in _PLAIN:
-                is_exact = self._is_exact(first, args)
-                if is_exact is not None:
-                    scale = scale.of(first).masked_fill_(is_exact, 0.0)
+            is_exact = self._is_exact(name, first, args)
+            if is_exact is not None:
+                scale = scale if isinstance(scale, torch.Tensor) else scale.of(first)
+                scale = scale.mul_(~is_exact)
             self._disturb(first, scale)
             if rule is norm_rounding.normalized:
                 self._disturb_statistics(norm_rounding.statistics(func, args, out))
@@ -94,9 +94,15 @@ class Disturbed(TorchDispatchMode):
         self._disturb(statistics.running_mean, mean_scale)
         self._disturb(statistics.running_variance, variance_scale)
 
-    def _is_exact(self, result, args):
-        """Where a sum, difference or product of two short numbers is one itself: there no
-        program rounds. None where an operand never is one."""
+    def _is_exact(self, name, result, args):
+        """Where no program rounds; None where each may."""
+        if name in settled.RULES:
+            return settled.RULES[name](args, result, self._unit)
+        return self._is_short(result, args) if name.rstrip("_") in _PLAIN else None
+
+    def _is_short(self, result, args):
+        """Where a sum, difference or product of two short numbers is one itself. None where an
+        operand never is one."""
         dtype = _TYPES.get(self._unit)
         if dtype is None:
             return None
