@@ -24,12 +24,12 @@ constexpr int kFirstAsMade = 200;
 constexpr int kFirstMixed = 300;
 constexpr int kMixed = 2;
 constexpr int kFirstMixedOfWinner = 400;
-constexpr int kMixedOfWinner = 24;
+constexpr int kMixedOfWinner = 20;
 
 // Numbers from which on all tensors of mixed inputs go together
-// (worker/reference/mtmc_reference/together.py): two of each of its four kinds.
+// (worker/reference/mtmc_reference/together.py): two of each of its six kinds.
 constexpr int kFirstTogether = 500;
-constexpr int kTogether = 8;
+constexpr int kTogether = 12;
 
 // Numbers of mixed inputs that go around a number which stands in the program and not in its
 // problem (worker/reference/mtmc_reference/around.py). No other program has the same, so that

@@ -14,7 +14,7 @@ import torch
 
 from .drawing import pick, uniform
 from .pieces import pieces
-from .together import Plan
+from .plan import Plan
 
 # How often parameters and buffers go a way of their own.
 _APART = 0.3
@@ -32,11 +32,11 @@ _ROOM, _MOST_IN_ROW = 64, 1 << 22
 
 
 def plan(number, around, seed):
-    """The together.Plan of the workload of that number; `around` is a positive number, with which
-    workloads of consecutive numbers do other things."""
+    """The Plan of the workload of that number; `around` is a positive number, with which workloads
+    of consecutive numbers do other things."""
     is_count = 2 <= around <= _MOST_COUNT and around == math.floor(around)
     count = int(around) if is_count else 0
-    ways = [_moved(around), _moved(-around), _near(around), _near(-around), _sized(around), None]
+    ways = [_moved(around), _moved(-around), near(around), near(-around), _sized(around), None]
     if is_count:
         ways = [_standing_out(count), _cut(count), _run(count), *ways[1:4], None]
     generator = torch.Generator().manual_seed(seed % 2**63)
@@ -64,7 +64,7 @@ def _write(rows, found):
     rows.copy_(found.clamp_(-most, most))
 
 
-def _near(value):
+def near(value):
     """Rows below it, beyond it, on both sides, or as they were but for one element beyond; as often
     as not all alike."""
 
@@ -128,7 +128,7 @@ def _by_rows(count, kind):
     def change(tensor, generator):
         axes = [axis for axis, extent in enumerate(tensor.shape) if extent > count]
         if tensor.numel() > _MOST_IN_ROW or not axes and tensor.numel() <= count:
-            _near(float(count))(tensor, generator)
+            near(float(count))(tensor, generator)
             return
         moved = tensor.movedim(pick(axes, generator), -1) if axes else tensor.view(1, -1)
         rows = moved.reshape(-1, moved.shape[-1])

@@ -13,7 +13,7 @@ import dataclasses
 
 import torch
 
-from . import patterns, together
+from . import patterns
 from .drawing import one_of, pick, sign, uniform
 from .float_ways import deviation, stay
 from .pieces import pieces
@@ -28,7 +28,7 @@ _MOVES = (4.0, 60.0)
 _ROOM = 64
 # Part of the elements that are left of a sparse line, and of the lines that stay.
 _LEFT, _STAY = 0.15, 0.25
-# Fields of together.Plan for what a model has, of up to one axis and of more.
+# Fields of plan.Plan for what a model has, of up to one axis and of more.
 _OF_MODEL = ("vectors", "matrices")
 # How many of the tensors go as a whole, in workloads that take turns, and how many lines in a row
 # may go the same way.
@@ -41,7 +41,7 @@ _MOST_COPIED = 1 << 24
 class Choice:
     """What a tensor may do in a mixed workload: `whole` groups of (weight, way), (weight, way) by
     `lines`, empty where these are no others, and `mild` ones where the reference refuses those.
-    Where all go together, it goes with those of a `kind`, a field of together.Plan."""
+    Where all go together, it goes with those of a `kind`, a field of Plan."""
 
     whole: list
     lines: list
@@ -50,7 +50,7 @@ class Choice:
 
     def ways(self, number, seed, plan=None):
         """Ways in the workload of that number, the mildest last; none where the tensor stays. With
-        a together.Plan it goes as that says."""
+        a plan.Plan it goes as that says."""
         if plan and not (plan.is_apart and self._way_of(plan) is None):
             return self._ways_together(number, seed, plan)
         generator = torch.Generator().manual_seed(seed % 2**63)
@@ -71,7 +71,7 @@ class Choice:
         generator = torch.Generator().manual_seed((seed + 1000003 * number) % 2**63)
         way = self._way_of(plan)
         # A threshold that stays is met from the other side.
-        is_model = self.kind in _OF_MODEL and not plan.is_apart
+        is_model = self.kind in _OF_MODEL and not (plan.is_apart or plan.is_for_all)
         if way is None or is_model and uniform(generator, 0, 1) < _STAY:
             return []
         return [way, *(one_of(ways, generator) for ways in [self.mild] if ways)]

@@ -24,7 +24,7 @@ class Mixture:
         return f"{word} {self.number} {self.around!r}" if self.around else f"{word} {self.number}"
 
     def plan(self, seed_of):
-        """The together.Plan; None where tensors go apart."""
+        """The Plan; None where tensors go apart."""
         if self.around:
             return around.plan(self.number, self.around, seed_of(f"around {self.around!r}"))
         return together.plan(self.number, seed_of("together"))

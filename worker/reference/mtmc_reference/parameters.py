@@ -323,10 +323,11 @@ class States:
         if state not in self._mixed:
             generator = torch.Generator().manual_seed(self._seed_of(f"ways {state}"))
             mixture = Mixture.of(state)
+            plan = mixture.plan(self._seed_of)
             share = 1.0 if mixture.around else _MIXED_SHARE
             share = min(share, _MOST_MIXED / len(self._tensors))
+            share = 1.0 if plan and plan.is_for_all else share
             are_near = drawing.uniform(generator, 0, 1) < _NEAR_SHARE
-            plan = mixture.plan(self._seed_of)
             self._mixed[state] = found = {}
             for target, tensor in self._tensors.items():
                 ways, uses = self._ways[target], self._uses[target]

@@ -5,46 +5,28 @@ Where each tensor goes a way of its own, a threshold is far from what it is comp
 nothing is above it or everything, and a product is as far out as its factors. Who knows one of them
 by its size, a maximum that begins at -8 or a frequency below 1e-4 that counts as none, is wrong
 where both sides move: by the same number, by the same factor, one up as the other goes down, or
-onto one grid, on which what is seldom equal is so often. A way is a function of (tensor, generator)
-that changes it in place.
+onto one grid, on which what is seldom equal is so often. In others two rows are always alike, so
+that what is the largest is so twice, or sigmoids are wholly open or closed where thresholds are
+one. A way is a function of (tensor, generator) that changes it in place.
 """
-
-import dataclasses
 
 import torch
 
 from .drawing import pick, sign, uniform
 from .pieces import pieces
+from .plan import Plan
 
 # Numbers of such workloads begin here (worker/verify/workloads.cc).
 FIRST = 500
 # Powers of ten by which tensors move and are scaled, alike or against each other.
 _MOVES, _SCALES, _OPPOSED = (0.5, 6.0), (-7.0, 7.0), (1.0, 11.0)
+# Those of inputs of which hardly any leaves a sigmoid between its ends.
+_SATURATES = (4.0, 8.0)
 # Steps for one deviation of a grid, most steps of an element from zero, and those of a single number:
 # what is compared with a difference is twice as far.
 _PER_SIZE, _STEPS, _STEPS_OF_NUMBER = (1, 2), 4, (1, 2, 4, 8)
 # Room to the end of the type.
 _ROOM = 64
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """Where tensors go: each of these is a way, or None where such tensors stay."""
-
-    inputs: object
-    # Parameters and buffers of up to one axis, and of more.
-    vectors: object
-    matrices: object
-    # Whole numbers that only arithmetic takes, and masks.
-    numbers: object = None
-    masks: object = None
-    # What has no way here does not stay, but goes one of its own.
-    is_apart: bool = False
-
-    def called(self, wrap):
-        """The Plan of what `wrap` makes of each way."""
-        ways = (self.inputs, self.vectors, self.matrices, self.numbers, self.masks)
-        return Plan(*(way and wrap(way) for way in ways), self.is_apart)
 
 
 def plan(number, seed):
@@ -83,7 +65,36 @@ def _round(generator):
     return Plan(way, way, way)
 
 
-_PLANS = (_move, _scale, _oppose, _round)
+def _pair(generator):
+    """Of what the model has each row and each column is there twice; sometimes of inputs each
+    column."""
+    way = _in_pairs(0, -1)
+    return Plan(_in_pairs(-1) if uniform(generator, 0, 1) < 0.25 else None, way, way, is_for_all=True)
+
+
+def _saturate(generator):
+    """What goes from zero to one is at either end, where a threshold may be, too."""
+    threshold = _filled(pick((1.0, 1.0, 1.0, 0.0), generator))
+    inputs = _scaled(10.0 ** uniform(generator, *_SATURATES))
+    return Plan(inputs, threshold, None, is_for_all=True)
+
+
+_PLANS = (_move, _scale, _oppose, _round, _pair, _saturate)
+
+
+def _filled(value):
+    return lambda tensor, _: tensor.fill_(value)
+
+
+def _in_pairs(*axes):
+    """Every other slice along each axis is what the one before it is."""
+
+    def change(tensor, _):
+        for axis in axes:
+            rows = tensor.movedim(axis, 0) if tensor.dim() else tensor.view(1)
+            rows[1::2] = rows[: len(rows) // 2 * 2 : 2].clone()
+
+    return change
 
 
 def _moved(by):

@@ -27,22 +27,31 @@ def went(number, x, *parameters, seed=1):
     return found
 
 
+def kind_of(x, moved, h, w):
+    """What a workload has done to an input, a single number and a matrix."""
+    if torch.equal(w[::2], w[1::2]):
+        return "in pairs"
+    by = (moved - x).mean()
+    if (moved - x).std() < 0.1 * by.abs():
+        assert torch.allclose(h - 0.5, by, rtol=1e-3)
+        return "moved"
+    if (moved / x).std() > 1e-3 * (moved / x).mean().abs():
+        return "on a grid"
+    factor = (moved / x).mean()
+    if torch.isclose(h / 0.5, factor, rtol=1e-3):
+        return "scaled"
+    if torch.isclose(h * factor, torch.tensor(0.5), rtol=1e-3):
+        return "opposed"
+    assert factor > 1e3 and h in (0, 1)
+    return "at its ends"
+
+
 def test_each_kind_comes_in_turn():
     assert together.plan(together.FIRST - 1, 1) is None
     x, kinds = torch.randn(8, 12), set()
-    for number in _NUMBERS[:4]:
-        moved, h, w = went(number, x, torch.tensor(0.5), torch.randn(3, 3))
-        by = (moved - x).mean()
-        if (moved - x).std() < 0.1 * by.abs():
-            kinds.add("moved")
-            assert torch.allclose(h - 0.5, by, rtol=1e-3)
-        elif (moved / x).std() < 1e-3 * (moved / x).mean():
-            factor = (moved / x).mean()
-            kinds.add("scaled" if torch.isclose(h / 0.5, factor, rtol=1e-3) else "opposed")
-            assert torch.isclose(h / 0.5, factor, rtol=1e-3) or torch.isclose(h * factor, torch.tensor(0.5), rtol=1e-3)
-        else:
-            kinds.add("on a grid")
-    assert kinds == {"moved", "scaled", "opposed", "on a grid"}
+    for number in _NUMBERS[:6]:
+        kinds.add(kind_of(x, *went(number, x, torch.tensor(0.5), torch.randn(4, 6))))
+    assert kinds == {"moved", "scaled", "opposed", "on a grid", "in pairs", "at its ends"}
 
 
 def test_on_a_grid_what_is_seldom_equal_is_so_often():
