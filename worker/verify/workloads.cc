@@ -27,7 +27,8 @@ constexpr int kFirstMixedOfWinner = 400;
 constexpr int kMixedOfWinner = 20;
 
 // Numbers from which on all tensors of mixed inputs go together
-// (worker/reference/mtmc_reference/together.py): two of each of its six kinds.
+// (worker/reference/mtmc_reference/together.py): two of each of its six kinds, fewer of
+// eight where the graph has numbers for those.
 constexpr int kFirstTogether = 500;
 constexpr int kTogether = 12;
 

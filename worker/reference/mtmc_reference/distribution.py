@@ -12,7 +12,8 @@ import torch
 from . import extrema, float_ways, mixed, mixed_inputs, redraw, special_values
 from .domain import domain_of
 from .graph_domain import Uses
-from .guards import near_guards
+from .graph_numbers import GraphNumbers
+from .guards import is_met, near_guards
 from .mask_ways import make_first_row_true
 from .mixture import Mixture
 from .pieces import changed
@@ -83,7 +84,8 @@ class Changer:
     `draws` are inputs from some draws of `get_inputs`, the first the public one; `uses` what
     the graph says of each position, `fixed` the positions that nobody may change, `bounds`
     numbers at which an operator changes its mind, `landmarks` by position where that is,
-    `guards` numbers that keep divisors from zero, `sides` the extrema.side of each position. `may_be_small` tells that no honest program computes in a
+    `numbers` the GraphNumbers, `sizes` those of guards that stand behind each position, `sides` the
+    extrema.side of each. `may_be_small` tells that no honest program computes in a
     type as narrow as FP16. `seed_of(name)` decides what a mixed distribution mixes.
     """
 
@@ -95,7 +97,8 @@ class Changer:
         bounds=(),
         landmarks=None,
         *,
-        guards=(),
+        numbers=GraphNumbers(),
+        sizes=None,
         sides=None,
         may_be_small=True,
         seed_of=lambda name: 0,
@@ -106,7 +109,8 @@ class Changer:
         uses = uses or {}
         self._bounds = bounds
         self._landmarks = landmarks or {}
-        self._guards = guards
+        self._numbers = numbers
+        self._sizes = sizes or {}
         self._sides = sides or {}
         self._uses = {index: uses.get(index, Uses()) for index in range(len(public))}
         self._labels = []
@@ -146,7 +150,7 @@ class Changer:
         """Ways by position; those of a mixed distribution are chosen when it is asked for."""
         if name not in self._ways and is_mixed(name):
             mixture, seed = Mixture.of(name), self._seed_of(MIXED)
-            plan = mixture.plan(self._seed_of)
+            plan = mixture.plan(self._seed_of, self._numbers)
             plan = plan and plan.called(_other)
             choices = self._mixed.items()
             found = {i: choice.ways(mixture.number, seed + i, plan) for i, choice in choices}
@@ -226,13 +230,18 @@ class Changer:
         for name, ways in _CHANGES.items():
             if name == DIRECTED and (self._uses[index].is_probability or not value.dim()):
                 continue
-            delicate = [way for way in ways if way in float_ways.DELICATE]
-            bold = self._bold_ways(name, index, value.dtype)
-            ways = (*bold, *ways) if may_be_small else ways[len(delicate) :]
-            self._delicate[name, index] = len(bold) + len(delicate) if may_be_small else 0
+            delicate = [way for way in ways if way in float_ways.DELICATE] if may_be_small else []
+            if not may_be_small:
+                ways = tuple(way for way in ways if way not in float_ways.DELICATE)
+            bold = self._bold_ways(name, index, value.dtype) if may_be_small else ()
+            if name == TIMES_001 and self._may_be_small and is_met(self._numbers.guards, value.dtype):
+                bold = (near_guards(self._numbers.guards),)
+            ways = (*bold, *ways)
+            self._delicate[name, index] = len(bold) + len(delicate)
             ways = with_landmarks(name, ways, self._landmarks.get(index, ()))
             self._ways[name][index] = [_ordinary(way, self._bounds) for way in ways]
-        self._note_mixed(index, *mixed_inputs.of_floats(value, may_be_small, self._is_alone))
+        found = self._sizes.get(index, ())
+        self._note_mixed(index, *mixed_inputs.of_floats(value, may_be_small, self._is_alone, found))
         if is_constant(value) and not self.varies[index]:
             domain = domain_of(seen, self._uses[index])
             self._note(EXTREMES, index, redraw.extreme_ways(value, domain))
@@ -254,8 +263,6 @@ class Changer:
         if name in _BESIDE and index in self._partners:
             # After it, `apply` brings the input beside its partner.
             return _CHANGES[name][:1]
-        if name == TIMES_001 and self._guards:
-            return (near_guards(self._guards),)
         if name in _SIDES and self._sides.get(index):
             return extrema.far(_SIDES[name] * self._sides[index], dtype)
         return ()
@@ -271,7 +278,8 @@ class Changer:
             self._void[RANGE_ENDS, index] = 0
         if value.dtype == torch.bool:
             self._note(SPECIAL_ROWS, index, [make_first_row_true])
-        found = mixed_inputs.of_others(value, domain, self._may_be_small, self._is_alone)
+        found = self._sizes.get(index, ())
+        found = mixed_inputs.of_others(value, domain, self._may_be_small, self._is_alone, found)
         self._note_mixed(index, *found)
         if value.is_floating_point():
             if not self._uses[index].is_restricted:

@@ -163,6 +163,10 @@ class GraphDomain:
         """(node, name of the argument, place in its list) of each use of a value."""
         return self._takers[name]
 
+    def values_of(self, node):
+        """Names of the values that an operator takes."""
+        return [value for argument in node["arguments"] for _, value in _values(argument)]
+
     def is_read(self, name):
         """Whether an operator takes the value."""
         return bool(self._takers[name])

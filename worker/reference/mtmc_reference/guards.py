@@ -6,10 +6,12 @@ Much above its guard a group does not show what the guard is, much below it show
 else: whether it is added, is a lower bound, or another number, shows between the two.
 """
 
+import collections
 import math
 
 import torch
 
+from .drawing import pick, uniform
 from .graph_domain import number, operator
 
 # Largest number that is taken for a guard, and most sizes that are tried.
@@ -23,19 +25,62 @@ _BOUNDS = {
     "maximum": "other",
     "hypot": "other",
 }
+_ROOTS, _NORMS = frozenset({"sqrt", "rsqrt"}), frozenset({"sqrt", "norm", "linalg_vector_norm"})
 # Powers of ten to either side of a size.
 _SPREAD = 0.5
+# How far a size is from the least number of its type; FP16 has few powers of two.
+_ROOM, _ROOM_OF_HALF = 2.0**24, 2.0**4
+# Powers of ten of a whole tensor: below a guard it shows all of it, far above nothing.
+_BELOW = (-1.5, 0.3)
 
 
 def guards(domain):
     """The distinct guards of a graph, in the order of its operators."""
-    found = []
+    return list(dict.fromkeys(guard for node in domain.nodes for guard in _guards_of(node)))
+
+
+def sizes(domain):
+    """Distinct sizes of what the guards of a graph stand beside."""
+    return list(dict.fromkeys(size for found in _sizes_by_node(domain) for size in found))
+
+
+def sizes_behind(domain):
+    """The same of those guards that stand behind each value of a graph, by its name."""
+    found = collections.defaultdict(tuple)
+    # Networks have a thousand operators, and one number in most of their norms.
+    for node, own in reversed(list(zip(domain.nodes, _sizes_by_node(domain)))):
+        behind = (size for result in node["results"] for size in found[result])
+        own = tuple(dict.fromkeys((*own, *behind)))
+        if own:
+            for value in domain.values_of(node):
+                found[value] = tuple(dict.fromkeys((*found[value], *own)))
+    return found
+
+
+def _sizes_by_node(domain):
+    """For each operator sizes at which its guards count: a guard beside a norm, its root beside a
+    variance or under a root, and both elsewhere."""
+    made_by = {result: operator(node) for node in domain.nodes for result in node["results"]}
     for node in domain.nodes:
-        arguments = dict(zip(node["argumentNames"], node["arguments"]))
-        names = (*_EPSILONS, _BOUNDS.get(operator(node)))
-        found += [number(arguments[name]) for name in names if name in arguments]
-    small = [guard for guard in found if guard is not None and 0 < guard <= _MOST_GUARD]
-    return list(dict.fromkeys(small))
+        takers = (operator(taker) for result in node["results"] for taker, *_ in domain.takers(result))
+        of_variance = any(name in node["argumentNames"] for name in _EPSILONS)
+        is_under_root = of_variance or any(op in _ROOTS for op in takers)
+        is_of_norm = any(made_by.get(value) in _NORMS for value in domain.values_of(node))
+        own = _guards_of(node)
+        found = [] if is_under_root else own
+        yield [*found, *(math.sqrt(guard) for guard in own if is_under_root or not is_of_norm)]
+
+
+def _guards_of(node):
+    arguments = dict(zip(node["argumentNames"], node["arguments"]))
+    names = (*_EPSILONS, _BOUNDS.get(operator(node)))
+    found = [number(arguments[name]) for name in names if name in arguments]
+    return [guard for guard in found if guard is not None and 0 < guard <= _MOST_GUARD]
+
+
+def is_met(found, dtype):
+    """Whether a tensor of that type may be as large as the root of one of the guards."""
+    return any(math.sqrt(guard) > _least(dtype) for guard in found)
 
 
 def near_guards(found):
@@ -44,8 +89,7 @@ def near_guards(found):
 
     def change(tensor, generator, *_):
         extent = tensor.shape[-1] if tensor.dim() else 1
-        tiny = max(torch.finfo(dtype).tiny for dtype in (torch.float32, tensor.dtype))
-        sizes = [size for size in _sizes(found, extent) if size > tiny * 2**24]
+        sizes = _sizes(found, extent, _least(tensor.dtype))
         if not sizes:
             return
         wide = torch.promote_types(tensor.dtype, torch.float32)
@@ -65,15 +109,55 @@ def near_guards(found):
     return change
 
 
+def _least(dtype):
+    """A size below which some elements would lose their bits; squares are taken in FP32."""
+    return torch.finfo(dtype).tiny * (_ROOM_OF_HALF if dtype == torch.float16 else _ROOM)
+
+
+def sized(found):
+    """A way to make a tensor of one of the sizes that were `found`: each element, the norm of a row,
+    or that of all."""
+
+    def change(tensor, generator):
+        rows = tensor.shape[-1] if tensor.dim() else 1
+        size = pick(found, generator) / math.sqrt(pick((1, rows, tensor.numel()), generator))
+        size *= 10.0 ** uniform(generator, *_BELOW)
+        wide = torch.promote_types(tensor.dtype, torch.float32)
+        root = tensor.to(wide).square().mean().sqrt()
+        if root > 0:
+            tensor.copy_(tensor.to(wide) / root * size)
+        else:
+            tensor.fill_(size)
+
+    return change
+
+
+def sized_lines(found):
+    """The same of rows, each by itself: (rows, generator) to other ones."""
+
+    def change(rows, generator):
+        shape, device = (len(rows), 1), rows.device
+        wide = torch.promote_types(rows.dtype, torch.float32)
+        drawn = torch.randint(len(found), shape, generator=generator, device=device)
+        power = torch.rand(shape, generator=generator, device=device).to(wide)
+        low, high = _BELOW
+        size = torch.tensor(found, dtype=wide, device=device)[drawn]
+        size = size * torch.pow(10.0, power * (high - low) + low)
+        root = rows.to(wide).square().mean(1, keepdim=True).sqrt()
+        return (rows.to(wide) / root.clamp(min=torch.finfo(wide).tiny) * size).to(rows.dtype)
+
+    return change
+
+
 def _along(tensor, axis):
     """The shape of what has one element for each place of an axis."""
     return [extent if number == axis else 1 for number, extent in enumerate(tensor.shape)]
 
 
-def _sizes(found, extent):
+def _sizes(found, extent, least):
     """Sizes of an element at which a guard counts, the largest first of each."""
     sizes = []
     for guard in found:
         root = math.sqrt(guard)
         sizes += [root, guard / math.sqrt(extent), guard, math.sqrt(guard / extent)]
-    return list(dict.fromkeys(sizes))[:_MOST_SIZES]
+    return [size for size in dict.fromkeys(sizes) if size > least][:_MOST_SIZES]

@@ -13,7 +13,7 @@ import dataclasses
 
 import torch
 
-from . import patterns
+from . import guards, patterns
 from .drawing import one_of, pick, sign, uniform
 from .float_ways import deviation, stay
 from .pieces import pieces
@@ -77,10 +77,10 @@ class Choice:
         return [way, *(one_of(ways, generator) for ways in [self.mild] if ways)]
 
 
-def floats(is_wide, is_alone):
+def floats(is_wide, is_alone, sizes=()):
     """Groups of ordinary floats, and their (weight, way) by lines; where it is not `is_wide` they
-    keep about their size, and what `is_alone` never stays."""
-    lines = [(1, _by_lines(_lines(is_wide)))]
+    keep about their size, and what `is_alone` never stays. Some are of the `sizes` of guards."""
+    lines = [(1, _by_lines(_lines(is_wide, sizes)))]
     common = [
         [(1, _zero)],
         [(1, _moved)],
@@ -92,12 +92,17 @@ def floats(is_wide, is_alone):
     if not is_wide:
         return [*common, [(1, _scaled(_MILD))]], lines
     far = [(2, _scaled(_FAR)), (1, _scaled(_FARTHEST))]
-    return [*common, far, [(3, _scaled(_SMALL)), (1, _scaled(_SMALLEST))], [(1, _one_far)]], lines
+    small = [(3, _scaled(_SMALL)), (1, _scaled(_SMALLEST))]
+    return [*common, far, small, *_sized(sizes), [(1, _one_far)]], lines
 
 
-def floats_of_one_value(is_wide, is_alone, spread):
+def _sized(sizes):
+    return [[(1, guards.sized(sizes))]] if sizes else []
+
+
+def floats_of_one_value(is_wide, is_alone, spread, sizes=()):
     """The same of floats that are all one value, until the way `spread` has made them others."""
-    groups, lines = floats(is_wide, is_alone)
+    groups, lines = floats(is_wide, is_alone, sizes)
     apart = [[(w, way if way is stay else _after(spread, way)) for w, way in found] for found in groups]
     return apart, [(w, _after(spread, way)) for w, way in lines]
 
@@ -273,8 +278,9 @@ def _line_zero(rows, _):
     return torch.zeros_like(rows)
 
 
-def _lines(is_wide):
+def _lines(is_wide, sizes=()):
     scales = [_powers((0.7, 6.0)), _powers((-7.0, -0.7)), _line_far] if is_wide else [_powers(_MILD)]
+    scales += [guards.sized_lines(sizes)] if sizes and is_wide else []
     kinds = [_move_lines, _line_value, _line_sign, _line_order, _line_sparse, zigzag]
     return [*scales, _line_zero, *kinds, _line_unit]
 
@@ -327,9 +333,9 @@ def _parameters(is_wide):
     ]
 
 
-def state_choice(ways, swept, tensor, uses):
+def state_choice(ways, swept, tensor, uses, sizes=()):
     """The Choice of a tensor of the model: its own ways, those of other states, and the values that
-    it is swept through."""
+    it is swept through; some of the `sizes` of guards behind it."""
     near = [(1, way) for way in ways.near]
     others = [(1, way) for way in [*ways.near, *ways.first, *ways.second]]
     swept = [[(1, _swept(way)) for way in swept if way is not None]]
@@ -344,11 +350,12 @@ def state_choice(ways, swept, tensor, uses):
     elif not tensor.is_floating_point():
         groups += [[(1, _zero)], [(1, _one)]]
     elif tensor.numel() == 1:
-        groups += _numbers(tensor.element_size() > 2)
+        is_wide = tensor.element_size() > 2
+        groups += [*_numbers(is_wide), *_sized(sizes if is_wide else ())]
     else:
         is_wide = tensor.element_size() > 2
-        groups += [[(1, stay)], *_parameters(is_wide)]
-        lines = [(1, _by_lines(_lines(is_wide)))]
+        groups += [[(1, stay)], *_parameters(is_wide), *_sized(sizes if is_wide else ())]
+        lines = [(1, _by_lines(_lines(is_wide, sizes)))]
         if (tensor == tensor.reshape(-1)[0]).all():
             # What is 0 everywhere cannot be scaled, nor can what is 1 be put in order.
             spread = ways.near[0]

@@ -7,14 +7,14 @@ import torch
 from . import mixed, patterns, redraw
 
 
-def of_floats(value, may_be_small, is_alone):
-    """Of ordinary floats."""
-    groups, lines = mixed.floats(may_be_small, is_alone)
+def of_floats(value, may_be_small, is_alone, sizes=()):
+    """Of ordinary floats, before guards of those `sizes`."""
+    groups, lines = mixed.floats(may_be_small, is_alone, sizes)
     kind = "inputs" if may_be_small and value.element_size() > 2 else ""
     return groups, lines, mixed.mild_floats(), kind
 
 
-def of_others(value, domain, may_be_small, is_alone):
+def of_others(value, domain, may_be_small, is_alone, sizes=()):
     """Of whole numbers, masks, and floats that are none of the others."""
     uses = domain.uses
     is_bound = uses.is_restricted or uses.is_ordered or uses.is_written or uses.special
@@ -22,6 +22,6 @@ def of_others(value, domain, may_be_small, is_alone):
         # Such as a state that begins with zeros.
         spread, *_ = redraw.extreme_ways(value, domain)
         is_wide = may_be_small and value.element_size() > 2
-        return *mixed.floats_of_one_value(is_wide, is_alone, spread), (), ""
+        return *mixed.floats_of_one_value(is_wide, is_alone, spread, sizes), (), ""
     kind = "" if value.is_floating_point() else "masks" if value.dtype == torch.bool else "numbers"
     return patterns.others(value, domain), (), (), "" if is_bound else kind

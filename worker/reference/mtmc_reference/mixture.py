@@ -23,8 +23,8 @@ class Mixture:
         """The name behind a word without spaces."""
         return f"{word} {self.number} {self.around!r}" if self.around else f"{word} {self.number}"
 
-    def plan(self, seed_of):
-        """The Plan; None where tensors go apart."""
+    def plan(self, seed_of, numbers):
+        """The Plan with GraphNumbers; None where tensors go apart."""
         if self.around:
             return around.plan(self.number, self.around, seed_of(f"around {self.around!r}"))
-        return together.plan(self.number, seed_of("together"))
+        return together.plan(self.number, seed_of("together"), numbers)

@@ -34,6 +34,8 @@ import torch
 
 from . import distribution, drawing, extrema, float_ways, mixed, state_ways, sweeps
 from .copying import copies, copy_all
+from .graph_numbers import GraphNumbers
+from .guards import sizes_behind
 from .mixture import Mixture
 from .pieces import changed
 from .workload import total_bytes
@@ -141,6 +143,8 @@ class States:
         # Ways of sweeps.ways by target, and those of a distribution by target.
         self._swept = self._find_swept(domain) if self._has_own else {}
         self._sweeps = self._find_sweeps(domain)
+        # GraphNumbers, and sizes of guards by the graph name of what they stand behind.
+        self._numbers, self._sizes = GraphNumbers.of(domain), sizes_behind(domain)
         # Ways of each tensor by mixed state, and those states of which it is known what the
         # reference bears.
         self._mixed, self._settled = {}, set()
@@ -323,7 +327,7 @@ class States:
         if state not in self._mixed:
             generator = torch.Generator().manual_seed(self._seed_of(f"ways {state}"))
             mixture = Mixture.of(state)
-            plan = mixture.plan(self._seed_of)
+            plan = mixture.plan(self._seed_of, self._numbers)
             share = 1.0 if mixture.around else _MIXED_SHARE
             share = min(share, _MOST_MIXED / len(self._tensors))
             share = 1.0 if plan and plan.is_for_all else share
@@ -331,7 +335,8 @@ class States:
             self._mixed[state] = found = {}
             for target, tensor in self._tensors.items():
                 ways, uses = self._ways[target], self._uses[target]
-                choice = mixed.state_choice(ways, self._swept[target], tensor, uses)
+                sizes = self._sizes[self.names[target]]
+                choice = mixed.state_choice(ways, self._swept[target], tensor, uses, sizes)
                 own = choice.ways(mixture.number, self._seed_of(f"mixed {target}"), plan)
                 if not own or drawing.uniform(generator, 0, 1) > share:
                     own = ways.near[:1] if are_near else []

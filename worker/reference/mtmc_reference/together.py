@@ -6,13 +6,17 @@ nothing is above it or everything, and a product is as far out as its factors. W
 by its size, a maximum that begins at -8 or a frequency below 1e-4 that counts as none, is wrong
 where both sides move: by the same number, by the same factor, one up as the other goes down, or
 onto one grid, on which what is seldom equal is so often. In others two rows are always alike, so
-that what is the largest is so twice, or sigmoids are wholly open or closed where thresholds are
-one. A way is a function of (tensor, generator) that changes it in place.
+that what is the largest is so twice; sigmoids are wholly open or closed where thresholds are one;
+all is as large as a guard; or what is learned is beyond a number that the graph fills with. A way
+is a function of (tensor, generator) that changes it in place.
 """
 
 import torch
 
+from . import around
 from .drawing import pick, sign, uniform
+from .graph_numbers import GraphNumbers
+from .guards import sized
 from .pieces import pieces
 from .plan import Plan
 
@@ -22,6 +26,8 @@ FIRST = 500
 _MOVES, _SCALES, _OPPOSED = (0.5, 6.0), (-7.0, 7.0), (1.0, 11.0)
 # Those of inputs of which hardly any leaves a sigmoid between its ends.
 _SATURATES = (4.0, 8.0)
+# Those by which what is beyond a number is larger.
+_PAST = (0.1, 1.5)
 # Steps for one deviation of a grid, most steps of an element from zero, and those of a single number:
 # what is compared with a difference is twice as far.
 _PER_SIZE, _STEPS, _STEPS_OF_NUMBER = (1, 2), 4, (1, 2, 4, 8)
@@ -29,29 +35,30 @@ _PER_SIZE, _STEPS, _STEPS_OF_NUMBER = (1, 2), 4, (1, 2, 4, 8)
 _ROOM = 64
 
 
-def plan(number, seed):
+def plan(number, seed, numbers=GraphNumbers()):
     """The Plan of the mixed workload of that number, which `seed` decides; None of one whose
-    tensors go apart."""
+    tensors go apart. Some are about GraphNumbers."""
     if number < FIRST:
         return None
+    plans = [*_PLANS, *[_guard] * bool(numbers.sizes), *[_beyond] * bool(numbers.others)]
     generator = torch.Generator().manual_seed(seed % 2**63)
-    order = torch.randperm(len(_PLANS), generator=generator).tolist()
+    order = torch.randperm(len(plans), generator=generator).tolist()
     generator.manual_seed((seed + 1000003 * number) % 2**63)
-    return _PLANS[order[number % len(_PLANS)]](generator)
+    return plans[order[number % len(plans)]](generator, numbers)
 
 
-def _move(generator):
+def _move(generator, _):
     by = sign(generator) * 10.0 ** uniform(generator, *_MOVES)
     move = _moved(by)
     return Plan(move, move, None)
 
 
-def _scale(generator):
+def _scale(generator, _):
     scale = _scaled(10.0 ** uniform(generator, *_SCALES))
     return Plan(scale, scale, scale)
 
 
-def _oppose(generator):
+def _oppose(generator, _):
     """Inputs one way, and what they are multiplied by the other."""
     factor = 10.0 ** uniform(generator, *_OPPOSED)
     up, down = _scaled(factor), _scaled(1 / factor)
@@ -60,26 +67,52 @@ def _oppose(generator):
     return Plan(up, down, down, _counted_on(int(factor)))
 
 
-def _round(generator):
+def _round(generator, _):
     way = _on_grid(pick(_PER_SIZE, generator))
     return Plan(way, way, way)
 
 
-def _pair(generator):
+def _pair(generator, _):
     """Of what the model has each row and each column is there twice; sometimes of inputs each
     column."""
     way = _in_pairs(0, -1)
     return Plan(_in_pairs(-1) if uniform(generator, 0, 1) < 0.25 else None, way, way, is_for_all=True)
 
 
-def _saturate(generator):
+def _saturate(generator, _):
     """What goes from zero to one is at either end, where a threshold may be, too."""
     threshold = _filled(pick((1.0, 1.0, 1.0, 0.0), generator))
     inputs = _scaled(10.0 ** uniform(generator, *_SATURATES))
     return Plan(inputs, threshold, None, is_for_all=True)
 
 
+def _guard(generator, numbers):
+    """Inputs and what the model has are of the size of one guard, matrices sometimes."""
+    way = sized([pick(numbers.sizes, generator)])
+    return Plan(way, way, way if uniform(generator, 0, 1) < 0.3 else None, is_for_all=True)
+
+
+def _beyond(generator, numbers):
+    """What is learned is next to a number that the graph fills, compares or bounds with, or beyond
+    it, and so are inputs sometimes."""
+    value = pick(numbers.others, generator) * pick((1, 1, 1, 1, -1), generator)
+    way = pick((_past(value), _past(value), _past(value), around.near(value)), generator)
+    inputs = way if uniform(generator, 0, 1) < 0.3 else None
+    return Plan(inputs, way, None, None, _close(pick((0.5, 1.0), generator)), is_for_all=True)
+
+
 _PLANS = (_move, _scale, _oppose, _round, _pair, _saturate)
+
+
+def _close(part):
+    """So many rows of a mask are closed, where the graph fills; all of a vector."""
+
+    def change(mask, generator):
+        for rows in pieces(mask) if mask.dim() > 1 else [mask.view(1, -1)]:
+            is_closed = torch.rand(len(rows), 1, generator=generator, device=rows.device) < part
+            rows.masked_fill_(is_closed | (mask.dim() < 2), False)
+
+    return change
 
 
 def _filled(value):
@@ -93,6 +126,20 @@ def _in_pairs(*axes):
         for axis in axes:
             rows = tensor.movedim(axis, 0) if tensor.dim() else tensor.view(1)
             rows[1::2] = rows[: len(rows) // 2 * 2 : 2].clone()
+
+    return change
+
+
+def _past(value):
+    """Beyond a number, all of it, or here and there."""
+
+    def change(tensor, generator):
+        power = torch.rand(tensor.shape, generator=generator, device=tensor.device)
+        far = torch.pow(10.0, power.to(torch.float64).mul_(_PAST[1] - _PAST[0]).add_(_PAST[0]))
+        most = torch.finfo(tensor.dtype).max / _ROOM
+        stays = torch.rand(tensor.shape, generator=generator, device=tensor.device)
+        stays = stays < pick((0.0, 0.0, 0.7), generator)
+        tensor.copy_(torch.where(stays, tensor.double(), (value * far).clamp_(-most, most)))
 
     return change
 

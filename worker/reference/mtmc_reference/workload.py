@@ -13,7 +13,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from . import distribution, extrema, tensor_type
 from .failure import Dropped, ProblemFailure
 from .graph_domain import GraphDomain
-from .guards import guards
+from .graph_numbers import GraphNumbers
+from .guards import sizes_behind
 from .landmarks import landmarks
 from .levels import Levels
 from .mixture import Mixture
@@ -241,14 +242,15 @@ class Workloads:
             uses = {index: self._domain.uses(name) for index, name in self._names.items()}
             bounds = self._domain.bounds()
             marks = {i: landmarks(self._domain, name) for i, name in self._names.items()}
-            names = self._names.items()
+            names, behind = self._names.items(), sizes_behind(self._domain)
             self._changer = distribution.Changer(
                 draws,
                 uses,
                 self._fixed,
                 bounds,
                 marks,
-                guards=guards(self._domain),
+                numbers=GraphNumbers.of(self._domain),
+                sizes={index: behind[name] for index, name in names},
                 sides={index: extrema.side(self._domain, name) for index, name in names},
                 may_be_small=self._may_be_small,
                 seed_of=self.fork,

@@ -8,6 +8,7 @@ import torch
 from mtmc_reference import distribution, mixed, together
 from mtmc_reference.distribution import MIXED
 from mtmc_reference.graph_domain import Uses
+from mtmc_reference.graph_numbers import GraphNumbers
 
 _NUMBERS = range(together.FIRST, together.FIRST + 20)
 # Seeds that are small and lie close have first draws that are alike.
@@ -52,6 +53,19 @@ def test_each_kind_comes_in_turn():
     for number in _NUMBERS[:6]:
         kinds.add(kind_of(x, *went(number, x, torch.tensor(0.5), torch.randn(4, 6))))
     assert kinds == {"moved", "scaled", "opposed", "on a grid", "in pairs", "at its ends"}
+
+
+def test_numbers_of_the_graph_have_kinds_of_their_own():
+    numbers, found = GraphNumbers((1e-6,), (1e-6, 1e-3), (-1e4,)), []
+    for number in _NUMBERS[:8]:
+        plan = together.plan(number, 1, numbers)
+        tensors = {"vectors": torch.tensor(0.5), "masks": torch.rand(6, 8) < 0.8}
+        for kind, tensor in tensors.items():
+            if way := getattr(plan, kind):
+                way(tensor, torch.Generator().manual_seed(number * _APART % 2**63))
+        found.append((tensors["vectors"].item(), (~tensors["masks"]).all(1).any().item()))
+    assert any(1e-9 < s < 3e-3 for s, _ in found)
+    assert any(s < -1e4 and has_closed for s, has_closed in found)
 
 
 def test_on_a_grid_what_is_seldom_equal_is_so_often():

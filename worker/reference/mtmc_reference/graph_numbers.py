@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers of a graph around which mixed workloads go: guards, and those with which it fills,
+compares or bounds."""
+
+import dataclasses
+import math
+
+from .graph_domain import number, operator
+from .guards import guards, sizes
+
+# Arguments that become elements.
+_FILLS = {
+    "masked_fill": ("value",),
+    "where": ("self", "other"),
+    "pad": ("value",),
+    "constant_pad_nd": ("value",),
+    "index_fill": ("value",),
+    "threshold": ("value",),
+}
+# Beyond these, products of two elements leave the range of FP32, or rounding decides them.
+_LEAST, _MOST = 2e-2, 1e15
+
+
+@dataclasses.dataclass(frozen=True)
+class GraphNumbers:
+    """Of one graph: small numbers that keep a divisor from zero, the sizes of what stands beside
+    them, and others."""
+
+    guards: tuple = ()
+    sizes: tuple = ()
+    others: tuple = ()
+
+    @classmethod
+    def of(cls, domain):
+        """Those of a GraphDomain."""
+        found = [*_fills(domain), *domain.bounds()]
+        others = [float(value) for value in found if _LEAST < abs(value) <= _MOST]
+        return cls(tuple(guards(domain)), tuple(sizes(domain)), tuple(dict.fromkeys(others)))
+
+
+def _fills(domain):
+    for node in domain.nodes:
+        arguments = dict(zip(node["argumentNames"], node["arguments"]))
+        for name in _FILLS.get(operator(node), ()):
+            value = number(arguments.get(name, {}))
+            if value is not None and math.isfinite(value):
+                yield value
