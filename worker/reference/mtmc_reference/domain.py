@@ -17,6 +17,8 @@ _SAMPLE = 1 << 16
 class Domain:
     """Values of one input that were seen, and what the graph says about it."""
 
+    # Of all but those that an operator takes for something else, such as a label that is ignored:
+    # what lies between these and the others may be none.
     low: float
     high: float
     # Values on the host, where they are few; None where the range counts.
@@ -30,19 +32,28 @@ class Domain:
 
 def domain_of(draws, uses):
     """Domain of an input whose values in several draws of `get_inputs` are given."""
+    usual = [_usual(tensor, uses.special) for tensor in draws]
     lows, highs, samples = [], [], []
-    for tensor in draws:
+    for tensor, others in zip(draws, usual if any(x.numel() for x in usual) else draws):
         flat = tensor.reshape(-1)
         # Not all types have extremes on all devices.
         sample = flat[:: max(flat.numel() // _SAMPLE, 1)]
-        wide = tensor.to(torch.uint8) if tensor.dtype == torch.bool else tensor
-        low, high = wide.aminmax()
-        lows.append(low.item())
-        highs.append(high.item())
+        wide = others.to(torch.uint8) if others.dtype == torch.bool else others
+        if wide.numel():
+            low, high = wide.aminmax()
+            lows.append(low.item())
+            highs.append(high.item())
         samples.append(torch.unique(sample).cpu())
     values = torch.unique(torch.cat(samples))
     is_set = values.numel() <= _MOST_VALUES
     return Domain(min(lows), max(highs), values if is_set else None, uses)
+
+
+def _usual(tensor, special):
+    """The elements that are none of the `special` ones."""
+    if not special:
+        return tensor
+    return tensor[~torch.isin(tensor, torch.tensor(special, device=tensor.device))]
 
 
 def finite_range(domain):

@@ -4,6 +4,7 @@
 import contextlib
 import math
 import time
+import weakref
 
 import torch
 
@@ -171,9 +172,11 @@ class Expectation:
 
     def _limits(self, reference, spreads, strict, oracle):
         """The Limits against a reference, of which strict FP32 is as far as `strict` says."""
+        # They are part of it, and in a circle gigabytes would lie until somebody looks for those.
+        own = weakref.proxy(self)
         runs = HonestRuns(
-            lambda kind, observer: self._judge.honest_outputs(
-                self.key, kind, observer, self.outputs() + (self._eager or [])
+            lambda kind, observer: own._judge.honest_outputs(
+                own.key, kind, observer, own.outputs() + (own._eager or [])
             ),
             self._judge.device,
             not self._judge.is_default_strict,
@@ -187,14 +190,14 @@ class Expectation:
             spreads,
             self._dtypes,
             strict.tolerances,
-            lambda kind: self._honest_run(runs, kind, runs.tolerances),
+            lambda kind: own._honest_run(runs, kind, runs.tolerances),
             is_changed=not self.key.is_unchanged,
             knows=runs.knows,
         )
         group_bounds = GroupBounds(
             self._dtypes,
             bounds.fixed,
-            lambda kind: self._honest_run(runs, kind, runs.groups),
+            lambda kind: own._honest_run(runs, kind, runs.groups),
             runs.knows,
         )
         return Limits(runs, bounds, group_bounds)
@@ -253,9 +256,11 @@ class Expectation:
     def whole_numbers(self):
         """Judges whole-number outputs that differ."""
         if self._whole_numbers is None:
-            reference = self.reference
+            reference, own = self.reference, weakref.proxy(self)
             self._whole_numbers = WholeNumbers(
-                self._watched_run, reference, is_changed=not self.key.is_unchanged
+                lambda kind, watcher: own._watched_run(kind, watcher),
+                reference,
+                is_changed=not self.key.is_unchanged,
             )
         return self._whole_numbers
 

@@ -2,6 +2,7 @@
 """Runs the reference on the inputs of a workload, and says where it is not defined."""
 
 import functools
+import gc
 import math
 
 import torch
@@ -303,5 +304,8 @@ def _rounded(wide, strict):
 
 
 def _return_memory(device):
+    """After memory ran out."""
+    # What an error or a user's model holds in a circle.
+    gc.collect()
     if device.type == "cuda":
         torch.cuda.empty_cache()

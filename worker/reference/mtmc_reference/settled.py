@@ -41,11 +41,21 @@ def _of_running_sum(args, total, unit):
     return is_whole & (x.abs().sum(axis, keepdim=True) <= 1 / unit)
 
 
+def _beyond(end):
+    """The rule of a function that is odd, and ends there."""
+    return lambda args, y, unit: _if_any((args[0] > end) | (args[0] < -end))
+
+
+def _if_any(mask):
+    """None for one that is nowhere set: what is disturbed everywhere takes one pass."""
+    return mask if mask.any() else None
+
+
 RULES = {
-    "sigmoid": lambda args, y, unit: args[0] > _SIGMOID,
-    "tanh": lambda args, y, unit: args[0].abs() > _TANH,
-    "erf": lambda args, y, unit: args[0].abs() > _ERF,
-    "exp": lambda args, y, unit: args[0] == 0,
+    "sigmoid": lambda args, y, unit: _if_any(args[0] > _SIGMOID),
+    "tanh": _beyond(_TANH),
+    "erf": _beyond(_ERF),
+    "exp": lambda args, y, unit: _if_any(args[0] == 0),
     "_softmax": _of_softmax,
     "sum": _of_sum,
     "cumsum": _of_running_sum,

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Outputs that are judged against strict FP32, since eager itself is far further away."""
 
+import gc
+import weakref
+
 import fairness
 import pytest
 import torch
@@ -147,3 +150,24 @@ def test_where_fp32_does_not_stand_for_the_truth_it_is_asked_seldom():
         pass
     prospect.count(True)
     assert prospect.is_due()
+
+
+@pytest.mark.parametrize("program", [in_tf32, in_bf16])
+def test_an_expectation_goes_at_once(program):
+    """Gigabytes would lie on the device until somebody looks for circles."""
+    gc.collect()
+    gc.disable()
+    try:
+        inputs = [torch.randn(4, 32, 20, 20), torch.randn(16, 32, 3, 3) * 0.1]
+        judge = Judge(
+            _Execution(in_tf32), fairness._Workloads(inputs), torch.device("cpu"), False, False
+        )
+        judge._finite_outputs = [True]
+        expectation = judge.expectation(SEEDED, inputs)
+        fairness.judged(None, inputs, program, fairness.KERNELBENCH, SEEDED, expectation)
+        assert expectation.whole_numbers is not None
+        known = weakref.ref(expectation)
+        del expectation
+        assert known() is None
+    finally:
+        gc.enable()

@@ -6,6 +6,8 @@ import math
 import pytest
 import torch
 from mtmc_reference.distribution import EXTREMES, REDRAWN
+from mtmc_reference.domain import domain_of
+from mtmc_reference.graph_domain import Uses
 from mtmc_reference.workload import Key
 
 _SOURCE = """
@@ -264,3 +266,15 @@ def get_init_inputs():
     changes = (x[:, 1:] != x[:, :-1]).sum(1)
     assert ((changes > 0) & (changes < 16)).any() and (changes > 64).any()
     assert x.min() >= 0 and x.max() < 9
+
+
+def test_a_label_that_is_ignored_is_no_end_of_the_range():
+    """What lies between it and the classes is none, and may end the reference's process."""
+    labels = torch.tensor([-100, 5, 900, -100])
+    uses = Uses(legal=(0, 999), special=(-100,), is_restricted=True)
+
+    found = domain_of([labels, torch.tensor([-100, -100])], uses)
+
+    assert (found.low, found.high) == (5, 900) and found.values.tolist() == [-100, 5, 900]
+    found = domain_of([labels[:1]], uses)
+    assert (found.low, found.high) == (-100, -100)
