@@ -44,8 +44,11 @@ _ALIKE_POWER = 8
 FP32_LAST_PLACE = 2.0**-23
 # Roundings of an operator without sums, such as exp.
 ELEMENT_ROUNDINGS = 4.0
-# Places along the sum of a product at which its partial sums are looked at.
-_PLACES = 8
+# Places along the sum of a product at which its partial sums are looked at, so many terms apart at
+# least: fewer are not far from what they wander.
+_PLACES, _LEAST_STRETCH = 8, 8
+# Of a long sum so many terms tell how many are equal.
+_ENOUGH_TERMS = 1 << 24
 # No element is disturbed by fewer standard deviations: often a few alone decide, those
 # that are nearly zero, and luck with them would bound everybody else.
 LEAST_DEVIATIONS = 2.0
@@ -150,14 +153,27 @@ def product(first, second):
 def _product_wander(a, b):
     """w of a product: operands that are both sorted cancel late. Weights are not."""
     terms = a.shape[-1]
-    step = -(-terms // _PLACES)
-    partial, largest = 0.0, 0.0
+    step = max(-(-terms // _PLACES), _LEAST_STRETCH)
+    partial = largest = None
     for start in range(0, terms - step, step):
-        piece = b.narrow(-2 if b.dim() > 1 else 0, start, step)
-        partial = torch.matmul(a.narrow(-1, start, step), piece).add_(partial)
-        square = partial.square()
-        largest = torch.maximum(square, largest) if start else square
-    return largest
+        left = a.narrow(-1, start, step)
+        right = b.narrow(-2 if b.dim() > 1 else 0, start, step)
+        partial = _added(partial, left, right)
+        size = partial.abs()
+        largest = size if largest is None else torch.maximum(size, largest, out=largest)
+    return 0.0 if largest is None else largest.square_()
+
+
+def _added(partial, left, right):
+    """The product of the two and what there is, in its place: attention's takes gigabytes."""
+    if partial is None:
+        return torch.matmul(left, right)
+    dims = {partial.dim(), left.dim(), right.dim()}
+    if dims == {2}:
+        return partial.addmm_(left, right)
+    if dims == {3} and left.shape[0] == right.shape[0]:
+        return partial.baddbmm_(left, right)
+    return partial.add_(torch.matmul(left, right))
 
 
 def convolution(func, args, kwargs, out):
@@ -206,6 +222,10 @@ def lost(func, args, out, scale, unit):
 def _alike(x, axes):
     """Root of the chance that two terms are equal, and of what the largest alone, with either
     sign, give to it. Zeros round nothing."""
+    if len(axes) == x.dim() and x.numel() > 2 * _ENOUGH_TERMS:
+        # Not a power of two, with which much repeats itself.
+        x = x.reshape(-1)[:: x.numel() // _ENOUGH_TERMS | 1]
+        return _alike(x, [0]).reshape([1] * len(axes))
     size = x.abs()
     largest = (size == size.amax(axes, keepdim=True)).double().mean(axes, keepdim=True)
     generator = torch.Generator().manual_seed(SEED)

@@ -316,3 +316,27 @@ def test_picks_among_equal_ones_inside_of_a_model_are_free(client, write_problem
     for workload in workloads:
         answer = client.check(program, *workload)
         assert answer is None or answer["isCorrect"], (workload, answer["message"])
+
+
+@pytest.mark.parametrize("shape", [(64,), (5, 64), (3, 5, 64), (2, 3, 5, 64)])
+def test_partial_sums_of_a_product_are_looked_at_along_it(shape):
+    generator = torch.Generator().manual_seed(3)
+    a = torch.randn(shape, generator=generator).sort(-1).values
+    b = torch.randn(*shape[:-2], 64, *[4] * (len(shape) > 1), generator=generator).sort(-1).values
+    axis = -2 if len(shape) > 1 else 0
+    sums = [a[..., :n] @ b.narrow(axis, 0, n) for n in range(8, 64, 8)]
+
+    found = sum_rounding._product_wander(a, b)
+
+    torch.testing.assert_close(found, torch.stack(sums).abs().amax(0).square())
+    assert sum_rounding._product_wander(a[..., :8], b.narrow(axis, 0, 8)) == 0.0
+
+
+def test_a_part_of_a_long_sum_tells_how_many_terms_are_equal(monkeypatch):
+    x = torch.randint(0, 50, (200, 500), generator=torch.Generator().manual_seed(1)).float()
+    whole = sum_rounding._alike(x, [0, 1])
+
+    monkeypatch.setattr(sum_rounding, "_ENOUGH_TERMS", 1 << 12)
+    part = sum_rounding._alike(x, [0, 1])
+
+    assert part.shape == whole.shape and abs(part - whole) < 0.1 * whole
