@@ -14,6 +14,7 @@ std::string WithCLinkage(std::string_view source) {
   std::string text;
   size_t at = 0;
   for (const PlainDeclaration& declaration : scan.plain_declarations) {
+    if (declaration.begin < at) continue;
     text += lexed.spliced().substr(at, declaration.begin - at);
     text += "extern \"C\" ";
     at = declaration.begin;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Any bytes may be parsed and checked; what parses prints to directives that
-// parse again.
+// parse again, and kernels have C linkage once they got it.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "kernel/program/checker.h"
+#include "kernel/program/linkage.h"
 #include "kernel/program/numbers.h"
 #include "kernel/program/parser.h"
 #include "kernel/program/printer.h"
@@ -20,6 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text(reinterpret_cast<const char*>(data), size);
   FindKernels(text, Dialect::kCuda);
   FindKernels(text, Dialect::kOpenCl);
+  const std::string linked = WithCLinkage(text);
+  if (WithCLinkage(linked) != linked) std::abort();
   const ParseResult result = ParseProgram(text);
   if (!result.program) {
     if (result.diagnostics.empty()) std::abort();

@@ -288,6 +288,8 @@ class KernelScanner {
     if (last != ")") return 0;
     int depth = 0;
     for (size_t i = at; i-- > 0;) {
+      // Of another declaration.
+      if (Is(tokens_[i], "{") || Is(tokens_[i], "}") || Is(tokens_[i], ";")) return 0;
       depth += Is(tokens_[i], ")") ? 1 : Is(tokens_[i], "(") ? -1 : 0;
       if (depth == 0) return i > 0 && IsAttribute(tokens_[i - 1].text) ? at - i + 1 : 0;
     }
