@@ -30,6 +30,18 @@ kernel::GraphNode Node(const std::string& result, const TensorType& type) {
       .name = result, .op = "aten::relu", .results = {result}, .result_types = {type}, .line = 1};
 }
 
+std::string Exported(const std::string& problem, const std::string& program, const Graph& graph) {
+  const v1::Graph proto = kernel::ToProto(graph);
+  auto text = ExportPython({.problem_source = problem,
+                            .program = program,
+                            .tuned = {},
+                            .graph = &proto,
+                            .remarks = {},
+                            .provenance = {}});
+  REQUIRE_THAT(text.status(), IsOk());
+  return *std::move(text);
+}
+
 // Exports the program and lets scripts/export-check judge the file on the processor.
 void CheckExported(const std::string& problem, const std::string& program, const Graph& graph) {
   const auto environment = config::PythonEnvironment::Probe();
@@ -41,15 +53,7 @@ void CheckExported(const std::string& problem, const std::string& program, const
   const auto folder = base::TempDir::Create();
   REQUIRE_THAT(folder.status(), IsOk());
   const std::string path = (folder->path() / "exported.py").string();
-  const v1::Graph proto = kernel::ToProto(graph);
-  const auto text = ExportPython({.problem_source = problem,
-                                  .program = program,
-                                  .tuned = {},
-                                  .graph = &proto,
-                                  .remarks = {},
-                                  .provenance = {}});
-  REQUIRE_THAT(text.status(), IsOk());
-  REQUIRE_THAT(base::WriteFileAtomically(path, *text), IsOk());
+  REQUIRE_THAT(base::WriteFileAtomically(path, Exported(problem, program, graph)), IsOk());
 
   const std::string log = (folder->path() / "log").string();
   auto check = base::Subprocess::Start(
@@ -168,6 +172,22 @@ def get_init_inputs():
 //@ call aten::matmul(k, x) -> y precision=ieee
 )",
                 graph);
+}
+
+TEST_CASE("A kernel has its name as symbol in an exported file, too", "[export]") {
+  const TensorType type{.shape = {8}};
+  Graph graph;
+  graph.inputs = {{.name = "x", .kind = GraphInput::Kind::kUserInput, .type = type}};
+  graph.nodes = {Node("y", type)};
+  graph.outputs = {
+      {.name = "y", .kind = GraphOutput::Kind::kUserOutput, .value = "y", .type = type}};
+  const std::string text = Exported("class Model: pass\n",
+                                    "//@ mtmc 1 cuda\n//@ input x f32[8]\n//@ output y f32[8]\n"
+                                    "//@ launch twice grid=1 block=8 args=(x, y)\n"
+                                    "__global__ void twice(const float* x, float* y) {\n"
+                                    "  y[threadIdx.x] = 2 * x[threadIdx.x];\n}\n",
+                                    graph);
+  CHECK(text.find("\nextern \"C\" __global__ void twice(") != std::string::npos);
 }
 
 }  // namespace

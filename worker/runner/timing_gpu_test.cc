@@ -107,7 +107,8 @@ TEST_CASE("Cold samples of the yardstick agree with each other", "[gpu]") {
   REQUIRE(!halves[1].empty());
   std::cout << absl::StrFormat("-- yardstick: %.3f us and %.3f us\n", 1e6 * MedianOf(halves[0]),
                                1e6 * MedianOf(halves[1]));
-  CHECK(MedianOf(halves[0]) == Approx(MedianOf(halves[1])).epsilon(0.02));
+  // Less than 0.12 us is told from nothing (docs/measurement.md).
+  CHECK(MedianOf(halves[0]) == Approx(MedianOf(halves[1])).epsilon(0.02).margin(0.12e-6));
 }
 
 constexpr char kPolicy[] = R"(unsigned long long policy;
