@@ -48,7 +48,7 @@ class Disturbed(TorchDispatchMode):
             is_exact = self._is_exact(name, first, args)
             if is_exact is not None:
                 scale = scale if isinstance(scale, torch.Tensor) else scale.of(first)
-                scale = scale.mul_(~is_exact)
+                scale.masked_fill_(is_exact, 0.0)
             self._disturb(first, scale)
             if rule is norm_rounding.normalized:
                 self._disturb_statistics(norm_rounding.statistics(func, args, out))

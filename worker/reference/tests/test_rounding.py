@@ -340,3 +340,16 @@ def test_a_part_of_a_long_sum_tells_how_many_terms_are_equal(monkeypatch):
     part = sum_rounding._alike(x, [0, 1])
 
     assert part.shape == whole.shape and abs(part - whole) < 0.1 * whole
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_mask_of_infinities_stays_one(dtype):
+    scores = torch.tensor([[1.5, 2.5, -0.5], [0.5, 1.0, 2.0]], dtype=dtype)
+    mask = torch.tensor([[0.0, -torch.inf, 0.0], [0.0, 0.0, -torch.inf]], dtype=dtype)
+
+    with Disturbed(unit_of(torch.float32)):
+        masked = scores + mask
+        weights = masked.softmax(-1)
+
+    assert torch.equal(masked.isinf(), mask.isinf()) and not masked.isnan().any()
+    assert torch.equal(weights == 0, mask.isinf()) and weights.isfinite().all()
