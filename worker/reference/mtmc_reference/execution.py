@@ -29,6 +29,11 @@ class Execution:
         self._mutations = [
             output for output in graph["outputs"] if output["kind"] != "KIND_USER_OUTPUT"
         ]
+        self._changed_states = [
+            output["target"]
+            for output in self._mutations
+            if output["kind"] == "KIND_BUFFER_MUTATION"
+        ]
         self._positions = {
             entry["name"]: entry["argumentIndex"]
             for entry in graph["inputs"]
@@ -116,22 +121,17 @@ class Execution:
         """Context that gives mutated buffers and attributes their initial values back, and a
         function that tells the paths of changed attributes."""
         model = model or self.model
-        targets = [
-            output["target"]
-            for output in self._mutations
-            if output["kind"] == "KIND_BUFFER_MUTATION"
-        ]
-        with attributes.kept(model) as changed, _PreservedState(model, targets):
+        with attributes.kept(model) as changed, _PreservedState(model, self._changed_states):
             yield changed
 
     def _mutated(self, model, inputs):
         """Copies of what the last run has changed."""
-        is_input = [output["kind"] == "KIND_INPUT_MUTATION" for output in self._mutations]
-        targets = [output["target"] for output in self._mutations]
-        states = iter(state_tensors(model, [t for t, is_one in zip(targets, is_input) if not is_one]))
+        states = state_tensors(model, self._changed_states)
         return [
-            inputs[self._positions[target]].clone() if is_one else next(states).detach().clone()
-            for target, is_one in zip(targets, is_input)
+            inputs[self._positions[output["target"]]].clone()
+            if output["kind"] == "KIND_INPUT_MUTATION"
+            else states[output["target"]].detach().clone()
+            for output in self._mutations
         ]
 
 
@@ -153,8 +153,8 @@ class _PreservedState:
 
 
 def state_tensors(model, targets):
-    """The parameters, buffers or plain tensor attributes at attribute paths."""
-    return [getattr(*holder) for holder in _holders(model, targets)]
+    """The parameters, buffers or plain tensor attributes at attribute paths, by these."""
+    return {t: getattr(*holder) for t, holder in zip(targets, _holders(model, targets))}
 
 
 def _holders(model, targets):

@@ -275,12 +275,12 @@ class Judge:
         such a run may refuse honest programs, eager's own calls among them."""
         if kind in _CHOOSING:
             self.leave_choice()
-        for parks in (None, (), held):
-            if parks is not None:
+        for is_again, away in ((False, ()), (True, ()), (True, held)):
+            if is_again:
                 self.make_room(math.inf)
                 _return_memory(self.device)
             try:
-                with parked(parks or (), self.device):
+                with parked(away, self.device):
                     # Nobody else holds the inputs, which are freed before what is held returns.
                     return self.execution.run(
                         self.workloads.draw(key), kind, observer, state=self.execution.state_of(key)

@@ -398,17 +398,12 @@ class LoadedProblem:
         return size < _KEPT_STATES_RATIO * self._budget.whole(self._prepared.byte_count())
 
     def _state_tensors(self):
-        entries = [entry for entry in self._graph["inputs"] if entry["kind"] != "KIND_USER_INPUT"]
-        of_model = [entry["target"] for entry in entries if entry["kind"] != "KIND_CONSTANT"]
-        states = iter(state_tensors(self._model, of_model))
-        return [
-            (
-                entry["name"],
-                self._constants[entry["target"]].to(self._device)
-                if entry["kind"] == "KIND_CONSTANT"
-                else next(states),
-            )
-            for entry in entries
+        entries = self._graph["inputs"]
+        constants = [e for e in entries if e["kind"] == "KIND_CONSTANT"]
+        states = [e for e in entries if e["kind"] in ("KIND_PARAMETER", "KIND_BUFFER")]
+        found = state_tensors(self._model, [e["target"] for e in states])
+        return [(e["name"], found[e["target"]]) for e in states] + [
+            (e["name"], self._constants[e["target"]].to(self._device)) for e in constants
         ]
 
     def _may_keep_outputs(self, size):

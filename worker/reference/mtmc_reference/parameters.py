@@ -328,9 +328,10 @@ class States:
             generator = torch.Generator().manual_seed(self._seed_of(f"ways {state}"))
             mixture = Mixture.of(state)
             plan = mixture.plan(self._seed_of, self._numbers)
-            share = 1.0 if mixture.around else _MIXED_SHARE
-            share = min(share, _MOST_MIXED / len(self._tensors))
-            share = 1.0 if plan and plan.is_for_all else share
+            share = 1.0
+            if not (plan and plan.is_for_all):
+                share = 1.0 if mixture.around else _MIXED_SHARE
+                share = min(share, _MOST_MIXED / len(self._tensors))
             are_near = drawing.uniform(generator, 0, 1) < _NEAR_SHARE
             self._mixed[state] = found = {}
             for target, tensor in self._tensors.items():

@@ -145,7 +145,7 @@ def _run_child(path, device, scratch):
         if entry["kind"] in ("KIND_PARAMETER", "KIND_BUFFER")
     ]
     found = state_tensors(problem.model, [entry["target"] for entry in entries])
-    states = [(entry["name"], tensor.detach()) for entry, tensor in zip(entries, found)]
+    states = [(entry["name"], found[entry["target"]].detach()) for entry in entries]
     outputs = [entry["name"] for entry in problem.graph["outputs"]]
     publication = None
     for line in sys.stdin:

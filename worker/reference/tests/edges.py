@@ -19,29 +19,12 @@ import tempfile
 
 import edge_models
 import generator
+import mixed
 import torch
 from assumed import workloads
 
 # Numbers of mixed workloads that are made for one program.
 _OWN_NUMBERS = range(617, 625)
-_SOURCE = """import torch
-import torch.nn as nn
-import torch.nn.functional as F
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        {init}
-
-    def forward(self, {names}):
-        {body}
-
-def get_inputs():
-    return [{inputs}]
-
-def get_init_inputs():
-    return []
-"""
 _FAR, _LEAST = 1e-2, 1e-30
 
 
@@ -65,7 +48,7 @@ class Drawn:
         right, wrong = chance.choice(model.sites)
         self.title = f"{self.kind}: {right} as {wrong}".format(**sizes)
         self._texts = [
-            _SOURCE.format(
+            mixed.SOURCE.format(
                 init=model.init.format(**sizes),
                 names=", ".join(model.inputs),
                 body=model.body.replace("SITE", site).format(**sizes),

@@ -100,7 +100,7 @@ _MODELS = {
         "return (x * self.a + u) / z + self.c * u",
     ),
 }
-_SOURCE = """import torch
+SOURCE = """import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
@@ -178,7 +178,7 @@ class Mixed:
         }
         init, inputs, body = _MODELS[self.kind]
         self.names = list(inputs)
-        self.source = _SOURCE.format(
+        self.source = SOURCE.format(
             init=init.format(**sizes),
             names=", ".join(inputs),
             body=body.format(**sizes),
