@@ -26,7 +26,7 @@ from .parameters import States
 from .peril import Peril
 from .precision import Arithmetic
 from .prepared import PreparedWorkloads
-from .probes import needed_tolerances
+from .probes import PROBES, needed_tolerances
 from .problem import ProblemFile
 from .program_numbers import ProgramKeys
 from .shared_states import SharedStates
@@ -327,15 +327,16 @@ class LoadedProblem:
         fork = self._workloads.fork
         return IdleFinder(self._judge, self._graph, self._states, inputs, outputs, fork).find()
 
-    def _passing_probes(self, expectation, inputs, replayed):
-        """Names of the probes that the class of the problem would accept."""
+    def _passing_probes(self, expectation, inputs, replayed, names=PROBES):
+        """Those of the probes that the class of the problem would accept."""
         count = self._execution.user_outputs
         replayed = replayed[:count] if replayed else None
         needed = needed_tolerances(expectation.reference[:count], inputs, replayed)
         return [
             name
             for name, values in needed.items()
-            if all(
+            if name in names
+            and all(
                 t <= expectation.bounds.allowed(self._precision, index, t)
                 for index, t in enumerate(values)
             )
@@ -361,8 +362,7 @@ class LoadedProblem:
             with contextlib.suppress(Dropped):
                 expectation = self._prepared.expectation(key)
                 inputs = self._workloads.draw(key)
-                also = self._passing_probes(expectation, inputs, public.reference)
-                passing = [name for name in passing if name in also]
+                passing = self._passing_probes(expectation, inputs, public.reference, passing)
         return passing
 
     def _with_room(self, function):

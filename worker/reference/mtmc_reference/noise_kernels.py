@@ -99,12 +99,12 @@ def _kernel_of(scale, unit):
 
 def _numbers_of(terms):
     """Those of `SumScale` in the source."""
-    terms = sum_rounding.usual_terms(terms)
-    root = math.sqrt(terms)
+    usual = sum_rounding.usual_terms(terms)
+    root = math.sqrt(usual)
     factors = [
         sum_rounding.SUM_FACTOR * root,
         sum_rounding.ALIKE_FACTOR * root,
-        sum_rounding.FP32_LAST_PLACE * terms,
+        sum_rounding.FP32_LAST_PLACE * usual,
     ]
     return [terms, *map(bits_of, factors)]
 

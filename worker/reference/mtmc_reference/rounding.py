@@ -42,9 +42,8 @@ class Disturbed(TorchDispatchMode):
         first = out[0] if isinstance(out, (tuple, list)) and out else out
         if isinstance(first, torch.Tensor) and first.is_floating_point() and first.numel():
             rule = _RULES.get(name.rstrip("_"), sum_rounding.element)
-            scale = rule(func, args, kwargs or {}, out)
-            if rule is sum_rounding.reduction and args[0].is_floating_point():
-                scale.add_(sum_rounding.lost(func, args, first, scale, self._unit))
+            unit = (self._unit,) if rule is sum_rounding.reduction else ()
+            scale = rule(func, args, kwargs or {}, out, *unit)
             is_exact = self._is_exact(name, first, args)
             if is_exact is not None:
                 scale = scale if isinstance(scale, torch.Tensor) else scale.of(first)

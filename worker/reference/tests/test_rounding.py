@@ -342,6 +342,59 @@ def test_a_part_of_a_long_sum_tells_how_many_terms_are_equal(monkeypatch):
     assert part.shape == whole.shape and abs(part - whole) < 0.1 * whole
 
 
+def test_a_part_of_each_long_sum_tells_how_many_terms_are_equal(monkeypatch):
+    x = torch.randint(0, 50, (4, 2000, 3), generator=torch.Generator().manual_seed(1)).float()
+    whole = sum_rounding._alike(x, [1])
+
+    monkeypatch.setattr(sum_rounding, "_ENOUGH_TERMS", 1 << 10)
+
+    assert sum_rounding._enough(x, [1])[0].shape == (4, 286, 3)
+    torch.testing.assert_close(sum_rounding._alike(x, [1]), whole, rtol=0.3, atol=0.0)
+
+
+def _drawn_terms(kind, count, generator):
+    draws = {
+        "uniform": lambda: generator.random(count),
+        "clipped": lambda: numpy.maximum(1 - 2 * generator.random(count), 0),
+        "normal": lambda: generator.standard_normal(count),
+        "equal": lambda: numpy.full(count, generator.uniform(0.5, 2)),
+        "few values": lambda: generator.choice(generator.random(8), count),
+        "sorted": lambda: numpy.sort(generator.standard_normal(count)),
+        "steep": lambda: numpy.exp(3 * generator.standard_normal(count)),
+        "one large": lambda: numpy.append(1e6, generator.random(count - 1)),
+        "one large, equal ones": lambda: numpy.append(1e6, numpy.full(count - 1, 0.01)),
+    }
+    return draws[kind]().astype(numpy.float32)
+
+
+@pytest.mark.parametrize("length", [300, 1 << 16, 1 << 22])
+@pytest.mark.parametrize(
+    "kind",
+    ["uniform", "clipped", "normal", "equal", "few values", "sorted", "steep", "one large"]
+    + ["one large, equal ones"],
+)
+def test_running_sums_of_any_terms_are_within_what_is_disturbed(kind, length):
+    terms = _drawn_terms(kind, length, numpy.random.default_rng(7))
+    longest = sum_rounding.MAX_TERMS
+    parts = [running_sums(terms[i : i + longest])[-1] for i in range(0, length, longest)]
+    exact = torch.from_numpy(terms).double()
+    off = abs(float(numpy.sum(parts, dtype=numpy.float32)) - exact.sum())
+    with Disturbed(unit_of(torch.float32)):
+        disturbed = exact.sum()
+
+    assert off < 4 * (disturbed - exact.sum()).abs()
+
+
+@pytest.mark.parametrize("length", [1 << 20, 1 << 22])
+def test_sums_longer_than_any_running_one_are_bound_as_well(length):
+    terms = torch.rand(length, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    with Disturbed(unit_of(torch.float32)):
+        mean = terms.mean()
+
+    # A thousandth, and not the whole: every answer was right once.
+    assert (mean / terms.mean() - 1).abs() < 1e-3
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_mask_of_infinities_stays_one(dtype):
     scores = torch.tensor([[1.5, 2.5, -0.5], [0.5, 1.0, 2.0]], dtype=dtype)
