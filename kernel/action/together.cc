@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/action/together.h"
 
-#include <algorithm>
 #include <set>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 
 #include "absl/status/status.h"
 #include "kernel/graph/text.h"
@@ -11,9 +12,22 @@
 namespace mtmc::kernel {
 namespace {
 
-bool Contains(const Schedule& schedule, const KernelGroup& group) {
-  return std::find(schedule.groups.begin(), schedule.groups.end(), group) != schedule.groups.end();
-}
+// The groups of a schedule by their names, which are unique: a network has a thousand groups, and
+// as many steps are taken together.
+class Groups {
+ public:
+  explicit Groups(const Schedule& schedule) {
+    for (const KernelGroup& group : schedule.groups) by_name_.emplace(group.name, &group);
+  }
+
+  bool Contain(const KernelGroup& group) const {
+    const auto found = by_name_.find(group.name);
+    return found != by_name_.end() && *found->second == group;
+  }
+
+ private:
+  std::unordered_map<std::string_view, const KernelGroup*> by_name_;
+};
 
 // Each step has chosen names that are free in `from`, not in what others made.
 void MakeNamesUnique(const Schedule& from, const std::set<int>& replaced,
@@ -36,13 +50,15 @@ absl::StatusOr<Schedule> ApplyTogether(const ScheduleContext& context, const Sch
                                        const std::vector<std::function<Schedule()>>& steps) {
   std::set<int> replaced;
   std::vector<KernelGroup> made;
+  const Groups before(from);
   for (const std::function<Schedule()>& step : steps) {
     const Schedule changed = step();
+    const Groups after(changed);
     for (const KernelGroup& group : changed.groups) {
-      if (!Contains(from, group)) made.push_back(group);
+      if (!before.Contain(group)) made.push_back(group);
     }
     for (size_t g = 0; g < from.groups.size(); ++g) {
-      if (Contains(changed, from.groups[g])) continue;
+      if (after.Contain(from.groups[g])) continue;
       if (!replaced.insert(static_cast<int>(g)).second) {
         return absl::FailedPreconditionError(
             Concat("two steps change the group \"", from.groups[g].name, "\""));

@@ -37,6 +37,12 @@ double RegionFacts::Metric(std::string_view name, double fallback) const {
 
 Facts::Facts(const SearchState& search_state) : search_state_(search_state) {
   ReadPlan();
+  for (const KernelTime& time : search_state_.evaluation.kernels) {
+    Timed& timed = timed_[time.kernel];
+    timed.share_ratio += std::max(time.share_ratio, 0.0);
+    const bool is_longer = timed.longest == nullptr || time.seconds > timed.longest->seconds;
+    if (is_longer) timed.longest = &time;
+  }
   std::set<std::string> read_values;
   for (const GraphOp& op : search_state_.ops) {
     op_by_name_[op.name] = &op;
@@ -167,34 +173,35 @@ RegionFacts Facts::Describe(const Action& action) const {
   return facts;
 }
 
-bool Facts::IsInside(const Action& action, const KernelTime& time) const {
-  const auto& kernels = search_state_.evaluation.kernels;
-  return std::any_of(action.kernels.begin(), action.kernels.end(), [&](const std::string& group) {
-    if (time.kernel == group || time.kernel == group + "_pieces") return true;
+std::set<const Facts::Timed*> Facts::TimedOf(const Action& action) const {
+  std::set<const Timed*> inside;
+  const auto add = [&](const std::string& name) {
+    const auto found = timed_.find(name);
+    if (found == timed_.end()) return false;
+    inside.insert(&found->second);
+    return true;
+  };
+  for (const std::string& group : action.kernels) {
+    add(group);
+    add(group + "_pieces");
     // `mul_2` is a group of its own unless `mul` is split.
-    const bool is_split = std::any_of(kernels.begin(), kernels.end(), [&](const KernelTime& other) {
-      return other.kernel == group + "_total";
-    });
-    return is_split && (time.kernel == group + "_total" || time.kernel == group + "_2");
-  });
+    if (add(group + "_total")) add(group + "_2");
+  }
+  return inside;
 }
 
 double Facts::ShareOf(const Action& action) const {
-  const std::vector<KernelTime>& times = search_state_.evaluation.kernels;
   const double kernels = std::max<double>(1.0, static_cast<double>(action.kernels.size()));
-  if (times.empty()) return std::min(1.0, kernels / std::max(1, dispatches_));
+  if (timed_.empty()) return std::min(1.0, kernels / std::max(1, dispatches_));
   double share = 0;
-  for (const KernelTime& time : times) {
-    if (IsInside(action, time) && time.share_ratio > 0) share += time.share_ratio;
-  }
+  for (const Timed* timed : TimedOf(action)) share += timed->share_ratio;
   return std::clamp(share, 0.0, 1.0);
 }
 
 const KernelTime* Facts::FindLongest(const Action& action) const {
   const KernelTime* longest = nullptr;
-  for (const KernelTime& time : search_state_.evaluation.kernels) {
-    if (IsInside(action, time) && (longest == nullptr || time.seconds > longest->seconds))
-      longest = &time;
+  for (const Timed* timed : TimedOf(action)) {
+    if (longest == nullptr || timed->longest->seconds > longest->seconds) longest = timed->longest;
   }
   return longest;
 }

@@ -83,14 +83,23 @@ class Facts {
   // of graph values; without a plan, everything but views is taken to be kept.
   bool IsInMemory(const GraphOp& op) const;
   void EstimateRoofline();
-  // Whether a kernel belongs to the action's region. A split group has several:
+
+  // All launches of one kernel.
+  struct Timed {
+    double share_ratio = 0;
+    const KernelTime* longest = nullptr;
+  };
+
+  // The kernels of the action's region that were profiled. A split group has several:
   // GROUP_pieces, GROUP_total and GROUP_2.
-  bool IsInside(const Action& action, const KernelTime& time) const;
+  std::set<const Timed*> TimedOf(const Action& action) const;
   double ShareOf(const Action& action) const;
   // The region's longest; null when none was profiled.
   const KernelTime* FindLongest(const Action& action) const;
 
   const SearchState& search_state_;
+  // By name. Networks have thousands of kernels, and as many actions.
+  std::map<std::string, Timed> timed_;
   std::map<std::string, const GraphOp*> op_by_name_;
   std::map<std::string, const GraphOp*> op_by_result_;
   // Names in the plan's `buffer` directives.

@@ -398,6 +398,26 @@ TEST_CASE("Facts estimates the roofline without a profile", "[policy]") {
   CHECK(facts.dispatches() == 4);
 }
 
+TEST_CASE("Facts finds all launches of a region, and its longest one", "[policy]") {
+  SearchState state = LinearChain();
+  state.evaluation.kernels = {
+      {.kernel = "mul", .seconds = 2e-3, .share_ratio = 0.2, .blocks = 20},
+      {.kernel = "mul", .seconds = 3e-3, .share_ratio = 0.3, .blocks = 30},
+      {.kernel = "mul_2", .seconds = 5e-3, .share_ratio = 0.5, .blocks = 50}};
+  const Action mul = Act(ActionType::kTile, "tile mul", {"mul"});
+
+  // `mul_2` is a group of its own.
+  const RegionFacts alone = Facts(state).Describe(mul);
+  CHECK(alone.share_ratio == Approx(0.5));
+  CHECK(alone.blocks == 30);
+
+  // Or the second kernel of one that is split.
+  state.evaluation.kernels.push_back({.kernel = "mul_total", .seconds = 1e-6});
+  const RegionFacts split = Facts(state).Describe(mul);
+  CHECK(split.share_ratio == Approx(1.0));
+  CHECK(split.blocks == 50);
+}
+
 TEST_CASE("RulesPolicy lets counters speak for and against accesses", "[policy]") {
   const Action vectorize = Act(ActionType::kVectorize, "vectorize gelu", {"gelu"}, {"gelu"});
   const Action reorder = Act(ActionType::kReorder, "reorder gelu", {"gelu"}, {"gelu"});

@@ -365,7 +365,7 @@ MaybeEnd EvaluationRun::Profile() {
   const double seconds = evaluation().measurement().median_seconds();
   pipe::v1::RunnerRequest request;
   request.mutable_profile()->set_with_counters(
-      !options_.omit_counters() &&
+      !options_.omit_counters() && !evaluation().skipped_confirmation() &&
       context_.counter_rule.Wants(request_.problem().source().sha256(), seconds));
   auto reply = runner_.Call(request, kProfileTimeout);
   if (reply.is_answered() && reply.response.has_profile()) {
