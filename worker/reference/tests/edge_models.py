@@ -8,13 +8,15 @@ import dataclasses
 class Edge:
     """What a constructor makes, the inputs by name, the body of `forward`, whose SITE is one of
     `sites`, pairs of what the model has and what a program has in its place, and the witness:
-    changes of the tensors `t`."""
+    changes of the tensors `t`, or several of which one shows it. What honest programs have at SITE
+    is `alike`."""
 
     init: str
     inputs: dict
     body: str
     sites: tuple
-    witness: str
+    witness: str | tuple
+    alike: tuple = ()
 
 
 _X, _Z = "torch.randn({n}, {d})", "torch.randn({n}, {d})"

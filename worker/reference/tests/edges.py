@@ -18,14 +18,17 @@ import re
 import tempfile
 
 import edge_models
+import formula_models
 import generator
 import mixed
+import slip_models
 import torch
 from assumed import workloads
 
 # Numbers of mixed workloads that are made for one program.
 _OWN_NUMBERS = range(617, 625)
 _FAR, _LEAST = 1e-2, 1e-30
+MODELS = edge_models.MODELS | formula_models.MODELS | slip_models.MODELS
 
 
 class Drawn:
@@ -33,7 +36,7 @@ class Drawn:
 
     def __init__(self, edge, chance):
         self.edge = edge
-        self.kind, model = chance.choice(sorted(edge_models.MODELS[edge].items()))
+        self.kind, model = chance.choice(sorted(MODELS[edge].items()))
         sizes = {
             "n": chance.choice((16, 24, 40)),
             "d": chance.choice((8, 12, 16)),
@@ -51,13 +54,14 @@ class Drawn:
             mixed.SOURCE.format(
                 init=model.init.format(**sizes),
                 names=", ".join(model.inputs),
-                body=model.body.replace("SITE", site).format(**sizes),
+                body=model.body.replace("SITE", f"({site})").format(**sizes),
                 inputs=", ".join(text.format(**sizes) for text in model.inputs.values()),
             )
-            for site in (right, wrong)
+            for site in (right, wrong, *model.alike)
         ]
-        self._witness = model.witness.format(**sizes)
-        self._reference, self._program = map(_made, self._texts)
+        found = model.witness if isinstance(model.witness, tuple) else (model.witness,)
+        self._witnesses = [text.format(**sizes) for text in found]
+        self._reference, self._program, *self._alike = map(_made, self._texts)
 
     @property
     def source(self):
@@ -79,23 +83,29 @@ class Drawn:
         return torch.func.functional_call(module, state, tuple(tensors[n] for n in self._names))
 
     def has_witness(self):
-        for seed in range(3):
-            torch.manual_seed(seed)
-            names = {}
-            exec(self._texts[0], names)
-            t = {k: x.clone() for k, x in self._reference.state_dict().items()}
-            t |= dict(zip(self._names, names["get_inputs"]()))
-            exec(self._witness, {"torch": torch, "t": t})
-            expected = self.run(self._reference, t)
-            exact = self.run(self._reference, t, torch.float64).double()
-            scale = max(_LEAST, exact.double().abs().max().item())
-            unit = _FAR * scale
-            if not exact.isfinite().all() or (expected.double() - exact).abs().max() > 0.1 * unit:
-                continue
-            actual = self.run(self._program, t).double()
-            if not (actual - exact).abs().max() <= unit:
-                return True
-        return False
+        return any(self._is_witness(text, seed) for text in self._witnesses for seed in range(3))
+
+    def _is_witness(self, text, seed):
+        torch.manual_seed(seed)
+        names = {}
+        exec(self._texts[0], names)
+        t = {k: x.clone() for k, x in self._reference.state_dict().items()}
+        t |= dict(zip(self._names, names["get_inputs"]()))
+        try:
+            exec(text, {"torch": torch, "t": t})
+        except IndexError:
+            # A vector has no columns.
+            return False
+        expected = self.run(self._reference, t).double()
+        exact = self.run(self._reference, t, torch.float64).double()
+        actual = self.run(self._program, t).double()
+        if not torch.equal(exact.isnan(), expected.isnan()):
+            return False
+        finite = exact.isfinite()
+        unit = _FAR * max(_LEAST, exact[finite].abs().max().item() if finite.any() else 0.0)
+        if ((expected - exact)[finite].abs() > 0.1 * unit).any():
+            return False
+        return not torch.equal(actual.isnan(), exact.isnan()) or not ((actual - exact)[finite].abs() <= unit).all()
 
     def load(self, client, path):
         """Has the problem loaded."""
@@ -106,8 +116,10 @@ class Drawn:
         self._output = graph["outputs"][0]["name"]
 
     def refusals(self, client, is_program):
-        """Workloads that refuse the program, or the model in fp64 and as it is."""
-        modules = [(self._program, None)] if is_program else [(self._reference, None), (self._reference, torch.float64)]
+        """Workloads that refuse the program, or the model in fp64, as it is, and in other words."""
+        modules = [(self._program, None)]
+        if not is_program:
+            modules = [(self._reference, None), (self._reference, torch.float64), *((each, None) for each in self._alike)]
         own = [(number, "DISTRIBUTION_MIXED") for number in _OWN_NUMBERS]
         found = []
         for number, *name in [*workloads(), *own]:
@@ -143,7 +155,7 @@ def _made(text):
 
 def draw(seed, count, edges=None):
     """So many that have a witness, each class in turn, other ones for another seed."""
-    edges = edges or sorted(edge_models.MODELS)
+    edges = edges or sorted(MODELS)
     chance = random.Random(f"{seed} {edges}")
     found, tried = 0, 0
     while found < count:
@@ -163,7 +175,7 @@ def main():
     # However slow the host is.
     judge._MIXED_SECONDS = judge._OWN_SECONDS = math.inf
     options = generator.options(__doc__, 80, "--honest")
-    edges = [e for e in sorted(edge_models.MODELS) if e[0] in os.environ.get("MTMC_EDGES", e)]
+    edges = [e for e in sorted(MODELS) if e[0] in os.environ.get("MTMC_EDGES", e)]
     accepted, judged, refused = collections.Counter(), collections.Counter(), 0
     for number, drawn in enumerate(draw(options.seed, options.count, edges)):
         os.urandom = random.Random(f"{options.seed} {number}").randbytes
