@@ -85,7 +85,7 @@ class Changer:
     the graph says of each position, `fixed` the positions that nobody may change, `bounds`
     numbers at which an operator changes its mind, `landmarks` by position where that is,
     `numbers` the GraphNumbers, `sizes` those of guards that stand behind each position, `sides` the
-    extrema.side of each. `may_be_small` tells that no honest program computes in a
+    extrema.side of each. Whether the graph takes means off, `is_centered` tells. `may_be_small` tells that no honest program computes in a
     type as narrow as FP16. `seed_of(name)` decides what a mixed distribution mixes.
     """
 
@@ -100,6 +100,7 @@ class Changer:
         numbers=GraphNumbers(),
         sizes=None,
         sides=None,
+        is_centered=False,
         may_be_small=True,
         seed_of=lambda name: 0,
     ):
@@ -112,6 +113,7 @@ class Changer:
         self._numbers = numbers
         self._sizes = sizes or {}
         self._sides = sides or {}
+        self._is_centered = is_centered
         self._uses = {index: uses.get(index, Uses()) for index in range(len(public))}
         self._labels = []
         # Ways to change an input by distribution and position.
@@ -265,10 +267,12 @@ class Changer:
             return _CHANGES[name][:1]
         if name in _SIDES and self._sides.get(index):
             return extrema.far(_SIDES[name] * self._sides[index], dtype)
-        return ()
-
+        if name == OFFSET and self._is_centered and dtype.itemsize > 2:
+            return float_ways.shifts_before_means()
     def _note_other(self, index, value, domain):
         self._note(REDRAWN, index, redraw.redrawn_ways(value, domain))
+        return ()
+
         self._note(EXTREMES, index, redraw.extreme_ways(value, domain))
         self._note(CENTERED, index, redraw.signed_ways(value, domain))
         equal = redraw.equal_ways(value, domain)

@@ -16,6 +16,9 @@ _OFFSET = 30.0
 # With the square of the shift grows what one pass is off by, and with the shift alone what
 # another order of the sums may be: of few elements only a far one tells them apart.
 _FAR_OFFSET, _MOST_FAR = 150.0, 1 << 16
+# Where a mean is taken off, the first of these at which rounding does not decide: of many elements
+# a variance in one pass is nearer than of few, and so are other orders.
+_FARTHER_OFFSETS = (1024.0, 300.0, 150.0)
 # Powers of two, exact: what is added to 1 is lost. Squares are 0 in FP32, with the other
 # sign besides, or in range.
 _MINUTE, _SMALL = -(2.0**-84), 2.0**-40
@@ -87,10 +90,21 @@ def shift_far(tensor, *_):
     """By the same power of two for inputs of about the same deviation, which stay near each
     other. Not where 16 bits would hold little else, nor where a sum of all elements, one after
     another, would round each of them to the same side."""
-    step = torch.exp2(deviation(tensor).log2().round())
     is_far = tensor.element_size() > 2 and tensor.numel() <= _MOST_FAR
-    factor = _FAR_OFFSET if is_far else _OFFSET
+    _shift_by_power(tensor, _FAR_OFFSET if is_far else _OFFSET)
+
+
+def _shift_by_power(tensor, factor):
+    step = torch.exp2(deviation(tensor).log2().round())
     tensor.add_((factor * step).to(tensor.dtype))
+
+
+def shifts_before_means():
+    """Ways to move a tensor by as many deviations as an honest mean bears, the farthest first."""
+    return tuple(
+        lambda tensor, *_, factor=factor: _shift_by_power(tensor, factor)
+        for factor in _FARTHER_OFFSETS
+    )
 
 
 def shift(tensor, *_):
