@@ -22,6 +22,8 @@ from .sum_rounding import (
 
 # Of a norm's row in which one element outweighs all others, for each of so many terms at most.
 _LED_FACTOR, _MAX_LED_TERMS = 0.1, 4096
+# Deviations below this have squares that FP32 does not have, and all of a number in roundings of it.
+_LEAST_DEVIATION, _ALL = 2.0**-60, 2.0**24
 # exp(-100) is no part of any sum, and exp(100) is infinite.
 _FAR_EXPONENT = 100.0
 
@@ -29,7 +31,13 @@ _FAR_EXPONENT = 100.0
 def variance(func, args, kwargs, out):
     x = args[0]
     ratio = x.mean().abs() / x.std().clamp_(min=torch.finfo(x.dtype).tiny)
-    return positive(func, args, kwargs, out) * (1.0 + ratio)
+    scale = positive(func, args, kwargs, out) * (1.0 + ratio)
+    deviation = out[0] if isinstance(out, tuple) else out
+    if deviation.dtype != torch.float32:
+        return scale
+    # Squares that FP32 does not have are lost; a host takes them in doubles.
+    least = _LEAST_DEVIATION if "std" in func._schema.name else _LEAST_DEVIATION**2
+    return torch.where(deviation < least, deviation * _ALL, scale)
 
 
 def normalized(func, args, kwargs, out):
