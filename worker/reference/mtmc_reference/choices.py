@@ -8,6 +8,7 @@ masks and labels alone lead to it: with floats as they were drawn it is there, t
 import torch
 
 from .distribution import EXTREMES, MIXED, RANGE_ENDS
+from .precision import Arithmetic
 
 # Distributions on which a group may be left with nothing.
 _CHOICES = (EXTREMES, RANGE_ENDS, MIXED)
@@ -37,6 +38,18 @@ def decide(workloads, key, levels, outputs, run):
         return True
     others = _floats(run(workloads.draw_at(key, discrete), discrete))
     return all(torch.equal(_kinds(y), _kinds(other)) for y, other in zip(floats, others))
+
+
+def decide_states(execution, key, inputs, outputs):
+    """Whether masks that the model has decide alone which outputs of a workload are not finite: so
+    they are with public inputs, too, and all else that it has as its constructor made it. All of
+    them may be, where all is closed."""
+    state = execution.with_masks_of(key)
+    if state is None:
+        return False
+    others = execution.run(inputs, Arithmetic.STRICT, state=state)
+    pairs = zip(_floats(outputs), _floats(others))
+    return all(torch.equal(_kinds(y), _kinds(other)) for y, other in pairs)
 
 
 def _floats(outputs):

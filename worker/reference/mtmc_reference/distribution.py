@@ -116,6 +116,8 @@ class Changer:
         self._is_centered = is_centered
         self._uses = {index: uses.get(index, Uses()) for index in range(len(public))}
         self._labels = []
+        # Positions of floats of two values.
+        self._float_masks = set()
         # Ways to change an input by distribution and position.
         self._ways = {name: {} for name in DISTRIBUTIONS}
         # How many of those are delicate, the first ones.
@@ -210,8 +212,8 @@ class Changer:
         return has_these and level >= 0 and ways[level] in special_values.JOINT
 
     def is_discrete(self, index):
-        """Whether an input has whole numbers or booleans."""
-        return not self._is_floating[index]
+        """Whether an input has whole numbers or booleans, or is a mask of floats."""
+        return not self._is_floating[index] or index in self._float_masks
 
     def is_void(self, name, levels):
         """Whether a way is used that may leave nothing to be answered."""
@@ -269,10 +271,10 @@ class Changer:
             return extrema.far(_SIDES[name] * self._sides[index], dtype)
         if name == OFFSET and self._is_centered and dtype.itemsize > 2:
             return float_ways.shifts_before_means()
-    def _note_other(self, index, value, domain):
-        self._note(REDRAWN, index, redraw.redrawn_ways(value, domain))
         return ()
 
+    def _note_other(self, index, value, domain):
+        self._note(REDRAWN, index, redraw.redrawn_ways(value, domain))
         self._note(EXTREMES, index, redraw.extreme_ways(value, domain))
         self._note(CENTERED, index, redraw.signed_ways(value, domain))
         equal = redraw.equal_ways(value, domain)
@@ -286,6 +288,8 @@ class Changer:
         found = mixed_inputs.of_others(value, domain, self._may_be_small, self._is_alone, found)
         self._note_mixed(index, *found)
         if value.is_floating_point():
+            if domain.values is not None and len(domain.values) == 2:
+                self._float_masks.add(index)
             if not self._uses[index].is_restricted:
                 self._ways[NONFINITE][index] = [
                     _ordinary(special_values.make_nonfinite, self._bounds)

@@ -70,6 +70,10 @@ class Execution:
         """Name of the state that the workload `key` has; None is the public one."""
         return self._states.of(key) if self._states else None
 
+    def with_masks_of(self, key):
+        """Name of the public state but for masks; None where `key` has none of its own."""
+        return self._states.with_masks_of(key) if self._states else None
+
     def settle(self, key, accepts):
         """Finds values for the state of a mixed workload, as `parameters.States.settle` does."""
         if self._states:

@@ -221,6 +221,17 @@ class States:
         return bool(self._tensors)
 
     def tensor(self, target):
+    def with_masks_of(self, key):
+        """Name of the public state but for masks, which are those of the workload `key`; None where
+        it has none of its own."""
+        state = self.of(key)
+        name, _, turn = state.partition(_AND)
+        turns = turn.removesuffix(_MILDLY)
+        masks = (t for t, tensor in self._tensors.items() if tensor.dtype == torch.bool)
+        if name not in ORDINARY or not any(self._sweeps.get(t, {}).get(turns) for t in masks):
+            return None
+        return f"{PUBLIC}{_AND}{turn}"
+
         """The model's own tensor; REQUIRES: `target` is in `names`."""
         return self._tensors[target]
 
@@ -235,9 +246,11 @@ class States:
         saved = copies(tensors)
         try:
             name, _, turn = state.removesuffix(_MILDLY).partition(_AND)
-            self._enter(name, tensors)
+            if name != PUBLIC:
+                self._enter(name, tensors)
             if turn:
-                self._sweep(turn, is_mild=state.endswith(_MILDLY))
+                masks_alone = name == PUBLIC
+                self._sweep(turn, is_mild=state.endswith(_MILDLY), masks_alone=masks_alone)
             yield
         finally:
             copy_all(tensors, saved)
@@ -446,7 +459,7 @@ class States:
                 state_ways.fill(tensor, _OF_ONE_VALUE[state], self._uses[target])
 
     @torch.no_grad()
-    def _sweep(self, turn, is_mild):
+    def _sweep(self, turn, is_mild, masks_alone):
         for target, tensor in self._each_once():
             sweep = self._sweeps.get(target, {}).get(turn)
             if sweep is not None:
@@ -461,6 +474,8 @@ class States:
 
     def _generator(self, words, tensor):
         return torch.Generator(tensor.device).manual_seed(self._seed_of(words))
+            if masks_alone and tensor.dtype != torch.bool:
+                continue
 
     def _way(self, state, target):
         """The way in which a state changes a tensor; None where it has one value."""

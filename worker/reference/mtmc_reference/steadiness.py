@@ -156,7 +156,9 @@ def _part(disturbed, output, may_be_zero):
     if not math.isfinite(change + size):
         change, size = _finite_norms(disturbed, output)
     if not size:
-        return 0.0 if may_be_zero and not change else math.inf
+        # Where masks leave nothing at all, that is the answer.
+        is_nothing = not output.isfinite().any()
+        return 0.0 if is_nothing or may_be_zero and not change else math.inf
     return change / size
 
 

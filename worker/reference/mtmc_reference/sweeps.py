@@ -18,6 +18,7 @@ import torch
 
 from .graph_domain import CARRIERS, operator
 from .pieces import pieces, some_of_each
+from .mask_ways import equal_rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +57,8 @@ _MOST_STEPS = 4
 # Columns of a mask that is open elsewhere, and that are closed in all rows.
 _CLOSED = 3
 # Most elements of a vector that goes through signs.
+# Part of the rows of a mask that are all one value, or nearly so.
+_LEVEL = 0.75
 _MOST_SIDED = 1 << 12
 # What one element of many is that are all 0 or all 1, and how many of the first are not it.
 _LONE, _LEADING = 5.0, 8
@@ -212,6 +215,7 @@ def _scattered(most, one):
 
     @torch.no_grad()
     def change(mask, generator, _):
+        _closed_rows,
         for rows in pieces(mask) if mask.is_contiguous() else ():
             if most is None:
                 drawn = torch.rand(rows.shape, generator=generator, device=rows.device)
@@ -226,3 +230,10 @@ def _scattered(most, one):
 def _closed_columns(mask, *_):
     mask.fill_(True)
     mask[..., :_CLOSED] = False
+@torch.no_grad()
+def _closed_rows(mask, generator, _):
+    """Nothing is left of some rows, and all of others."""
+    if mask.is_contiguous():
+        equal_rows(_LEVEL)(mask, generator)
+
+
