@@ -13,7 +13,7 @@ import dataclasses
 
 import torch
 
-from . import guards, patterns
+from . import frames, guards, patterns
 from .drawing import one_of, pick, sign, uniform
 from .float_ways import deviation, stay
 from .pieces import pieces
@@ -77,6 +77,9 @@ class Choice:
         return [way, *(one_of(ways, generator) for ways in [self.mild] if ways)]
 
 
+FRAMES = [(1, frames.zeros), (1, frames.of_size(1)), (1, frames.of_size(-1))]
+
+
 def floats(is_wide, is_alone, sizes=()):
     """Groups of ordinary floats, and their (weight, way) by lines; where it is not `is_wide` they
     keep about their size, and what `is_alone` never stays. Some are of the `sizes` of guards."""
@@ -87,6 +90,7 @@ def floats(is_wide, is_alone, sizes=()):
         [(1, _one_value), (2, _equal_rows), (1, _same_rows)],
         [(2, _in_order), (1, _one_sign), (2, _zigzag)],
         [(2, _sparse), (1, _below_powers)],
+        FRAMES,
         *([] if is_alone else [[(1, stay)]]),
     ]
     if not is_wide:

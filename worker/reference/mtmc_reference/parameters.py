@@ -60,6 +60,8 @@ _SWEPT = tuple(
     and name not in (distribution.HEAVY_TAILED, distribution.DIRECTED, distribution.MIXED)
 )
 _FIRST_SWEPT = (distribution.ROUNDED, distribution.RAMPS)
+# Those in which all that a model has has a frame.
+_FRAMED = (distribution.CENTERED, distribution.RANGE_ENDS, distribution.TIMES_3, distribution.SPECIAL_ROWS)
 # Those that a model has only with some inputs, such as whole numbers.
 _RARELY_SWEPT = (distribution.REDRAWN, distribution.EXTREMES)
 # Part of the tensors that go their own way in a mixed state, at most so many; how often the others
@@ -172,11 +174,22 @@ class States:
                 order = torch.randperm(len(others), generator=generator).tolist()
                 names = [*(others[place] for place in order), *_RARELY_SWEPT]
                 found[target] = fixed | {n: rest[at % len(rest)] for at, n in enumerate(names)}
+        for target, ways in self._find_frames().items():
+            own = found.get(target, {})
+            found[target] = ways | {turn: way for turn, way in own.items() if way}
         for target in self._swept:
             if self._is_factor(domain, target):
                 # All of an input that is searched is far on one side there.
                 way = extrema.one_sided(1)
                 found[target] = found.get(target, {}) | dict.fromkeys(distribution.ONE_SIDED, way)
+        return found
+
+    def _find_frames(self):
+        """By target and distribution the frames of what may have any values."""
+        found = {}
+        for target, tensor in self._tensors.items():
+            if sweeps.may_have_frame(tensor, self._uses[target]):
+                found[target] = dict(zip(_FRAMED, sweeps.FRAMES))
         return found
 
     def _is_factor(self, domain, target):
@@ -208,6 +221,17 @@ class States:
         state = self.of(key)
         return _AND in state or state in _WITHOUT_LONE
 
+    def with_masks_of(self, key):
+        """Name of the public state but for masks, which are those of the workload `key`; None where
+        it has none of its own."""
+        state = self.of(key)
+        name, _, turn = state.partition(_AND)
+        turns = turn.removesuffix(_MILDLY)
+        masks = (t for t, tensor in self._tensors.items() if tensor.dtype == torch.bool)
+        if name not in ORDINARY or not any(self._sweeps.get(t, {}).get(turns) for t in masks):
+            return None
+        return f"{PUBLIC}{_AND}{turn}"
+
     def calm(self, key):
         """Goes on with milder ones, at last with none; false where there are none."""
         if not self.is_special(key):
@@ -221,17 +245,6 @@ class States:
         return bool(self._tensors)
 
     def tensor(self, target):
-    def with_masks_of(self, key):
-        """Name of the public state but for masks, which are those of the workload `key`; None where
-        it has none of its own."""
-        state = self.of(key)
-        name, _, turn = state.partition(_AND)
-        turns = turn.removesuffix(_MILDLY)
-        masks = (t for t, tensor in self._tensors.items() if tensor.dtype == torch.bool)
-        if name not in ORDINARY or not any(self._sweeps.get(t, {}).get(turns) for t in masks):
-            return None
-        return f"{PUBLIC}{_AND}{turn}"
-
         """The model's own tensor; REQUIRES: `target` is in `names`."""
         return self._tensors[target]
 
@@ -461,6 +474,8 @@ class States:
     @torch.no_grad()
     def _sweep(self, turn, is_mild, masks_alone):
         for target, tensor in self._each_once():
+            if masks_alone and tensor.dtype != torch.bool:
+                continue
             sweep = self._sweeps.get(target, {}).get(turn)
             if sweep is not None:
                 sweep(tensor, self._generator(f"sweep {turn} {target}", tensor), is_mild)
@@ -474,8 +489,6 @@ class States:
 
     def _generator(self, words, tensor):
         return torch.Generator(tensor.device).manual_seed(self._seed_of(words))
-            if masks_alone and tensor.dtype != torch.bool:
-                continue
 
     def _way(self, state, target):
         """The way in which a state changes a tensor; None where it has one value."""

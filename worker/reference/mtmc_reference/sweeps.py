@@ -16,9 +16,10 @@ import math
 
 import torch
 
+from . import frames
 from .graph_domain import CARRIERS, operator
-from .pieces import pieces, some_of_each
 from .mask_ways import equal_rows
+from .pieces import pieces, some_of_each
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,9 +57,9 @@ _SUMS = CARRIERS | frozenset(
 _MOST_STEPS = 4
 # Columns of a mask that is open elsewhere, and that are closed in all rows.
 _CLOSED = 3
-# Most elements of a vector that goes through signs.
 # Part of the rows of a mask that are all one value, or nearly so.
 _LEVEL = 0.75
+# Most elements of a vector that goes through signs.
 _MOST_SIDED = 1 << 12
 # What one element of many is that are all 0 or all 1, and how many of the first are not it.
 _LONE, _LEADING = 5.0, 8
@@ -117,6 +118,16 @@ def _alone(fill, tensor, generator):
     # The middle is looked at by those who look at a few.
     place = int(place) + (int(place) == count // 2)
     tensor.view(-1)[min(place, count - 1)] = _LONE
+
+
+def may_have_frame(tensor, uses):
+    """Whether a tensor of the model goes through frames."""
+    is_fit = tensor.is_floating_point() and tensor.is_contiguous() and tensor.numel() > 2
+    return is_fit and isinstance(tensor, torch.nn.Parameter) and not _is_bound(uses)
+
+
+def _framed(way):
+    return lambda tensor, generator, is_mild: None if is_mild else way(tensor, generator)
 
 
 def _is_bound(uses):
@@ -204,6 +215,7 @@ def _masks():
         _scattered(True, False),
         _scattered(False, True),
         _closed_columns,
+        _closed_rows,
         functools.partial(_fill, True),
         _scattered(None, None),
         functools.partial(_fill, False),
@@ -215,7 +227,6 @@ def _scattered(most, one):
 
     @torch.no_grad()
     def change(mask, generator, _):
-        _closed_rows,
         for rows in pieces(mask) if mask.is_contiguous() else ():
             if most is None:
                 drawn = torch.rand(rows.shape, generator=generator, device=rows.device)
@@ -227,13 +238,17 @@ def _scattered(most, one):
 
 
 @torch.no_grad()
-def _closed_columns(mask, *_):
-    mask.fill_(True)
-    mask[..., :_CLOSED] = False
-@torch.no_grad()
 def _closed_rows(mask, generator, _):
     """Nothing is left of some rows, and all of others."""
     if mask.is_contiguous():
         equal_rows(_LEVEL)(mask, generator)
 
 
+@torch.no_grad()
+def _closed_columns(mask, *_):
+    mask.fill_(True)
+    mask[..., :_CLOSED] = False
+
+
+# What a tensor has in its first and last slices, in turn.
+FRAMES = tuple(_framed(way) for way in (frames.zeros, frames.of_size(1), frames.of_size(-1), frames.ones))

@@ -13,7 +13,7 @@ is a function of (tensor, generator) that changes it in place.
 
 import torch
 
-from . import around
+from . import around, frames
 from .drawing import pick, sign, uniform
 from .graph_numbers import GraphNumbers
 from .guards import sized
@@ -101,7 +101,19 @@ def _beyond(generator, numbers):
     return Plan(inputs, way, None, None, _close(pick((0.5, 1.0), generator)), is_for_all=True)
 
 
-_PLANS = (_move, _scale, _oppose, _round, _pair, _saturate)
+def _empty_frame(generator, _):
+    """What one looks at is zero, in inputs at least."""
+    way = pick((None, frames.zeros, frames.of_size(1)), generator)
+    return Plan(frames.zeros, way, way, is_for_all=True)
+
+
+def _equal_frame(generator, _):
+    """There it is one number, of either sign."""
+    way = pick((None, frames.zeros, frames.of_size(1)), generator)
+    return Plan(frames.of_size(sign(generator)), way, way, is_for_all=True)
+
+
+_PLANS = (_move, _scale, _oppose, _round, _pair, _saturate, _empty_frame, _equal_frame)
 
 
 def _close(part):

@@ -32,6 +32,9 @@ def kind_of(x, moved, h, w):
     """What a workload has done to an input, a single number and a matrix."""
     if torch.equal(w[::2], w[1::2]):
         return "in pairs"
+    if (moved[0] == moved[0, 0]).all():
+        assert (moved[:, 0] == moved[0, 0]).all() and torch.equal(moved[2:5, 2:5], x[2:5, 2:5])
+        return "framed by zeros" if moved[0, 0] == 0 else "framed"
     by = (moved - x).mean()
     if (moved - x).std() < 0.1 * by.abs():
         assert torch.allclose(h - 0.5, by, rtol=1e-3)
@@ -50,14 +53,15 @@ def kind_of(x, moved, h, w):
 def test_each_kind_comes_in_turn():
     assert together.plan(together.FIRST - 1, 1) is None
     x, kinds = torch.randn(8, 12), set()
-    for number in _NUMBERS[:6]:
+    for number in _NUMBERS[:8]:
         kinds.add(kind_of(x, *went(number, x, torch.tensor(0.5), torch.randn(4, 6))))
-    assert kinds == {"moved", "scaled", "opposed", "on a grid", "in pairs", "at its ends"}
+    frames = {"framed", "framed by zeros"}
+    assert kinds == {"moved", "scaled", "opposed", "on a grid", "in pairs", "at its ends"} | frames
 
 
 def test_numbers_of_the_graph_have_kinds_of_their_own():
     numbers, found = GraphNumbers((1e-6,), (1e-6, 1e-3), (-1e4,)), []
-    for number in _NUMBERS[:8]:
+    for number in _NUMBERS[:10]:
         plan = together.plan(number, 1, numbers)
         tensors = {"vectors": torch.tensor(0.5), "masks": torch.rand(6, 8) < 0.8}
         for kind, tensor in tensors.items():
