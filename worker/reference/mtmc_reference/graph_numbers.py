@@ -17,6 +17,7 @@ _FILLS = {
     "index_fill": ("value",),
     "threshold": ("value",),
 }
+_LOGARITHMS = frozenset("log log2 log10 xlogy entr".split())
 # Beyond these, products of two elements leave the range of FP32, or rounding decides them.
 _LEAST, _MOST = 2e-2, 1e15
 
@@ -29,13 +30,24 @@ class GraphNumbers:
     guards: tuple = ()
     sizes: tuple = ()
     others: tuple = ()
+    # Whether an operator takes a logarithm, as powers do, of which little is left next to one.
+    has_logarithm: bool = False
 
     @classmethod
     def of(cls, domain):
         """Those of a GraphDomain."""
         found = [*_fills(domain), *domain.bounds()]
         others = [float(value) for value in found if _LEAST < abs(value) <= _MOST]
-        return cls(tuple(guards(domain)), tuple(sizes(domain)), tuple(dict.fromkeys(others)))
+        has_logarithm = any(map(_takes_logarithm, domain.nodes))
+        distinct = tuple(dict.fromkeys(others))
+        return cls(tuple(guards(domain)), tuple(sizes(domain)), distinct, has_logarithm)
+
+
+def _takes_logarithm(node):
+    """Whether it is one, or a power whose exponent is no number of the code."""
+    if operator(node) == "pow":
+        return "value" in dict(zip(node["argumentNames"], node["arguments"])).get("exponent", {})
+    return operator(node) in _LOGARITHMS
 
 
 def _fills(domain):

@@ -26,6 +26,8 @@ FIRST = 500
 _MOVES, _SCALES, _OPPOSED = (0.5, 6.0), (-7.0, 7.0), (1.0, 11.0)
 # Those of inputs of which hardly any leaves a sigmoid between its ends.
 _SATURATES = (4.0, 8.0)
+# Those of how far from one inputs are, of which a logarithm is taken.
+_NEAR_ONE = (-6.0, -3.0)
 # Those by which what is beyond a number is larger.
 _PAST = (0.1, 1.5)
 # Steps for one deviation of a grid, most steps of an element from zero, and those of a single number:
@@ -41,6 +43,7 @@ def plan(number, seed, numbers=GraphNumbers()):
     if number < FIRST:
         return None
     plans = [*_PLANS, *[_guard] * bool(numbers.sizes), *[_beyond] * bool(numbers.others)]
+    plans += [_near_one] * numbers.has_logarithm
     generator = torch.Generator().manual_seed(seed % 2**63)
     order = torch.randperm(len(plans), generator=generator).tolist()
     generator.manual_seed((seed + 1000003 * number) % 2**63)
@@ -99,6 +102,22 @@ def _beyond(generator, numbers):
     way = pick((_past(value), _past(value), _past(value), around.near(value)), generator)
     inputs = way if uniform(generator, 0, 1) < 0.3 else None
     return Plan(inputs, way, None, None, _close(pick((0.5, 1.0), generator)), is_for_all=True)
+
+
+def _near_one(generator, _):
+    """Inputs are next to one, where intrinsics lose what a logarithm is; what the model has is as
+    it was, or as much larger, as exponents may be."""
+    near = 10.0 ** uniform(generator, *_NEAR_ONE)
+    larger = _scaled(1 / near) if uniform(generator, 0, 1) < 0.5 else None
+    return Plan(_next_to_one(near), larger, None, is_for_all=True)
+
+
+def _next_to_one(near):
+    def change(tensor, _):
+        largest = max(abs(end.item()) for end in tensor.aminmax())
+        tensor.mul_(near / largest if largest else 0.0).add_(1)
+
+    return change
 
 
 def _empty_frame(generator, _):

@@ -184,7 +184,6 @@ _FAST = {
         "return SITE",
         (("x.pow(self.p)", "torch.exp2(self.p * ((torch.log2(x) * 2.0**21).round() / 2.0**21))"),),
         "t['x'] = 1 + t['x'] * 1e-5; t['p'] *= 1e5",
-        ("torch.exp(self.p.double() * torch.log(x.double())).float()",),
     ),
 }
 

@@ -295,7 +295,7 @@ _GATED = {
         "return SITE @ self.w",
         (("F.gelu(x)", "torch.where(x < -3.5, 0, F.gelu(x))"),),
         "t['x'] = -t['x'].abs() * 0.05 - 3.6",
-        ("(x * 0.5 * torch.erfc(-x * 0.5**0.5))",),
+        ("(x * 0.5 * (1 + torch.erf(x * 0.5**0.5)))",),
     ),
     "silu far below": Edge(
         "self.w = nn.Parameter(torch.randn({d}, {e}))",

@@ -59,6 +59,17 @@ def test_each_kind_comes_in_turn():
     assert kinds == {"moved", "scaled", "opposed", "on a grid", "in pairs", "at its ends"} | frames
 
 
+def test_inputs_of_a_logarithm_are_next_to_one():
+    x, found = torch.randn(8, 12), []
+    for number in _NUMBERS[:9]:
+        way = together.plan(number, 1, GraphNumbers(has_logarithm=True)).inputs
+        y = x.clone()
+        if way:
+            way(y, torch.Generator().manual_seed(number * _APART % 2**63))
+        found.append((y - 1).abs().max().item())
+    assert any(9e-7 < away < 2e-3 for away in found)
+
+
 def test_numbers_of_the_graph_have_kinds_of_their_own():
     numbers, found = GraphNumbers((1e-6,), (1e-6, 1e-3), (-1e4,)), []
     for number in _NUMBERS[:10]:
