@@ -12,8 +12,8 @@ import torch
 
 from .drawing import pick
 
-# Slices of an axis of which one goes, at most, and from how many on the middle one does, too.
-_STAY, _MIDDLE = 2, 9
+# Slices of an axis of which one goes, at most.
+_STAY = 2
 
 
 def zeros(tensor, generator):
@@ -48,7 +48,7 @@ def _fill(tensor, value, generator):
 
 def _places(extent, generator):
     """Those of an axis that go: both ends, the second, and the middle; some where these are most."""
-    places = list(dict.fromkeys([0, extent - 1, 1, *[extent // 2] * (extent >= _MIDDLE or extent == 3)]))
+    places = list(dict.fromkeys([0, extent - 1, 1, extent // 2]))
     while len(places) > extent // _STAY:
         places.remove(pick(places, generator))
     return places
