@@ -120,19 +120,14 @@ def _next_to_one(near):
     return change
 
 
-def _empty_frame(generator, _):
-    """What one looks at is zero, in inputs at least."""
+def _frame(generator, _):
+    """What one looks at is zero, or one number of either sign."""
+    inputs = pick((frames.zeros, frames.zeros, frames.of_size(1), frames.of_size(-1)), generator)
     way = pick((None, frames.zeros, frames.of_size(1)), generator)
-    return Plan(frames.zeros, way, way, is_for_all=True)
+    return Plan(inputs, way, way, is_for_all=True)
 
 
-def _equal_frame(generator, _):
-    """There it is one number, of either sign."""
-    way = pick((None, frames.zeros, frames.of_size(1)), generator)
-    return Plan(frames.of_size(sign(generator)), way, way, is_for_all=True)
-
-
-_PLANS = (_move, _scale, _oppose, _round, _pair, _saturate, _empty_frame, _equal_frame)
+_PLANS = (_move, _scale, _oppose, _round, _pair, _saturate, _frame)
 
 
 def _close(part):

@@ -34,7 +34,7 @@ def kind_of(x, moved, h, w):
         return "in pairs"
     if (moved[0] == moved[0, 0]).all():
         assert (moved[:, 0] == moved[0, 0]).all() and torch.equal(moved[2:4, 2:5], x[2:4, 2:5])
-        return "framed by zeros" if moved[0, 0] == 0 else "framed"
+        return "framed"
     by = (moved - x).mean()
     if (moved - x).std() < 0.1 * by.abs():
         assert torch.allclose(h - 0.5, by, rtol=1e-3)
@@ -53,15 +53,14 @@ def kind_of(x, moved, h, w):
 def test_each_kind_comes_in_turn():
     assert together.plan(together.FIRST - 1, 1) is None
     x, kinds = torch.randn(8, 12), set()
-    for number in _NUMBERS[:8]:
+    for number in _NUMBERS[:7]:
         kinds.add(kind_of(x, *went(number, x, torch.tensor(0.5), torch.randn(4, 6))))
-    frames = {"framed", "framed by zeros"}
-    assert kinds == {"moved", "scaled", "opposed", "on a grid", "in pairs", "at its ends"} | frames
+    assert kinds == {"moved", "scaled", "opposed", "on a grid", "in pairs", "at its ends", "framed"}
 
 
 def test_inputs_of_a_logarithm_are_next_to_one():
     x, found = torch.randn(8, 12), []
-    for number in _NUMBERS[:9]:
+    for number in _NUMBERS[:8]:
         way = together.plan(number, 1, GraphNumbers(has_logarithm=True)).inputs
         y = x.clone()
         if way:
@@ -72,7 +71,7 @@ def test_inputs_of_a_logarithm_are_next_to_one():
 
 def test_numbers_of_the_graph_have_kinds_of_their_own():
     numbers, found = GraphNumbers((1e-6,), (1e-6, 1e-3), (-1e4,)), []
-    for number in _NUMBERS[:10]:
+    for number in _NUMBERS[:18]:
         plan = together.plan(number, 1, numbers)
         tensors = {"vectors": torch.tensor(0.5), "masks": torch.rand(6, 8) < 0.8}
         for kind, tensor in tensors.items():
