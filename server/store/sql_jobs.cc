@@ -172,13 +172,18 @@ absl::StatusOr<JobPage> ListJobs(SqlSession& sql, const JobQuery& query) {
   const std::string expression = OrderExpression(query.order);
   const char* after = query.order.is_descending ? "<" : ">";
   const char* direction = query.order.is_descending ? "DESC" : "ASC";
+  // The one job of a request is found by an index, for every creation looks for it; whoever lists
+  // a project gets it in order by another one, without a sort.
+  const bool is_of_request = !query.project.empty() && !query.request_id.empty();
+  const char* filters = is_of_request ? " AND (:p <> '' AND project = :q)"
+                                        " AND (:r <> '' AND request_id = :s)"
+                                      : " AND (:p = '' OR project = :q)"
+                                        " AND (:r = '' OR request_id = :s)";
   // The first of the conditions is one that an index serves.
   soci::rowset<soci::row> rows =
       (sql.prepare << absl::StrCat("SELECT position, body FROM jobs WHERE ", expression, " ", after,
                                    "= :key AND (", expression, " ", after,
-                                   " :same OR position < :position)", filter,
-                                   " AND (:p = '' OR project = :q) AND (:r = '' OR request_id = :s)"
-                                   " ORDER BY ",
+                                   " :same OR position < :position)", filter, filters, " ORDER BY ",
                                    expression, " ", direction, ", position DESC LIMIT :limit"),
        use(key), use(key), use(position), use(query.project), use(query.project),
        use(query.request_id), use(query.request_id), use(limit));
