@@ -437,10 +437,14 @@ absl::Status Coordinator::CheckLoop() const {
 
 void Coordinator::ShowJobs() {
   // All states from the start, so that a sum over them is never of nothing.
-  std::map<std::string, int> jobs = {
-      {"pending", 0}, {"running", 0}, {"cancelling", 0}, {"paused", 0}};
-  for (const auto& [name, search] : searches_) {
-    ++jobs[base::EnumWord(v1::Job::State_Name(search->state()), "STATE_")];
+  std::map<v1::Job::State, int> counts = {{v1::Job::STATE_PENDING, 0},
+                                          {v1::Job::STATE_RUNNING, 0},
+                                          {v1::Job::STATE_CANCELLING, 0},
+                                          {v1::Job::STATE_PAUSED, 0}};
+  for (const auto& [name, search] : searches_) ++counts[search->state()];
+  std::map<std::string, int> jobs;
+  for (const auto& [state, count] : counts) {
+    jobs[base::EnumWord(v1::Job::State_Name(state), "STATE_")] = count;
   }
   parts_.metrics.ShowJobs(jobs);
 }

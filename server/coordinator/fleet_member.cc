@@ -78,18 +78,17 @@ bool FleetMember::Introduce(const v1::Worker& as) {
   return true;
 }
 
+v1::Worker::State FleetMember::StateWith(bool has_lease) const {
+  if (!is_live) return v1::Worker::STATE_LOST;
+  if (is_draining || is_leaving) return v1::Worker::STATE_DRAINING;
+  if (is_quarantined()) return v1::Worker::STATE_QUARANTINED;
+  return has_lease ? v1::Worker::STATE_RUNNING : v1::Worker::STATE_IDLE;
+}
+
 v1::Worker FleetMember::Describe(const std::string& activity) const {
   v1::Worker described = worker;
   described.set_activity(activity);
-  if (!is_live) {
-    described.set_state(v1::Worker::STATE_LOST);
-  } else if (is_draining || is_leaving) {
-    described.set_state(v1::Worker::STATE_DRAINING);
-  } else if (is_quarantined()) {
-    described.set_state(v1::Worker::STATE_QUARANTINED);
-  } else {
-    described.set_state(activity.empty() ? v1::Worker::STATE_IDLE : v1::Worker::STATE_RUNNING);
-  }
+  described.set_state(StateWith(!activity.empty()));
   return described;
 }
 

@@ -79,6 +79,9 @@ struct FleetMember {
   bool CanServe(const fleet::WorkerDemand& demand) const;
   bool CanServe(const Shelf& shelf) const;
 
+  // Whether it works or not is the caller's to know.
+  v1::Worker::State StateWith(bool has_lease) const;
+
   // As people see it; `activity` is empty when it has no lease.
   v1::Worker Describe(const std::string& activity) const;
 };

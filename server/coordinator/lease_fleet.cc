@@ -3,6 +3,8 @@
 // The fleet as LeaseManager shows it: a device for a job, who waits and why, the
 // workers by name.
 #include <algorithm>
+#include <map>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -156,20 +158,28 @@ absl::StatusOr<v1::Worker> LeaseManager::SetDraining(const std::string& name, bo
 }
 
 void LeaseManager::ShowMetrics() {
-  CoordinatorMetrics::Counts workers;
+  // There may be thousands of each: words are made for what differs.
+  std::map<std::pair<v1::Worker::State, std::string_view>, int> states;
   for (const auto& [name, state] : workers_) {
-    const std::string word =
-        base::EnumWord(v1::Worker::State_Name(Describe(state).state()), "STATE_");
-    ++workers[{word, state.worker.device().product()}];
+    ++states[{state.StateWith(leases_.Contains(state.lease)), state.worker.device().product()}];
+  }
+  CoordinatorMetrics::Counts workers;
+  for (const auto& [kind, count] : states) {
+    const std::string word = base::EnumWord(v1::Worker::State_Name(kind.first), "STATE_");
+    workers[{word, std::string(kind.second)}] = count;
   }
   metrics_.ShowWorkers(workers);
-  // From the start, so that an empty queue is told from one that nobody sees.
-  CoordinatorMetrics::Counts queue = {{{"evaluation", "any"}, 0}, {{"inspection", "any"}, 0}};
+  std::map<std::pair<bool, std::string_view>, int> tasks;
   for (const auto& [key, task] : queue_.tasks()) {
     if (!task.lease.empty()) continue;
-    const std::string& product = task.work.demand.selector.product();
-    ++queue[{task.work.lease.has_evaluation() ? "evaluation" : "inspection",
-             product.empty() ? "any" : product}];
+    ++tasks[{task.work.lease.has_evaluation(), task.work.demand.selector.product()}];
+  }
+  // From the start, so that an empty queue is told from one that nobody sees.
+  CoordinatorMetrics::Counts queue = {{{"evaluation", "any"}, 0}, {{"inspection", "any"}, 0}};
+  for (const auto& [kind, count] : tasks) {
+    const auto& [is_evaluation, product] = kind;
+    queue[{is_evaluation ? "evaluation" : "inspection",
+           product.empty() ? "any" : std::string(product)}] += count;
   }
   metrics_.ShowQueue(queue);
 }

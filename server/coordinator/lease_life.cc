@@ -40,17 +40,21 @@ void LeaseManager::Dispatch() {
       if (held != held_.end()) Offer(*held->second);
     }
   }
-  for (const std::string& key : queue_.TakeNewlyQueued()) {
-    const Task* task = queue_.Find(key);
-    if (task != nullptr && !held_.empty()) OfferTo(held_, *task);
-  }
+  for (const std::string& key : queue_.TakeNewlyQueued()) OfferToHeld(key);
 }
 
-// To whoever waits and may do it, until it is granted.
-void LeaseManager::OfferTo(std::map<std::string, FleetMember*> waiting, const Task& task) {
-  for (const auto& [name, state] : waiting) {
-    if (task.shelves.empty()) return;
-    if (CanServe(*state, task)) Offer(*state);
+// To whoever waits and may do it, until it is granted. Whoever gets something waits no more.
+void LeaseManager::OfferToHeld(const std::string& key) {
+  for (auto at = held_.begin(); at != held_.end();) {
+    const Task* task = queue_.Find(key);
+    if (task == nullptr || task->shelves.empty()) return;
+    if (!CanServe(*at->second, *task)) {
+      ++at;
+      continue;
+    }
+    const std::string name = at->first;
+    Offer(*at->second);
+    at = held_.upper_bound(name);
   }
 }
 
@@ -157,6 +161,15 @@ void LeaseManager::GrantAhead(FleetMember& state) {
     const auto lease = task ? RecordGrant(state, *task, /*is_ahead=*/true) : std::nullopt;
     if (!lease) return;
     state.ahead.push_back(*lease);
+    NoteAhead(state);
+  }
+}
+
+void LeaseManager::NoteAhead(FleetMember& state) {
+  if (state.ahead.empty()) {
+    preparing_.erase(state.worker.name());
+  } else {
+    preparing_[state.worker.name()] = &state;
   }
 }
 
@@ -169,6 +182,7 @@ absl::Status LeaseManager::BeginAhead(FleetMember& state) {
   leases_.Put(record);
   state.Take(record.id, clock_.Now());
   state.ahead.pop_front();
+  NoteAhead(state);
   if (Task* task = queue_.Find(record.work)) NoteBegun(*task);
   return absl::OkStatus();
 }
@@ -197,6 +211,7 @@ void LeaseManager::TakeBackAhead(FleetMember& state) {
 // Puts work that its worker has not begun back into the queue.
 void LeaseManager::TakeBack(FleetMember& state, const std::string& lease) {
   std::erase(state.ahead, lease);
+  NoteAhead(state);
   store::LeaseRecord* record = leases_.Find(lease);
   if (record == nullptr) return;
   record->is_lost = true;
@@ -211,16 +226,16 @@ void LeaseManager::TakeBack(FleetMember& state, const std::string& lease) {
 bool LeaseManager::TakeOverFor(const FleetMember& state) {
   FleetMember* holder = nullptr;
   std::string lease;
-  for (auto& [name, other] : workers_) {
-    if (&other == &state || other.ahead.empty()) continue;
-    if (holder && other.ahead.size() <= holder->ahead.size()) continue;
-    const auto last = std::find_if(other.ahead.rbegin(), other.ahead.rend(), [&](const auto& id) {
+  for (const auto& [name, other] : preparing_) {
+    if (other == &state) continue;
+    if (holder && other->ahead.size() <= holder->ahead.size()) continue;
+    const auto last = std::find_if(other->ahead.rbegin(), other->ahead.rend(), [&](const auto& id) {
       const store::LeaseRecord* found = leases_.Find(id);
       const Task* task = found == nullptr ? nullptr : queue_.Find(found->work);
       return task != nullptr && IsGrantable(state, *task);
     });
-    if (last == other.ahead.rend()) continue;
-    holder = &other;
+    if (last == other->ahead.rend()) continue;
+    holder = other;
     lease = *last;
   }
   if (holder) TakeBack(*holder, lease);

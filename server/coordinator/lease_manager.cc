@@ -82,6 +82,7 @@ void LeaseManager::Load(const store::Fleet& fleet) {
     state.instance = record.instance;
     if (record.is_ahead) {
       state.ahead.push_back(record.id);
+      NoteAhead(state);
     } else {
       state.Take(record.id, start_time_);
     }
@@ -203,6 +204,7 @@ absl::Status LeaseManager::TakeResult(FleetMember& state,
   }
   if (state.lease == completed.lease_id()) state.lease.clear();
   std::erase(state.ahead, completed.lease_id());
+  NoteAhead(state);
   return absl::OkStatus();
 }
 
@@ -270,6 +272,7 @@ absl::Status LeaseManager::ConfirmOwnership(FleetMember& state) { return Commit(
 void LeaseManager::ForgetFinished(FleetMember& state) {
   if (!leases_.Contains(state.lease)) state.lease.clear();
   std::erase_if(state.ahead, [this](const std::string& lease) { return !leases_.Contains(lease); });
+  NoteAhead(state);
 }
 
 // Leases that no search asks for. One may not have come back yet after a restart, for want of a
@@ -322,8 +325,10 @@ void LeaseManager::Tick() {
   // Given up only here, where no caller holds a reference to a task. One that cannot be
   // recorded is given up with the next tick.
   for (const std::string& key : queue_.Hopeless()) GiveUp(key).IgnoreError();
-  // What the store refused is offered again.
-  for (const auto& [name, state] : held_) newly_held_.insert(name);
+  // What the store refused, or has rested, is offered again.
+  if (queue_.HasQueued() || !preparing_.empty()) {
+    for (const auto& [name, state] : held_) newly_held_.insert(name);
+  }
   Dispatch();
   TellStuck();
   TellFleetChange();

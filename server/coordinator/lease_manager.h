@@ -186,7 +186,7 @@ class LeaseManager final : public search::Evaluator {
   // The life of a lease (lease_life.cc). Keys by value: what holds the original is erased here.
   void Dispatch();
   void Offer(FleetMember& state);
-  void OfferTo(std::map<std::string, FleetMember*> waiting, const Task& task);
+  void OfferToHeld(const std::string& key);
   Task* NextTaskFor(const FleetMember& state);
   std::optional<std::string> RecordGrant(FleetMember& state, Task& task, bool is_ahead);
   bool Grant(FleetMember& state, Task& task);
@@ -202,6 +202,8 @@ class LeaseManager final : public search::Evaluator {
   void SettleShare(const FleetMember& state, Task& task);
 
   // That of a lease that its worker has not begun.
+  // `ahead` of the worker may have become empty, or is no longer.
+  void NoteAhead(FleetMember& state);
   void GrantAhead(FleetMember& state);
   absl::Status BeginAhead(FleetMember& state);
   void TakeBackUnfit(FleetMember& state);
@@ -238,6 +240,8 @@ class LeaseManager final : public search::Evaluator {
   // Those whose call is held, and which of them were not offered anything yet.
   std::map<std::string, FleetMember*> held_;
   std::set<std::string> newly_held_;
+  // Those that hold leases ahead.
+  std::map<std::string, FleetMember*> preparing_;
   // Work that was granted and that no search asks for: by the last coordinator, or for a job that
   // has given it up since, perhaps for the time of a pause.
   std::set<std::string> unclaimed_;
