@@ -99,8 +99,35 @@ std::string BoundedLabel::Of(const std::string& value) {
   return values_.contains(label) ? label : "other";
 }
 
+// The series that were made, by name and labels. The library looks through all families for
+// one that is there, and makes another metric to drop it; an evaluation asks for a dozen.
+template <typename Metric>
+class KnownSeries {
+ public:
+  template <typename Make>
+  Metric* Find(const std::string& name, const Labels& labels, const Make& make)
+      ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    Metric*& series = series_[name][labels];
+    if (series == nullptr) series = &make();
+    return series;
+  }
+
+  void Forget(const std::string& name, const Labels& labels) ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    series_[name].erase(labels);
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::map<std::string, std::map<Labels, Metric*>> series_ ABSL_GUARDED_BY(mu_);
+};
+
 struct Registry::State {
   prometheus::Registry registry;
+  KnownSeries<prometheus::Counter> counters;
+  KnownSeries<prometheus::Gauge> gauges;
+  KnownSeries<prometheus::Histogram> histograms;
   // Read from the system at each Render().
   prometheus::Counter* cpu_seconds = nullptr;
   prometheus::Gauge* resident_bytes = nullptr;
@@ -129,20 +156,30 @@ Registry::~Registry() = default;
 
 Counter Registry::MakeCounter(const std::string& name, const std::string& help,
                               const Labels& labels) {
-  return Counter(&MakeFamily(prometheus::BuildCounter(), state_->registry, name, help).Add(labels));
+  const auto make = [&]() -> prometheus::Counter& {
+    return MakeFamily(prometheus::BuildCounter(), state_->registry, name, help).Add(labels);
+  };
+  return Counter(state_->counters.Find(name, labels, make));
 }
 
 Gauge Registry::MakeGauge(const std::string& name, const std::string& help, const Labels& labels) {
-  return Gauge(&MakeFamily(prometheus::BuildGauge(), state_->registry, name, help).Add(labels));
+  const auto make = [&]() -> prometheus::Gauge& {
+    return MakeFamily(prometheus::BuildGauge(), state_->registry, name, help).Add(labels);
+  };
+  return Gauge(state_->gauges.Find(name, labels, make));
 }
 
 Histogram Registry::MakeHistogram(const std::string& name, const std::string& help,
                                   const std::vector<double>& buckets, const Labels& labels) {
-  return Histogram(
-      &MakeFamily(prometheus::BuildHistogram(), state_->registry, name, help).Add(labels, buckets));
+  const auto make = [&]() -> prometheus::Histogram& {
+    return MakeFamily(prometheus::BuildHistogram(), state_->registry, name, help)
+        .Add(labels, buckets);
+  };
+  return Histogram(state_->histograms.Find(name, labels, make));
 }
 
 void Registry::RemoveGauge(const std::string& name, const std::string& help, const Labels& labels) {
+  state_->gauges.Forget(name, labels);
   auto& family = MakeFamily(prometheus::BuildGauge(), state_->registry, name, help);
   family.Remove(&family.Add(labels));
 }

@@ -33,6 +33,16 @@ TEST_CASE("Series of one name and labels are one series", "[metrics]") {
   CHECK_THAT(registry.Render(), Contains("mtmc_trials_total{outcome=\"ok\"} 3"));
 }
 
+TEST_CASE("A gauge that was removed begins anew", "[metrics]") {
+  Registry registry("test");
+  registry.MakeGauge("mtmc_best_ratio", "Best.", {{"problem", "p"}}).Set(3);
+  registry.RemoveGauge("mtmc_best_ratio", "Best.", {{"problem", "p"}});
+  CHECK_THAT(registry.Render(), !Contains("mtmc_best_ratio{"));
+  registry.MakeGauge("mtmc_best_ratio", "Best.", {{"problem", "p"}}).Set(2);
+
+  CHECK_THAT(registry.Render(), Contains("mtmc_best_ratio{problem=\"p\"} 2"));
+}
+
 TEST_CASE("A registry tells version and memory of the process", "[metrics]") {
   const std::string text = Registry("mtmc-test").Render();
 
