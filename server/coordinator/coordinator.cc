@@ -63,7 +63,7 @@ v1::JobEvent CreationEvent(const v1::Job& job) {
 }  // namespace
 
 template <class T>
-absl::StatusOr<T> Coordinator::Ask(std::function<absl::StatusOr<T>()> task) {
+absl::StatusOr<T> Coordinator::Ask(std::function<absl::StatusOr<T>()> task, Turn turn) {
   struct Answer {
     // The first counts. Called on any thread.
     void Tell(absl::StatusOr<T> told) {
@@ -79,9 +79,10 @@ absl::StatusOr<T> Coordinator::Ask(std::function<absl::StatusOr<T>()> task) {
 
   if (is_stopped_) return Stopping();
   auto answer = std::make_shared<Answer>();
-  loop_.Post([this, answer, task = std::move(task)] {
+  std::function<void()> run = [this, answer, task = std::move(task)] {
     parts_.store.AfterFlush([answer, value = task()]() mutable { answer->Tell(std::move(value)); });
-  });
+  };
+  turn == Turn::kFirst ? loop_.PostFirst(std::move(run)) : loop_.Post(std::move(run));
   for (absl::Duration left = kAskTimeout; left > absl::ZeroDuration(); left -= kAskAgain) {
     if (answer->is_done.WaitForNotificationWithTimeout(kAskAgain)) return std::move(answer->value);
     // What cannot be written is tried for as long as it takes; who asked hears why it waits.
@@ -366,16 +367,18 @@ void Coordinator::Disconnect(const std::string& worker, const std::string& insta
 
 absl::StatusOr<std::vector<v1::Worker>> Coordinator::ListWorkers() {
   using Workers = std::vector<v1::Worker>;
-  return Ask<Workers>([this]() -> absl::StatusOr<Workers> { return leases_->ListWorkers(); });
+  return Ask<Workers>([this]() -> absl::StatusOr<Workers> { return leases_->ListWorkers(); },
+                      Turn::kInOrder);
 }
 
 absl::StatusOr<v1::Worker> Coordinator::LookupWorker(const std::string& name) {
-  return Ask<v1::Worker>([this, name] { return leases_->LookupWorker(name); });
+  return Ask<v1::Worker>([this, name] { return leases_->LookupWorker(name); }, Turn::kInOrder);
 }
 
 absl::StatusOr<v1::Worker> Coordinator::SetDraining(const std::string& name, bool is_draining) {
   return Ask<v1::Worker>(
-      [this, name, is_draining] { return leases_->SetDraining(name, is_draining); });
+      [this, name, is_draining] { return leases_->SetDraining(name, is_draining); },
+      Turn::kInOrder);
 }
 
 absl::Status Coordinator::ImportRecords(const std::vector<store::LearnedRecord>& records) {

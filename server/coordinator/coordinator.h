@@ -128,9 +128,12 @@ class Coordinator final : private search::SearchObserver {
 
   absl::Status Load();
 
+  // Whether what is asked comes after all that workers said before.
+  enum class Turn { kFirst, kInOrder };
+
   // Runs `task` on the loop and waits for it. UNAVAILABLE once stopped.
   template <class T>
-  absl::StatusOr<T> Ask(std::function<absl::StatusOr<T>()> task);
+  absl::StatusOr<T> Ask(std::function<absl::StatusOr<T>()> task, Turn turn = Turn::kFirst);
 
   absl::StatusOr<v1::Job> Insert(v1::Job job, const std::string& request_id);
   // Asks the job's search, begun again if it had given up.

@@ -9,16 +9,39 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 
 namespace mtmc::search {
 
 namespace asio = boost::asio;
 
 struct EventLoop::Core {
+  // Runs what is to be run first, for a turn that another task has got, too.
+  void RunFirst() ABSL_LOCKS_EXCLUDED(mu) {
+    if (!has_first) return;
+    std::deque<std::function<void()>> tasks;
+    {
+      absl::MutexLock lock(&mu);
+      tasks.swap(first);
+      has_first = false;
+    }
+    for (const std::function<void()>& task : tasks) {
+      if (!is_stopped) task();
+    }
+  }
+
   std::atomic<bool> is_stopped = false;
+  absl::Mutex mu;
+  std::deque<std::function<void()>> first ABSL_GUARDED_BY(mu);
+  // Whether there may be any; so that the many other turns take no lock.
+  std::atomic<bool> has_first = false;
   asio::io_context context{/*concurrency_hint=*/1};
   asio::executor_work_guard<asio::io_context::executor_type> work = asio::make_work_guard(context);
   std::jthread thread;
@@ -42,7 +65,22 @@ void EventLoop::Stop() {
 }
 
 void EventLoop::Post(std::function<void()> task) {
-  if (!core_->is_stopped) asio::post(core_->context, std::move(task));
+  if (core_->is_stopped) return;
+  asio::post(core_->context, [core = core_.get(), task = std::move(task)] {
+    core->RunFirst();
+    task();
+  });
+}
+
+void EventLoop::PostFirst(std::function<void()> task) {
+  if (core_->is_stopped) return;
+  {
+    absl::MutexLock lock(&core_->mu);
+    core_->first.push_back(std::move(task));
+    core_->has_first = true;
+  }
+  // A loop with nothing else to do has its turn by this.
+  asio::post(core_->context, [core = core_.get()] { core->RunFirst(); });
 }
 
 void EventLoop::PostAfter(absl::Duration delay, std::function<void()> task) {

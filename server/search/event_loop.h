@@ -33,6 +33,10 @@ class EventLoop {
   // Queues a task. Never blocks and never runs it at once.
   void Post(std::function<void()> task);
 
+  // Queues a task that overtakes those of Post: for a person who waits for the answer, while
+  // thousands of workers' calls may be queued. Among themselves they keep their order.
+  void PostFirst(std::function<void()> task);
+
   // Queues a task after `delay`.
   void PostAfter(absl::Duration delay, std::function<void()> task);
 
