@@ -98,6 +98,10 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(const Options& 
                                                                  const Parts& parts) {
   auto coordinator = std::unique_ptr<Coordinator>(new Coordinator(options, parts));
   MTMC_RETURN_IF_ERROR(coordinator->Load());
+  coordinator->has_events_sent_ = parts.store.SendEvents(
+      [&feed = parts.feed](const std::string& job, std::vector<v1::JobEvent> events) {
+        feed.Tell(job, std::move(events));
+      });
   // The loop is the thread that commits.
   parts.store.BeginGroups();
   coordinator->loop_.Post([self = coordinator.get()] { self->Tick(); });
@@ -477,6 +481,7 @@ void Coordinator::Tick() {
 }
 
 void Coordinator::OnEvents(const std::string& job) {
+  if (has_events_sent_) return;
   parts_.store.AfterFlush([this, job] { parts_.feed.Notify(job); });
 }
 

@@ -172,6 +172,8 @@ class Coordinator final : private search::SearchObserver {
   store::BlobQueue blobs_;
   base::Executor sweeper_{{.name = "mtmc-sweeper", .num_threads = 1, .max_queued = 1}};
   search::EventLoop loop_;
+  // The store tells the feed itself. Constant once the loop has started.
+  bool has_events_sent_ = false;
   // On the loop only.
   bool is_first_tick_ = true;
   absl::Time next_sweep_ = absl::InfinitePast();

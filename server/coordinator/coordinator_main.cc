@@ -228,7 +228,10 @@ int Serve(const Flags& flags, metrics::Registry& registry, Stores& stores,
   base::Executor executor({.name = "mtmc-calls", .num_threads = 8});
   // Apart, because artifacts may be a network away, and slow.
   base::Executor transfers({.name = "mtmc-artifacts", .num_threads = 8});
-  JobFeed feed(*stores.jobs, executor);
+  // Apart, because watchers may be many and slow. One has one task at most, so that the queue is
+  // as long as there are watchers.
+  base::Executor watches({.name = "mtmc-watches", .num_threads = 8, .max_queued = 1'000'000});
+  JobFeed feed(*stores.jobs, watches);
   Seat seat;
   // The own token would let in callers that have none.
   rpc::ChannelSecurity between = daemon::ChannelSecurityOf(flags.daemon);
@@ -296,6 +299,7 @@ int Serve(const Flags& flags, metrics::Registry& registry, Stores& stores,
   if (const auto coordinator = seat.local()) coordinator->Stop();
   listener.reset();
   executor.Drain(absl::Now() + kShutdownGrace);
+  watches.Drain(absl::Now() + kShutdownGrace);
   transfers.Drain(absl::Now() + kShutdownGrace);
   return 0;
 }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/coordinator/job_feed.h"
 
-#include <atomic>
 #include <utility>
-#include <vector>
 
 #include "common/base/executor.h"
 #include "common/base/status_macros.h"
@@ -16,41 +14,48 @@ namespace {
 
 constexpr int kEventsPerRead = 64;
 
+// Events that wait for one watcher in memory; who is further behind reads them.
+constexpr size_t kMostTold = 64;
+
 }  // namespace
 
 struct JobFeed::Watcher {
+  Watcher(std::string job_in, Sink sink_in, int64_t cursor_in)
+      : job(std::move(job_in)), sink(std::move(sink_in)), cursor(cursor_in) {}
+
   const std::string job;
   const Sink sink;
   // Only the pump that runs touches these two.
   int64_t cursor = 0;
   bool is_at_end = false;
-  // Wake-ups that no pump has taken; a pump runs while this is above 0, so
-  // that at most one does.
-  std::atomic<int> wakes = 0;
+
+  absl::Mutex mu;
+  // What is to be sent: events that are at hand, in order, and perhaps others in the store.
+  std::vector<v1::JobEvent> told ABSL_GUARDED_BY(mu);
+  bool has_to_read ABSL_GUARDED_BY(mu) = true;
+  // A pump is on its way or runs, so that at most one does.
+  bool is_pumped ABSL_GUARDED_BY(mu) = false;
 };
 
 JobFeed::JobFeed(store::JobStore& store, base::Executor& executor)
     : store_(store), executor_(executor) {}
 
 void JobFeed::Watch(const std::string& job, int64_t cursor, Sink sink) {
-  auto watcher =
-      std::shared_ptr<Watcher>(new Watcher{.job = job, .sink = std::move(sink), .cursor = cursor});
+  auto watcher = std::make_shared<Watcher>(job, std::move(sink), cursor);
   {
     absl::MutexLock lock(&mu_);
     watchers_.emplace(job, watcher);
   }
-  Schedule(watcher);
+  Schedule(watcher, {});
 }
 
-void JobFeed::Notify(const std::string& job) {
-  std::vector<std::shared_ptr<Watcher>> watchers;
-  {
-    absl::MutexLock lock(&mu_);
-    const auto [begin, end] = watchers_.equal_range(job);
-    for (auto it = begin; it != end; ++it) watchers.push_back(it->second);
-  }
-  for (const auto& watcher : watchers) Schedule(watcher);
+void JobFeed::Tell(const std::string& job, std::vector<v1::JobEvent> events) {
+  const std::vector<std::shared_ptr<Watcher>> watchers = WatchersOf(job);
+  for (size_t i = 0; i + 1 < watchers.size(); ++i) Schedule(watchers[i], events);
+  if (!watchers.empty()) Schedule(watchers.back(), std::move(events));
 }
+
+void JobFeed::Notify(const std::string& job) { Tell(job, {}); }
 
 void JobFeed::NotifyAll() {
   std::multimap<std::string, std::shared_ptr<Watcher>> watchers;
@@ -58,7 +63,7 @@ void JobFeed::NotifyAll() {
     absl::MutexLock lock(&mu_);
     watchers = watchers_;
   }
-  for (const auto& [job, watcher] : watchers) Schedule(watcher);
+  for (const auto& [job, watcher] : watchers) Schedule(watcher, {});
 }
 
 void JobFeed::Close() {
@@ -73,20 +78,68 @@ void JobFeed::Close() {
   }
 }
 
-void JobFeed::Schedule(const std::shared_ptr<Watcher>& watcher) {
-  if (watcher->wakes.fetch_add(1) > 0) return;
+std::vector<std::shared_ptr<JobFeed::Watcher>> JobFeed::WatchersOf(const std::string& job) {
+  std::vector<std::shared_ptr<Watcher>> watchers;
+  absl::MutexLock lock(&mu_);
+  const auto [begin, end] = watchers_.equal_range(job);
+  for (auto it = begin; it != end; ++it) watchers.push_back(it->second);
+  return watchers;
+}
+
+// With no events there may be some to read.
+void JobFeed::Schedule(const std::shared_ptr<Watcher>& watcher, std::vector<v1::JobEvent> events) {
+  {
+    absl::MutexLock lock(&watcher->mu);
+    if (watcher->told.size() + events.size() > kMostTold) {
+      watcher->told = {};
+      events.clear();
+    }
+    if (events.empty()) watcher->has_to_read = true;
+    for (v1::JobEvent& event : events) watcher->told.push_back(std::move(event));
+    if (std::exchange(watcher->is_pumped, true)) return;
+  }
   const absl::Status status = executor_.Submit([this, watcher] { Pump(watcher); });
   if (!status.ok()) End(watcher, status);
 }
 
 void JobFeed::Pump(const std::shared_ptr<Watcher>& watcher) {
   while (true) {
-    const int wakes = watcher->wakes.load();
-    const absl::Status status = SendNew(*watcher);
+    std::vector<v1::JobEvent> told;
+    bool has_to_read = false;
+    {
+      absl::MutexLock lock(&watcher->mu);
+      told.swap(watcher->told);
+      has_to_read = std::exchange(watcher->has_to_read, false);
+      if (told.empty() && !has_to_read) {
+        watcher->is_pumped = false;
+        return;
+      }
+    }
+    absl::Status status = has_to_read ? SendNew(*watcher) : absl::OkStatus();
+    if (status.ok()) status = SendTold(*watcher, std::move(told));
     if (!status.ok() || watcher->is_at_end) return End(watcher, status);
-    // Wake-ups that came in while reading ask for another look.
-    if (watcher->wakes.fetch_sub(wakes) == wakes) return;
   }
+}
+
+absl::Status JobFeed::SendTold(Watcher& watcher, std::vector<v1::JobEvent> events) {
+  for (v1::JobEvent& event : events) {
+    // Read before it was told of.
+    if (event.sequence() <= watcher.cursor) continue;
+    // Told of while there was no watch yet, or too much at once.
+    if (event.sequence() > watcher.cursor + 1) return SendNew(watcher);
+    MTMC_RETURN_IF_ERROR(Send(watcher, std::move(event)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobFeed::Send(Watcher& watcher, v1::JobEvent event) {
+  const int64_t sequence = event.sequence();
+  // The job's end is an event, too.
+  const bool is_end = event.has_job() && search::HasEnded(event.job());
+  MTMC_RETURN_IF_ERROR(watcher.sink.write(std::move(event)));
+  watcher.cursor = sequence;
+  if (is_end) watcher.is_at_end = true;
+  return absl::OkStatus();
 }
 
 absl::Status JobFeed::SendNew(Watcher& watcher) {
@@ -94,15 +147,8 @@ absl::Status JobFeed::SendNew(Watcher& watcher) {
   const int64_t before = watcher.cursor;
   do {
     MTMC_ASSIGN_OR_RETURN(events, store_.ReadEvents(watcher.job, watcher.cursor, kEventsPerRead));
-    for (v1::JobEvent& event : events) {
-      const int64_t sequence = event.sequence();
-      const bool is_end = event.has_job() && search::HasEnded(event.job());
-      MTMC_RETURN_IF_ERROR(watcher.sink.write(std::move(event)));
-      watcher.cursor = sequence;
-      if (is_end) watcher.is_at_end = true;
-    }
+    for (v1::JobEvent& event : events) MTMC_RETURN_IF_ERROR(Send(watcher, std::move(event)));
   } while (events.size() == kEventsPerRead);
-  // The job's end is an event, too.
   if (watcher.is_at_end || watcher.cursor > before) return absl::OkStatus();
   // A cursor at or behind the last event of a job that has ended.
   MTMC_ASSIGN_OR_RETURN(const v1::Job::State state, store_.LookupState(watcher.job));

@@ -205,7 +205,7 @@ class JobService final : public v1::JobService::CallbackService {
       return rpc::MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CURSOR",
                             "cursor must be at least 0");
     }
-    return store_.LookupJob(request.name()).status();
+    return store_.LookupState(request.name()).status();
   }
 
   absl::Status CheckWatches(const v1::WatchJobsRequest& request) {

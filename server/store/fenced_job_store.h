@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/store/job_store.h"
@@ -38,6 +39,8 @@ class FencedJobStore final : public JobStore {
   void BeginGroups() override { store_.BeginGroups(); }
 
   void EndGroups() override { store_.EndGroups(); }
+
+  bool SendEvents(TellEvents tell) override { return store_.SendEvents(std::move(tell)); }
 
   int64_t newest_commit() override { return store_.newest_commit(); }
 

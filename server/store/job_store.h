@@ -266,6 +266,16 @@ class JobStore {
   // Writes what was committed. What cannot be written is lost as by a crash.
   virtual void EndGroups() {}
 
+  // New events of one job with their sequences, in order. None where they have to be read, or
+  // the job was deleted.
+  using TellEvents = std::function<void(const std::string& job, std::vector<v1::JobEvent> events)>;
+
+  // From the next BeginGroups() on, until EndGroups(), `tell` is called with what was committed
+  // as soon as it survives, in order, so that nobody has to read back what was just written. On
+  // a thread of the store's, which it may not hold up; it may not call the store. Returns false
+  // where a store does not do so, and `tell` is never called.
+  virtual bool SendEvents(TellEvents /*tell*/) { return false; }
+
   // Number of the newest commit since BeginGroups(), counted from 1.
   virtual int64_t newest_commit() { return 0; }
 

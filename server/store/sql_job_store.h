@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -67,6 +68,7 @@ class SqlJobStore : public JobStore, public OwnerStore, public ArtifactUses {
 
   void BeginGroups() override;
   void EndGroups() override;
+  bool SendEvents(TellEvents tell) override;
   int64_t newest_commit() override;
   void AfterCommit(int64_t number, std::function<void()> task) override;
 
@@ -115,8 +117,18 @@ class SqlJobStore : public JobStore, public OwnerStore, public ArtifactUses {
 
   bool IsGroupThread() const { return group_thread_.load() == std::this_thread::get_id(); }
 
-  absl::Status WriteGroup(const std::deque<Write>& writes) ABSL_LOCKS_EXCLUDED(write_mu_);
-  absl::Status TryGroup(const std::deque<Write>& writes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mu_);
+  // A write of a group that changed a job's events: which one, and the sequence of the newest
+  // one with it, unless that was written by an attempt whose answer was lost.
+  struct Applied {
+    size_t write = 0;
+    std::optional<int64_t> last_event;
+  };
+
+  absl::Status WriteGroup(std::deque<Write>& writes) ABSL_LOCKS_EXCLUDED(write_mu_);
+  // What was applied is in `applied` if it returns OK.
+  absl::Status TryGroup(const std::deque<Write>& writes, std::vector<Applied>& applied)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mu_);
+  void Tell(std::deque<Write>& writes, const std::vector<Applied>& applied) const;
 
   const std::unique_ptr<const SqlDatabase> database_;
 
@@ -140,6 +152,8 @@ class SqlJobStore : public JobStore, public OwnerStore, public ArtifactUses {
   std::unordered_set<std::string> known_jobs_;
   // Likewise: the accounts of quotas with what is not written yet. Null until they are needed.
   std::unique_ptr<QuotaLedger> ledger_;
+  // Null where nobody wants to know. Not changed while commits are grouped.
+  TellEvents tell_events_;
   // The queue's: id of the group that is being written, where one can be lost.
   std::string group_id_ ABSL_GUARDED_BY(write_mu_);
   // Null unless commits are grouped. Last, because its thread uses all of the above.

@@ -190,7 +190,7 @@ absl::Status ReplaceOwner(SqlSession& session, const OwnerRecord& seen, const Ow
   return OwnerChanged();
 }
 
-absl::Status Apply(SqlSession& session, const Write& write) {
+absl::StatusOr<int64_t> Apply(SqlSession& session, const Write& write) {
   const bool touches_job = write.new_job || write.job || !write.events.empty() ||
                            write.is_job_deleted || !write.quota.empty();
   if (write.new_job) InsertJob(session, write);
@@ -211,7 +211,7 @@ absl::Status Apply(SqlSession& session, const Write& write) {
   WriteRecords(session, write);
   MTMC_RETURN_IF_ERROR(WriteQuotas(session, write));
   if (write.is_job_deleted) DeleteJob(session, write.job_name);
-  return absl::OkStatus();
+  return last_event;
 }
 
 absl::StatusOr<v1::Candidate> LookupCandidate(SqlSession& sql, const std::string& name) {

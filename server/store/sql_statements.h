@@ -36,8 +36,9 @@ absl::StatusOr<OwnerRecord> ReadOwner(SqlSession& session);
 // ABORTED with reason OWNER_CHANGED unless `seen` is recorded.
 absl::Status ReplaceOwner(SqlSession& session, const OwnerRecord& seen, const OwnerRecord& next);
 
-// All of a Write, but for its epoch, within a transaction of the caller's.
-absl::Status Apply(SqlSession& session, const Write& write);
+// All of a Write, but for its epoch, within a transaction of the caller's. Returns the sequence
+// of the newest event of its job, if it touches one.
+absl::StatusOr<int64_t> Apply(SqlSession& session, const Write& write);
 
 // The reads of JobStore, which has their contracts.
 absl::StatusOr<v1::Job> LookupJob(SqlSession& session, const std::string& name);

@@ -42,13 +42,19 @@ void SqlJobStore::BeginGroups() {
   known_jobs_.clear();
   ledger_ = nullptr;
   queue_ = std::make_unique<WriteQueue>(
-      [this](const std::deque<Write>& writes) { return WriteGroup(writes); });
+      [this](std::deque<Write>& writes) { return WriteGroup(writes); });
+}
+
+bool SqlJobStore::SendEvents(TellEvents tell) {
+  tell_events_ = std::move(tell);
+  return true;
 }
 
 void SqlJobStore::EndGroups() {
   group_thread_ = std::thread::id();
   ledger_ = nullptr;
   queue_.reset();
+  tell_events_ = nullptr;
   absl::MutexLock lock(&write_mu_);
   group_id_.clear();
 }
@@ -113,28 +119,53 @@ absl::Status SqlJobStore::CheckKnownJob(const std::string& name) {
 }
 
 // On the queue's thread.
-absl::Status SqlJobStore::WriteGroup(const std::deque<Write>& writes) {
-  absl::MutexLock lock(&write_mu_);
-  // The group keeps its id until it is known to be written.
-  if (group_id_.empty() && database_->CanLoseCommits()) group_id_ = base::MakeUuid4();
-  absl::Status status = TryGroup(writes);
-  // Its connection may have died while it was idle.
-  if (!status.ok() && writer_->was_lost) status = TryGroup(writes);
-  if (!status.ok() || group_id_.empty()) return status;
-  settled_ = {std::exchange(group_id_, "")};
-  return status;
+absl::Status SqlJobStore::WriteGroup(std::deque<Write>& writes) {
+  std::vector<Applied> applied;
+  {
+    absl::MutexLock lock(&write_mu_);
+    // The group keeps its id until it is known to be written.
+    if (group_id_.empty() && database_->CanLoseCommits()) group_id_ = base::MakeUuid4();
+    absl::Status status = TryGroup(writes, applied);
+    // Its connection may have died while it was idle.
+    if (!status.ok() && writer_->was_lost) status = TryGroup(writes, applied);
+    if (!status.ok()) return status;
+    if (!group_id_.empty()) settled_ = {std::exchange(group_id_, "")};
+  }
+  if (tell_events_) Tell(writes, applied);
+  return absl::OkStatus();
 }
 
-absl::Status SqlJobStore::TryGroup(const std::deque<Write>& writes) {
+void SqlJobStore::Tell(std::deque<Write>& writes, const std::vector<Applied>& applied) const {
+  for (const Applied& each : applied) {
+    Write& write = writes[each.write];
+    if (!each.last_event) {
+      tell_events_(write.job_name, {});
+      continue;
+    }
+    int64_t sequence = *each.last_event - static_cast<int64_t>(write.events.size());
+    for (v1::JobEvent& event : write.events) event.set_sequence(++sequence);
+    tell_events_(write.job_name, std::move(write.events));
+  }
+}
+
+absl::Status SqlJobStore::TryGroup(const std::deque<Write>& writes, std::vector<Applied>& applied) {
   const std::string id = group_id_;
   const std::vector<std::string> settled = settled_;
   return Run(*writer_, [&](SqlSession& session) -> absl::Status {
+    applied.clear();
+    const auto note = [&](size_t write, std::optional<int64_t> last_event) {
+      const bool is_news = !writes[write].events.empty() || writes[write].is_job_deleted;
+      if (is_news) applied.push_back({.write = write, .last_event = last_event});
+    };
     // Destroyed before its commit, the transaction is rolled back.
     soci::transaction transaction(session);
-    if (!id.empty() && !sql::WriteCommitId(session, settled, id)) return absl::OkStatus();
-    std::set<std::string> changed;
+    if (!id.empty() && !sql::WriteCommitId(session, settled, id)) {
+      for (size_t i = 0; i < writes.size(); ++i) note(i, std::nullopt);
+      return absl::OkStatus();
+    }
     int64_t epoch = 0;
-    for (const Write& write : writes) {
+    for (size_t i = 0; i < writes.size(); ++i) {
+      const Write& write = writes[i];
       if (write.epoch != epoch) {
         epoch = write.epoch;
         if (epoch != sql::ReadEpoch(session, database_->RowLock())) return NotOwner();
@@ -143,18 +174,20 @@ absl::Status SqlJobStore::TryGroup(const std::deque<Write>& writes) {
       // somebody else has changed the database, nothing of it is written.
       const bool may_be_refused = Reserves(write);
       if (may_be_refused) session << "SAVEPOINT reserving";
-      const absl::Status status = sql::Apply(session, write);
+      const absl::StatusOr<int64_t> last_event = sql::Apply(session, write);
       if (may_be_refused) {
-        session << (status.ok() ? "RELEASE SAVEPOINT reserving"
-                                : "ROLLBACK TO SAVEPOINT reserving");
+        session << (last_event.ok() ? "RELEASE SAVEPOINT reserving"
+                                    : "ROLLBACK TO SAVEPOINT reserving");
       }
-      if (!status.ok()) {
+      if (!last_event.ok()) {
         base::Log(base::LogLevel::kError, "a commit is dropped",
-                  {{"job", write.job_name}, {"error", status}});
+                  {{"job", write.job_name}, {"error", last_event.status()}});
         continue;
       }
-      if (!write.events.empty() || write.is_job_deleted) changed.insert(write.job_name);
+      note(i, *last_event);
     }
+    std::set<std::string> changed;
+    for (const Applied& each : applied) changed.insert(writes[each.write].job_name);
     for (const std::string& job : changed) database_->Announce(session, job);
     transaction.commit();
     return absl::OkStatus();

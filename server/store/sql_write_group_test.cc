@@ -157,6 +157,45 @@ TEMPLATE_TEST_CASE("Groups keep the contract of JobStore in every database", "[s
   CHECK(store->ReadFleet()->leases.empty());
 }
 
+TEMPLATE_TEST_CASE("A store tells of the events that survive, once, in order, with their numbers",
+                   "[store]", SqliteMaker, PostgresMaker) {
+  TestType maker;
+  if (!maker.IsThere()) return;
+  const auto store = maker.Open();
+  std::vector<std::string> told;
+  REQUIRE(store->SendEvents([&](const std::string& job, const std::vector<v1::JobEvent>& events) {
+    if (events.empty()) told.push_back(job + " is to be read");
+    for (const v1::JobEvent& event : events) {
+      told.push_back(std::to_string(event.sequence()) + " " + event.notice());
+    }
+  }));
+  store->BeginGroups();
+  REQUIRE_THAT(store->Commit({.job_name = kJob, .new_job = MakeJob(kJob), .events = {Notice("a")}}),
+               IsOk());
+  REQUIRE_THAT(store->Commit({.job_name = kJob, .events = {Notice("b"), Notice("c")}}), IsOk());
+  // No news of a job.
+  REQUIRE_THAT(store->Commit({.finished_work = "w"}), IsOk());
+  REQUIRE_THAT(store->Commit({.job_name = kJob, .is_job_deleted = true}), IsOk());
+  store->EndGroups();
+
+  CHECK(told == Texts{"1 a", "2 b", "3 c", std::string(kJob) + " is to be read"});
+}
+
+TEST_CASE("A store tells of nothing that was not written", "[store]") {
+  Groups groups({.max_bytes = 400 * 1024});
+  groups.store->EndGroups();
+  std::atomic<size_t> num_told = 0;
+  groups.store->SendEvents([&](const std::string&, const std::vector<v1::JobEvent>& events) {
+    num_told += events.size();
+  });
+  groups.store->BeginGroups();
+  REQUIRE_THAT(groups.NewJob(), IsOk());
+  for (absl::Status status; status.ok();) status = groups.Note(std::string(10'000, 'x'));
+  groups.store->EndGroups();
+
+  CHECK(num_told == groups.Survivors().size());
+}
+
 TEST_CASE("A request id that is taken in the same group is refused", "[store]") {
   Groups groups;
   const auto create = [&](const std::string& name) {

@@ -29,8 +29,9 @@ namespace mtmc::store {
 class WriteQueue {
  public:
   // Writes all of them in one transaction, or nothing. Called on the queue's thread, with
-  // the same again after an error, which is what Add() returns until one has succeeded.
-  using Apply = std::function<absl::Status(const std::deque<Write>&)>;
+  // the same again after an error, which is what Add() returns until one has succeeded. Of
+  // what was written it may take what it wants.
+  using Apply = std::function<absl::Status(std::deque<Write>&)>;
 
   // Between two attempts.
   static constexpr absl::Duration kRetry = absl::Milliseconds(200);
