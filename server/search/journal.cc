@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "common/base/executor.h"
 #include "common/base/log.h"
 #include "common/base/string_view.h"
 #include "common/rpc/error.h"
@@ -21,7 +22,13 @@ namespace {
 using boost::asio::awaitable;
 using google::protobuf::util::TimeUtil;
 
-constexpr int kEventsPerRead = 500;
+absl::StatusOr<Lineage> ReadLineage(store::JobStore& store, const std::string& job) {
+  const auto events = store.ReadLineage(job);
+  if (!events.ok()) return events.status();
+  Lineage lineage;
+  for (const v1::JobEvent& event : *events) lineage.Apply(event);
+  return lineage;
+}
 
 }  // namespace
 
@@ -56,23 +63,25 @@ awaitable<absl::Status> Journal::Load() {
   co_await Await<bool>(tools_.loop, none, [this](Done<bool> done) {
     tools_.store.AfterFlush([done = std::move(done)] { done(true); });
   });
+  // Only this search changes it. Off the loop: a restart reads that of every open job.
+  absl::StatusOr<Lineage> lineage =
+      co_await Await<Lineage>(tools_.loop, none, [this](Done<Lineage> done) {
+        const absl::Status status = tools_.readers.Submit(
+            [&store = tools_.store, job = name_, done] { done(ReadLineage(store, job)); });
+        if (!status.ok()) done(status);
+      });
   absl::StatusOr<v1::Job> job = tools_.store.LookupJob(name_);
   while (!job.ok() && IsPassing(job.status())) {
     co_await WaitFor(tools_.loop, interruption_, options_.max_backoff);
     job = tools_.store.LookupJob(name_);
   }
   if (!job.ok()) co_return job.status();
+  if (!lineage.ok()) co_return lineage.status();
   Take(*std::move(job));
   is_loaded_ = true;
   may_hold_ = true;
-  lineage_ = {};
-  for (int64_t cursor = 0;;) {
-    const auto events = tools_.store.ReadEvents(name_, cursor, kEventsPerRead);
-    if (!events.ok()) co_return events.status();
-    for (const v1::JobEvent& event : *events) lineage_.Apply(event);
-    if (events->size() < kEventsPerRead) co_return absl::OkStatus();
-    cursor = events->back().sequence();
-  }
+  lineage_ = *std::move(lineage);
+  co_return absl::OkStatus();
 }
 
 google::protobuf::Timestamp Journal::Now() const {

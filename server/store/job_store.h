@@ -226,6 +226,10 @@ class JobStore {
   virtual absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(const std::string& job,
                                                                int64_t after, int limit) = 0;
 
+  // What a search goes by: the newest event of each candidate of a job and its decisions, in
+  // order, and perhaps others.
+  virtual absl::StatusOr<std::vector<v1::JobEvent>> ReadLineage(const std::string& job);
+
   virtual absl::StatusOr<std::optional<EvaluationRecord>> FindEvaluation(
       const std::string& fingerprint) = 0;
 

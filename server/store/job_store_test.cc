@@ -183,6 +183,60 @@ TEMPLATE_TEST_CASE("JobStore lists candidates by trial and keeps the last versio
   CHECK(ErrorReason(store->LookupCandidate("x").status()) == "CANDIDATE_NOT_FOUND");
 }
 
+TEMPLATE_TEST_CASE("JobStore tells a search of each candidate as it is, and of decisions",
+                   "[store]", SqliteMaker, FakeMaker, PostgresMaker) {
+  TestType maker;
+  if (!maker.IsThere()) return;
+  auto store = maker.Open();
+  REQUIRE_THAT(Insert(*store, kJob), IsOk());
+  const auto record = [&store](v1::JobEvent event) {
+    event.mutable_time()->set_seconds(1'790'000'000);
+    event.mutable_time()->set_nanos(999'999'999);
+    REQUIRE_THAT(store->Commit({.job_name = kJob, .events = {event, Notice("x")}}), IsOk());
+  };
+  v1::JobEvent stop;
+  stop.mutable_decision()->set_policy("rules");
+  for (int trial = 0; trial < 3; ++trial) {
+    v1::Candidate candidate = MakeCandidate(kJob, trial);
+    for (const auto state : {v1::Candidate::STATE_PENDING, v1::Candidate::STATE_RUNNING,
+                             v1::Candidate::STATE_EVALUATED}) {
+      candidate.set_state(state);
+      record(Told(candidate));
+    }
+    if (trial == 1) record(stop);
+  }
+
+  std::string told;
+  const auto events = *store->ReadLineage(kJob);
+  for (const v1::JobEvent& event : events) {
+    if (event.has_decision()) told += event.decision().policy() + " ";
+    if (event.candidate().state() != v1::Candidate::STATE_EVALUATED) continue;
+    told +=
+        std::to_string(event.sequence()) + ":c" + std::to_string(event.candidate().trial()) + " ";
+  }
+  CHECK(told == "5:c0 11:c1 rules 19:c2 ");
+  CHECK(store->ReadLineage("projects/p/jobs/none")->empty());
+}
+
+TEST_CASE("SqliteJobStore reads of a lineage what a search goes by, and nothing else", "[store]") {
+  SqliteMaker maker;
+  auto store = maker.Open();
+  REQUIRE_THAT(Insert(*store, kJob), IsOk());
+  v1::JobEvent job;
+  *job.mutable_job() = MakeJob(kJob);
+  v1::Candidate candidate = MakeCandidate(kJob, 0);
+  const v1::JobEvent pending = Told(candidate);
+  candidate.set_state(v1::Candidate::STATE_EVALUATED);
+  REQUIRE_THAT(store->Commit(
+                   {.job_name = kJob, .events = {job, pending, Notice("x"), Told(candidate), job}}),
+               IsOk());
+
+  const auto events = *store->ReadLineage(kJob);
+
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].sequence() == 4);
+}
+
 TEMPLATE_TEST_CASE("JobStore keeps the first evaluation of a fingerprint", "[store]", SqliteMaker,
                    FakeMaker, PostgresMaker) {
   TestType maker;

@@ -14,6 +14,7 @@
 #include "common/rpc/error.h"
 #include "server/store/sql_connection.h"
 #include "server/store/sql_database.h"
+#include "server/store/sql_lineage.h"
 #include "server/store/sql_quota.h"
 #include "server/store/sql_records.h"
 #include "server/store/sql_statements.h"
@@ -158,13 +159,15 @@ absl::StatusOr<JobPage> SqlJobStore::ListJobs(const JobQuery& query) {
 }
 
 absl::StatusOr<v1::Candidate> SqlJobStore::LookupCandidate(const std::string& name) {
+  const std::string job = name.substr(0, name.rfind("/candidates/"));
   return Read<v1::Candidate>(
-      "", [&](SqlSession& session) { return sql::LookupCandidate(session, name); });
+      JobSubject(job), [&](SqlSession& session) { return sql::LookupCandidate(session, name); });
 }
 
 absl::StatusOr<CandidatePage> SqlJobStore::ListCandidates(const CandidateQuery& query) {
-  return Read<CandidatePage>(
-      "", [&](SqlSession& session) { return sql::ListCandidates(session, query); });
+  return Read<CandidatePage>(JobSubject(query.job), [&](SqlSession& session) {
+    return sql::ListCandidates(session, query);
+  });
 }
 
 absl::StatusOr<std::vector<v1::JobEvent>> SqlJobStore::ReadEvents(const std::string& job,
@@ -172,6 +175,11 @@ absl::StatusOr<std::vector<v1::JobEvent>> SqlJobStore::ReadEvents(const std::str
   return Read<std::vector<v1::JobEvent>>(JobSubject(job), [&](SqlSession& session) {
     return sql::ReadEvents(session, job, after, limit);
   });
+}
+
+absl::StatusOr<std::vector<v1::JobEvent>> SqlJobStore::ReadLineage(const std::string& job) {
+  return Read<std::vector<v1::JobEvent>>(
+      JobSubject(job), [&](SqlSession& session) { return sql::ReadLineage(session, job); });
 }
 
 absl::StatusOr<std::optional<EvaluationRecord>> SqlJobStore::FindEvaluation(

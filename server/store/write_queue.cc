@@ -22,10 +22,6 @@ constexpr size_t kMaxBatch = 500;
 
 std::string JobSubject(const std::string& job) { return absl::StrCat("job ", job); }
 
-std::string CandidateSubject(const std::string& candidate) {
-  return absl::StrCat("candidate ", candidate);
-}
-
 std::string EvaluationSubject(const std::string& fingerprint) {
   return absl::StrCat("evaluation ", fingerprint);
 }
@@ -41,9 +37,6 @@ std::string RecordsSubject() { return "records"; }
 std::vector<std::string> SubjectsOf(const Write& write) {
   std::vector<std::string> subjects;
   if (!write.job_name.empty()) subjects.push_back(JobSubject(write.job_name));
-  for (const v1::JobEvent& event : write.events) {
-    if (event.has_candidate()) subjects.push_back(CandidateSubject(event.candidate().name()));
-  }
   if (!write.request_id.empty()) subjects.push_back(RequestSubject(write.request_id));
   if (write.evaluation) subjects.push_back(EvaluationSubject(write.evaluation->fingerprint));
   if (write.inspection) subjects.push_back(InspectionSubject(write.inspection->key));

@@ -96,8 +96,8 @@ class WriteQueue {
 
 // What a write has to do with, so that a reader knows whether to wait for it.
 std::vector<std::string> SubjectsOf(const Write& write);
+// With its candidates and events.
 std::string JobSubject(const std::string& job);
-std::string CandidateSubject(const std::string& candidate);
 std::string EvaluationSubject(const std::string& fingerprint);
 std::string InspectionSubject(const std::string& key);
 std::string RequestSubject(const std::string& request_id);
