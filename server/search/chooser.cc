@@ -12,6 +12,7 @@
 #include "server/search/event_loop.h"
 #include "server/search/mix.h"
 #include "server/search/question.h"
+#include "server/search/shared_graph.h"
 #include "server/search/tuned_records.h"
 #include "server/store/job_store.h"
 
@@ -19,18 +20,26 @@ namespace mtmc::search {
 
 using boost::asio::awaitable;
 
+namespace {
+
+v1::SearchState& StateOf(v1::ChooseActionRequest& request) {
+  return *request.mutable_search_state();
+}
+
+}  // namespace
+
 awaitable<absl::StatusOr<Asked<v1::ChooseActionRequest>>> Chooser::Question(
     const Selection& selection) {
   const v1::Candidate& parent = run_.CandidateOf(selection.parent);
   const auto program = co_await run_.ReadProgram(parent);
   if (!program.ok()) co_return program.status();
   const auto actions = co_await run_.coder.ListActions(parent, *program);
-  auto request = std::make_shared<v1::ChooseActionRequest>();
   if (!actions.ok()) {
     if (run_.interruption.is_set()) co_return actions.status();
     run_.ending = FailedBecause(actions.status(), "ACTIONS_NOT_LISTED");
-    co_return request;
+    co_return std::make_shared<v1::ChooseActionRequest>();
   }
+  auto request = std::make_unique<v1::ChooseActionRequest>();
   request->set_policy(run_.job.search().mtmc().policy());
   request->set_temperature(run_.job.search().mtmc().temperature());
   request->set_seed(ForkSeed(run_.job.search().seed(),
@@ -40,7 +49,9 @@ awaitable<absl::StatusOr<Asked<v1::ChooseActionRequest>>> Chooser::Question(
     *request->add_actions() = std::move(action);
   }
   *request->mutable_search_state() = MakeSearchState(run_.job, run_.lineage, selection, *program);
-  co_return request;
+  if (request->search_state().has_graph())
+    co_return Asked<v1::ChooseActionRequest>(std::move(request));
+  co_return WithGraph(run_.journal.graph(), std::move(request), StateOf);
 }
 
 awaitable<MacroStep> Chooser::Decide(int parent, const Asked<v1::ChooseActionRequest>& asked,

@@ -57,6 +57,24 @@ Journal::Journal(std::string job, const Search::Options& options, const SearchTo
       interruption_(interruption),
       wall_time_(tools.clock) {}
 
+Journal::~Journal() { DropGraph(); }
+
+const SharedGraph& Journal::graph() {
+  v1::Inspection& inspection = *job_.mutable_inspection();
+  if (graph_ == nullptr) {
+    // Also of an inspection without one.
+    inspection.mutable_graph();
+    graph_ = SharedGraph(inspection.release_graph());
+    LendGraph(graph_, inspection);
+  }
+  return graph_;
+}
+
+void Journal::DropGraph() {
+  if (graph_ != nullptr) TakeBackGraph(*job_.mutable_inspection());
+  graph_ = nullptr;
+}
+
 awaitable<absl::Status> Journal::Load() {
   // What was committed a moment ago can be read then, without the loop waiting for it.
   Interruption none;
@@ -358,6 +376,7 @@ void Journal::AddUse(store::Write& write) const {
 
 // As the store has it: what it has used is counted.
 void Journal::Take(v1::Job job) {
+  DropGraph();
   job_ = std::move(job);
   wall_time_.Load(job_);
   NoteCounted();

@@ -13,6 +13,7 @@
 #include "server/search/await.h"
 #include "server/search/lineage.h"
 #include "server/search/search.h"
+#include "server/search/shared_graph.h"
 #include "server/search/wall_time.h"
 
 namespace mtmc::store {
@@ -38,6 +39,9 @@ class Journal {
   // `interruption` and what `tools` name outlive it.
   Journal(std::string job, const Search::Options& options, const SearchTools& tools,
           Interruption& interruption);
+  ~Journal();
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
 
   // Reads the job and its event log; again, to forget what was not recorded.
   boost::asio::awaitable<absl::Status> Load();
@@ -48,6 +52,9 @@ class Journal {
   v1::Job& job() { return job_; }
 
   const v1::Job& job() const { return job_; }
+
+  // That of the job's inspection, which it has.
+  const SharedGraph& graph();
 
   // What the recorded events say; a search goes on from there.
   const Lineage& lineage() const { return lineage_; }
@@ -127,6 +134,7 @@ class Journal {
   void AddRecords(store::Write& write) const;
   void AddUse(store::Write& write) const;
   void Take(v1::Job job);
+  void DropGraph();
   void NoteCounted();
   void UpdateWallTime();
 
@@ -135,6 +143,8 @@ class Journal {
   const SearchTools tools_;
   Interruption& interruption_;
   v1::Job job_;
+  // Lent to `job_`; null until it is asked for.
+  SharedGraph graph_;
   bool is_loaded_ = false;
   Lineage lineage_;
   WallTime wall_time_;

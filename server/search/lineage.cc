@@ -42,6 +42,9 @@ void DropDetails(v1::Candidate& candidate) {
   if (candidate.has_decision()) Drop(candidate.mutable_decision()->mutable_choices());
   if (!candidate.has_evaluation()) return;
   v1::Evaluation& evaluation = *candidate.mutable_evaluation();
+  delete evaluation.release_fingerprint();
+  delete evaluation.release_session();
+  Drop(evaluation.mutable_isolation());
   Drop(evaluation.mutable_variants());
   Drop(evaluation.mutable_spans());
   evaluation.clear_checks();

@@ -52,8 +52,8 @@ struct Stop {
 // that a search that was killed goes on as if it had not been. A value.
 //
 // Of a finished candidate it keeps what is decided by and what policies and coders read,
-// a tenth of all: not the probabilities of its decision, nor the samples, variants, checks
-// and stages of its evaluation, which the store has.
+// a tenth of all: not the probabilities of its decision, nor the samples, variants, checks,
+// stages and conditions of its evaluation, which the store has.
 struct Lineage {
   // Index is the trial; every index up to the newest is there.
   std::vector<v1::Candidate> candidates;

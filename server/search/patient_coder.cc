@@ -10,16 +10,23 @@
 #include "common/rpc/error.h"
 #include "server/search/known_step.h"
 #include "server/search/macro_step.h"
+#include "server/search/shared_graph.h"
 
 namespace mtmc::search {
 
 using boost::asio::awaitable;
 
+template <class Request>
+Asked<Request> PatientCoder::WithContext(std::unique_ptr<Request> request) {
+  *request->mutable_context() = Context();
+  return WithGraph(journal_.graph(), std::move(request),
+                   [](Request& with) -> v1::CodingContext& { return *with.mutable_context(); });
+}
+
 awaitable<absl::StatusOr<v1::CreateProgramResponse>> PatientCoder::CreateProgram() {
   const absl::Status reserved = co_await ReserveTokens();
   if (!reserved.ok()) co_return reserved;
-  const auto request = std::make_shared<v1::CreateProgramRequest>();
-  *request->mutable_context() = Context();
+  const auto request = WithContext(std::make_unique<v1::CreateProgramRequest>());
   co_return co_await Write<v1::CreateProgramResponse>(
       [this, &request](Done<v1::CreateProgramResponse> done) {
         tools_.coder.CreateProgram(request, std::move(done));
@@ -28,10 +35,10 @@ awaitable<absl::StatusOr<v1::CreateProgramResponse>> PatientCoder::CreateProgram
 
 awaitable<absl::StatusOr<v1::ListActionsResponse>> PatientCoder::ListActions(
     const v1::Candidate& candidate, const v1::Program& program) {
-  const auto request = std::make_shared<v1::ListActionsRequest>();
-  *request->mutable_context() = Context();
-  *request->mutable_program() = program;
-  *request->mutable_evaluation() = candidate.evaluation();
+  auto list = std::make_unique<v1::ListActionsRequest>();
+  *list->mutable_program() = program;
+  *list->mutable_evaluation() = candidate.evaluation();
+  const auto request = WithContext(std::move(list));
   co_return co_await Call<v1::ListActionsResponse>(
       [this, &request](Done<v1::ListActionsResponse> done) {
         tools_.coder.ListActions(request, std::move(done));
@@ -42,11 +49,11 @@ awaitable<absl::StatusOr<v1::ApplyActionResponse>> PatientCoder::ApplyAction(
     const v1::Candidate& candidate, const v1::Program& program, const v1::Action& action) {
   const absl::Status reserved = co_await ReserveTokens();
   if (!reserved.ok()) co_return reserved;
-  const auto request = std::make_shared<v1::ApplyActionRequest>();
-  *request->mutable_context() = Context();
-  *request->mutable_program() = program;
-  *request->mutable_action() = action;
-  *request->mutable_evaluation() = candidate.evaluation();
+  auto apply = std::make_unique<v1::ApplyActionRequest>();
+  *apply->mutable_program() = program;
+  *apply->mutable_action() = action;
+  *apply->mutable_evaluation() = candidate.evaluation();
+  const auto request = WithContext(std::move(apply));
   co_return co_await Write<v1::ApplyActionResponse>(
       [this, &request](Done<v1::ApplyActionResponse> done) {
         tools_.coder.ApplyAction(request, std::move(done));
@@ -112,11 +119,11 @@ void PatientCoder::Settle(const absl::Status& status) {
   budget->set_tokens(budget->tokens() + std::max<int64_t>(billed, 0));
 }
 
+// Without the graph.
 v1::CodingContext PatientCoder::Context() const {
   const v1::Job& job = journal_.job();
   v1::CodingContext context;
   *context.mutable_problem() = job.problem();
-  *context.mutable_graph() = job.inspection().graph();
   *context.mutable_device() = job.device();
   context.set_dialect(job.dialect());
   context.set_allow_library(job.search().allow_library());

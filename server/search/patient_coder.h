@@ -3,6 +3,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <functional>
+#include <memory>
 
 #include "absl/status/statusor.h"
 #include "mtmc/v1/action.pb.h"
@@ -58,6 +59,9 @@ class PatientCoder {
 
   void Settle(const absl::Status& status);
   boost::asio::awaitable<absl::Status> ReserveTokens();
+  // With the job's context in it.
+  template <class Request>
+  Asked<Request> WithContext(std::unique_ptr<Request> request);
   v1::CodingContext Context() const;
 
   const Search::Options options_;

@@ -76,7 +76,6 @@ v1::SearchState MakeSearchState(const v1::Job& job, const Lineage& lineage,
       state.mutable_evaluation()->mutable_profile()->clear_speed_of_light_ratio();
     }
   } else {
-    *state.mutable_graph() = job.inspection().graph();
     state.set_contraction_flops(job.inspection().contraction_flops());
   }
   *state.mutable_device() = job.device();

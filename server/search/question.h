@@ -24,7 +24,8 @@ std::vector<v1::Action> LegalActions(const v1::Job& job, const Lineage& lineage,
                                      const Selection& selection,
                                      const v1::ListActionsResponse& listed);
 
-// The state of the candidate `selection.parent`, whose text is `program`.
+// The state of the candidate `selection.parent`, whose text is `program`; without a graph unless
+// it was rewritten: then that of the job is the caller's to add.
 v1::SearchState MakeSearchState(const v1::Job& job, const Lineage& lineage,
                                 const Selection& selection, const v1::Program& program);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/search/strategy.h"
 
+#include <utility>
+
 #include "common/base/check.h"
 #include "server/search/evaluate_strategy.h"
 #include "server/search/greedy_strategy.h"
@@ -11,16 +13,20 @@
 
 namespace mtmc::search {
 
-std::unique_ptr<const Strategy> MakeStrategy(const v1::Job& job) {
+std::unique_ptr<const Strategy> MakeStrategy(const v1::Job& of) {
+  // What strategies go by, without graph and device: there may be thousands of jobs.
+  v1::Job job;
+  *job.mutable_search() = of.search();
+  *job.mutable_budget() = of.budget();
   switch (job.search().strategy_case()) {
     case v1::SearchOptions::kGreedy:
-      return std::make_unique<GreedyStrategy>(job);
+      return std::make_unique<GreedyStrategy>(std::move(job));
     case v1::SearchOptions::kRandom:
-      return std::make_unique<RandomStrategy>(job);
+      return std::make_unique<RandomStrategy>(std::move(job));
     case v1::SearchOptions::kEvaluate:
       return std::make_unique<EvaluateStrategy>();
     case v1::SearchOptions::kMtmc:
-      return std::make_unique<MtmcStrategy>(job);
+      return std::make_unique<MtmcStrategy>(std::move(job));
     case v1::SearchOptions::STRATEGY_NOT_SET:
       break;
   }

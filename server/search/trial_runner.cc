@@ -233,6 +233,8 @@ awaitable<absl::Status> TrialRunner::Evaluate(v1::Candidate candidate) {
       run_.journal.RecordRunning(trial);
       run_.allowance.BeginDeviceTime(key);
     };
+    // The lineage has it, too, for as long as thousands of jobs may wait here.
+    candidate.clear_decision();
     const TrialTrace::Step step(run_.trace, "evaluate", trace::SpanKind::kClient);
     work.lease.set_trace_parent(base::FormatTraceParent(run_.trace.context()));
     absl::StatusOr<v1::LeaseResult> result = co_await run_.Submit(work);
@@ -241,6 +243,8 @@ awaitable<absl::Status> TrialRunner::Evaluate(v1::Candidate candidate) {
       result = co_await run_.Submit(work);
     }
     if (!result.ok()) co_return result.status();
+    const v1::Candidate& recorded = run_.CandidateOf(candidate.trial());
+    if (recorded.has_decision()) *candidate.mutable_decision() = recorded.decision();
     *candidate.mutable_evaluation() = std::move(*result->mutable_evaluation());
   }
   co_return co_await RecordEvaluation(std::move(candidate));
