@@ -21,9 +21,10 @@ constexpr int kPageBytes = 4096;
 // Another process reads the file at most (a person with the sqlite3 tool), so
 // a lock lasts milliseconds.
 constexpr int kBusyTimeoutMs = 5000;
-// Pages of the log after which they are written to the database: 32 MB, some tenths of a second
-// to read at a start. Most pages are written anew by every commit, and go there once each time.
-constexpr int kCheckpointPages = 8000;
+// Pages of the log after which they are written to the database: 128 MB, some tenths of a second
+// to read at a start. Most pages are written anew by every commit, and go there once each time;
+// meanwhile every commit waits, and with thousands of jobs 32 MB are half a second of work.
+constexpr int kCheckpointPages = 32000;
 // Of each connection, for pages: the tail of every table and index under load.
 constexpr int kCacheBytes = 16 << 20;
 
