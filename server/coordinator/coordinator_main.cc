@@ -226,8 +226,9 @@ int Serve(const Flags& flags, metrics::Registry& registry, Stores& stores,
   const auto tracing = daemon::Tracing::Start(flags.daemon, "mtmc-coordinator", registry);
   if (!tracing.ok()) return daemon::FailUsage("unusable --otlp-endpoint", tracing.status());
   // Most of them wait: a creation for two commits behind those of all workers, a second under
-  // load, of which 8 threads would let 8 be under way.
-  base::Executor executor({.name = "mtmc-calls", .num_threads = 32});
+  // load, of which 8 threads would let 8 be under way. Each may read through a connection of its
+  // own: three coordinators have to go with the hundred that PostgreSQL allows.
+  base::Executor executor({.name = "mtmc-calls", .num_threads = 16});
   // Apart, because artifacts may be a network away, and slow.
   base::Executor transfers({.name = "mtmc-artifacts", .num_threads = 8});
   // Apart, because watchers may be many and slow. One has one task at most, so that the queue is
