@@ -77,7 +77,9 @@ TEST_CASE("Work in flight is of one project", "[coordinator]") {
   absl::Mutex mu;
   std::set<std::string> jobs;
   const auto are_both_there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) { return jobs.size() == 2; };
-  FakeWorker second("workers/w2");
+  // The first to be offered something, by its name.
+  FakeWorker second("workers/a");
+  second.works_apart = true;
   // Both inspections are under way at once: neither waits for the other's answer.
   const auto work = [&](const v1::Lease& lease) {
     absl::MutexLock lock(&mu);
@@ -91,6 +93,8 @@ TEST_CASE("Work in flight is of one project", "[coordinator]") {
   second.work = work;
   world.StartWithWorker();
   second.Attach(*world.coordinator);
+  // Answered after the call of the second one, which a creation would overtake.
+  CHECK(world.coordinator->ListWorkers()->size() == 2);
 
   world.Create(world.Request());
   world.Create(OtherRequest(world));

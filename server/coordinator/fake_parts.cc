@@ -241,7 +241,8 @@ void FakeWorker::Take(Coordinator& coordinator,
     lease_ = response->lease();
     if (is_new) ++executions_[lease_.candidate().empty() ? lease_.job() : lease_.candidate()];
   }
-  Call(coordinator);
+  if (!works_apart) return Call(coordinator);
+  thread_ = std::jthread([this, &coordinator] { Call(coordinator); });
 }
 
 void CrashingStore::CrashAt(int count, bool is_committed) {

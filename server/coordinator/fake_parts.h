@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -92,6 +93,10 @@ class FakeWorker {
   // Set before it is attached.
   v1::Isolation isolation = v1::ISOLATION_RESTRICTED;
 
+  // Works on a thread of its own, as a real one does, and not on the coordinator's loop, which
+  // nothing may hold up. Set before it is attached; it ends before the coordinator then.
+  bool works_apart = false;
+
   // Calls `coordinator` from now on, until that stops.
   void Attach(Coordinator& coordinator);
 
@@ -110,6 +115,8 @@ class FakeWorker {
   int instance_ ABSL_GUARDED_BY(mu_) = 1;
   v1::Lease lease_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, int> executions_ ABSL_GUARDED_BY(mu_);
+  // Of one call. Last, because it uses all of the above.
+  std::jthread thread_;
 };
 
 // A store that dies at a chosen commit, as its process would: that commit is
