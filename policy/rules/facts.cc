@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 #include <string_view>
+#include <utility>
 
 namespace mtmc::policy {
 namespace {
@@ -173,12 +174,12 @@ RegionFacts Facts::Describe(const Action& action) const {
   return facts;
 }
 
-std::set<const Facts::Timed*> Facts::TimedOf(const Action& action) const {
-  std::set<const Timed*> inside;
+std::map<std::string_view, const Facts::Timed*> Facts::TimedOf(const Action& action) const {
+  std::map<std::string_view, const Timed*> inside;
   const auto add = [&](const std::string& name) {
     const auto found = timed_.find(name);
     if (found == timed_.end()) return false;
-    inside.insert(&found->second);
+    inside.emplace(found->first, &found->second);
     return true;
   };
   for (const std::string& group : action.kernels) {
@@ -194,14 +195,17 @@ double Facts::ShareOf(const Action& action) const {
   const double kernels = std::max<double>(1.0, static_cast<double>(action.kernels.size()));
   if (timed_.empty()) return std::min(1.0, kernels / std::max(1, dispatches_));
   double share = 0;
-  for (const Timed* timed : TimedOf(action)) share += timed->share_ratio;
+  for (const auto& [name, timed] : TimedOf(action)) share += timed->share_ratio;
   return std::clamp(share, 0.0, 1.0);
 }
 
 const KernelTime* Facts::FindLongest(const Action& action) const {
   const KernelTime* longest = nullptr;
-  for (const Timed* timed : TimedOf(action)) {
-    if (longest == nullptr || timed->longest->seconds > longest->seconds) longest = timed->longest;
+  for (const auto& [name, timed] : TimedOf(action)) {
+    const KernelTime* other = timed->longest;
+    // Of two that take as long the first of the profile, which has them in one array.
+    const auto rank = [](const KernelTime* time) { return std::pair(-time->seconds, time); };
+    if (longest == nullptr || rank(other) < rank(longest)) longest = other;
   }
   return longest;
 }

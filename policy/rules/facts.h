@@ -90,9 +90,10 @@ class Facts {
     const KernelTime* longest = nullptr;
   };
 
-  // The kernels of the action's region that were profiled. A split group has several:
-  // GROUP_pieces, GROUP_total and GROUP_2.
-  std::set<const Timed*> TimedOf(const Action& action) const;
+  // The kernels of the action's region that were profiled, by name, so that a search that goes on
+  // elsewhere adds them in the same order. A split group has several: GROUP_pieces, GROUP_total
+  // and GROUP_2.
+  std::map<std::string_view, const Timed*> TimedOf(const Action& action) const;
   double ShareOf(const Action& action) const;
   // The region's longest; null when none was profiled.
   const KernelTime* FindLongest(const Action& action) const;

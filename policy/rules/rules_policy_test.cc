@@ -416,6 +416,11 @@ TEST_CASE("Facts finds all launches of a region, and its longest one", "[policy]
   const RegionFacts split = Facts(state).Describe(mul);
   CHECK(split.share_ratio == Approx(1.0));
   CHECK(split.blocks == 50);
+
+  // The first of those that take as long.
+  state.evaluation.kernels.insert(state.evaluation.kernels.begin(),
+                                  {.kernel = "mul_pieces", .seconds = 5e-3, .blocks = 70});
+  CHECK(Facts(state).Describe(mul).blocks == 70);
 }
 
 TEST_CASE("RulesPolicy lets counters speak for and against accesses", "[policy]") {

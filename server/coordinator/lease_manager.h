@@ -202,14 +202,14 @@ class LeaseManager final : public search::Evaluator {
   void SettleShare(const FleetMember& state, Task& task);
 
   // That of a lease that its worker has not begun.
-  // `ahead` of the worker may have become empty, or is no longer.
-  void NoteAhead(FleetMember& state);
   void GrantAhead(FleetMember& state);
   absl::Status BeginAhead(FleetMember& state);
   void TakeBackUnfit(FleetMember& state);
   void TakeBackAhead(FleetMember& state);
   void TakeBack(FleetMember& state, const std::string& lease);
   bool TakeOverFor(const FleetMember& state);
+  // `ahead` of the worker may have become empty, or is no longer.
+  void NoteAhead(FleetMember& state);
 
   bool CanServe(const FleetMember& state, const Task& task) const;
   bool IsGrantable(const FleetMember& state, const Task& task) const;

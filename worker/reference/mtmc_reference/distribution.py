@@ -85,8 +85,9 @@ class Changer:
     the graph says of each position, `fixed` the positions that nobody may change, `bounds`
     numbers at which an operator changes its mind, `landmarks` by position where that is,
     `numbers` the GraphNumbers, `sizes` those of guards that stand behind each position, `sides` the
-    extrema.side of each. Whether the graph takes means off, `is_centered` tells. `may_be_small` tells that no honest program computes in a
-    type as narrow as FP16. `seed_of(name)` decides what a mixed distribution mixes.
+    extrema.side of each. Whether the graph takes means off, `is_centered` tells. `may_be_small`
+    tells that no honest program computes in a type as narrow as FP16. `seed_of(name)` decides what
+    a mixed distribution mixes.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ _OFFSET = 30.0
 _FAR_OFFSET, _MOST_FAR = 150.0, 1 << 16
 # Where a mean is taken off, the first of these at which rounding does not decide: of many elements
 # a variance in one pass is nearer than of few, and so are other orders.
-_FARTHER_OFFSETS = (1024.0, 300.0, 150.0)
+_FARTHER_OFFSETS = (1024.0, 300.0, _FAR_OFFSET)
 # Powers of two, exact: what is added to 1 is lost. Squares are 0 in FP32, with the other
 # sign besides, or in range.
 _MINUTE, _SMALL = -(2.0**-84), 2.0**-40
