@@ -10,7 +10,7 @@ from . import attributes
 from .copying import copies, copy_all
 from .failure import ProblemFailure, is_out_of_memory
 from .precision import Arithmetic, arithmetic
-from .problem import map_tensors
+from .problem import map_tensors, seed_torch
 from .returned import Returned, is_formed_as, positions
 from .wide_convolution import wide_convolutions
 
@@ -101,7 +101,7 @@ class Execution:
         preserved = self.preserved_state(model)
         numbers = arithmetic(kind, self._device)
         with preserved as changed, numbers, wide_convolutions(kind, self._device):
-            torch.manual_seed(self._seed if seed is None else seed)
+            seed_torch(self._seed if seed is None else seed)
             with observer or contextlib.nullcontext():
                 answer = self._problem.call(model, *inputs)
             states = [*model.parameters(), *model.buffers(), *attributes.tensors(model)]
