@@ -15,6 +15,7 @@
 #include "kernel/program/parser.h"
 #include "kernel/program/printer.h"
 #include "kernel/program/signature.h"
+#include "kernel/program/units.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace mtmc::kernel;
@@ -23,6 +24,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   FindKernels(text, Dialect::kOpenCl);
   const std::string linked = WithCLinkage(text);
   if (WithCLinkage(linked) != linked) std::abort();
+  size_t num_kernels = 0;
+  const auto units = SplitIntoUnits(text);
+  for (const std::string& unit : units)
+    num_kernels += FindKernels(unit, Dialect::kCuda).kernels.size();
+  if (!units.empty() && num_kernels != FindKernels(text, Dialect::kCuda).kernels.size())
+    std::abort();
   const ParseResult result = ParseProgram(text);
   if (!result.program) {
     if (result.diagnostics.empty()) std::abort();

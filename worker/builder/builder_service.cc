@@ -84,7 +84,8 @@ absl::StatusOr<Compiler*> BuilderService::FindCompiler(kernel::Dialect dialect,
     MTMC_ASSIGN_OR_RETURN(
         compiler, NvrtcCompiler::Create({.library = tools_.nvrtc,
                                          .include_dir = CudaIncludePath(tools_.cuda_include_dir),
-                                         .compute_capability = target}));
+                                         .compute_capability = target,
+                                         .in_units = true}));
   } else {
     MTMC_ASSIGN_OR_RETURN(auto context, OpenClContext::Create(target));
     compiler = std::make_unique<OpenClCompiler>(std::move(context));

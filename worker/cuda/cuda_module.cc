@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "worker/cuda/cubin_scan.h"
+#include "worker/cuda/cubin_set.h"
 
 namespace mtmc::worker {
 
@@ -50,20 +52,49 @@ MaybeFailure CudaKernel::Launch(const CudaContext& context, const LaunchCommand&
   return std::nullopt;
 }
 
-CudaModule::CudaModule(std::shared_ptr<const CudaContext> context, CudaConditions& conditions,
-                       CUmodule module)
-    : context_(std::move(context)), conditions_(conditions), module_(module) {}
+CudaModule::CudaModule(std::shared_ptr<const CudaContext> context, CudaConditions& conditions)
+    : context_(std::move(context)), conditions_(conditions) {}
 
-CudaModule::~CudaModule() { context_->api().cuModuleUnload(module_); }
+CudaModule::~CudaModule() {
+  for (CUmodule module : modules_) context_->api().cuModuleUnload(module);
+}
+
+Outcome<std::unique_ptr<CudaModule>> CudaModule::Load(std::shared_ptr<const CudaContext> context,
+                                                      CudaConditions& conditions,
+                                                      std::string_view binary) {
+  std::unique_ptr<CudaModule> loaded(new CudaModule(std::move(context), conditions));
+  const CudaApi& api = loaded->context_->api();
+  const auto cubins = SplitCubins(binary);
+  if (!cubins) return CudaFailure(api, CUDA_ERROR_INVALID_IMAGE, "a set of cubins");
+  for (const std::string_view cubin : *cubins) {
+    CUmodule module = nullptr;
+    const CUresult error = api.cuModuleLoadData(&module, std::string(cubin).c_str());
+    if (error != CUDA_SUCCESS) return CudaFailure(api, error, "cuModuleLoadData");
+    loaded->modules_.push_back(module);
+    if (cubins->size() == 1) break;
+    const auto contents = ReadCubin(cubin);
+    if (!contents) return CudaFailure(api, CUDA_ERROR_INVALID_IMAGE, "a cubin");
+    for (const CubinKernel& kernel : contents->kernels) loaded->owners_[kernel.name] = module;
+  }
+  return loaded;
+}
+
+// Null where there is none.
+CUfunction CudaModule::FindFunction(const std::string& name) const {
+  if (modules_.empty()) return nullptr;
+  const auto owner = owners_.find(name);
+  CUmodule module = owner == owners_.end() ? modules_.front() : owner->second;
+  CUfunction function = nullptr;
+  const CUresult error = context_->api().cuModuleGetFunction(&function, module, name.c_str());
+  return error == CUDA_SUCCESS ? function : nullptr;
+}
 
 Kernel* CudaModule::Find(std::string_view name) {
   auto known = kernels_.find(name);
   if (known != kernels_.end()) return known->second.get();
   const std::string text(name);
-  CUfunction function = nullptr;
-  if (context_->api().cuModuleGetFunction(&function, module_, text.c_str()) != CUDA_SUCCESS) {
-    return nullptr;
-  }
+  CUfunction function = FindFunction(text);
+  if (!function) return nullptr;
   int local_bytes = 0;
   context_->api().cuFuncGetAttribute(&local_bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function);
   conditions_.set_local_bytes(std::max(conditions_.local_bytes(), local_bytes));

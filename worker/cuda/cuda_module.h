@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "worker/cuda/cuda_conditions.h"
 #include "worker/cuda/cuda_context.h"
@@ -30,11 +31,13 @@ class CudaKernel final : public Kernel {
   int64_t shared_limit_ = kPlainSharedBytes;
 };
 
-// A candidate's binary. Tells `conditions` how much local memory its kernels have.
+// A candidate's binary (cubin_set.h). Tells `conditions` how much local memory its kernels have.
 class CudaModule final : public Module {
  public:
-  CudaModule(std::shared_ptr<const CudaContext> context, CudaConditions& conditions,
-             CUmodule module);
+  // Borrows `conditions`.
+  static Outcome<std::unique_ptr<CudaModule>> Load(std::shared_ptr<const CudaContext> context,
+                                                   CudaConditions& conditions,
+                                                   std::string_view binary);
   ~CudaModule() override;
   CudaModule(const CudaModule&) = delete;
   CudaModule& operator=(const CudaModule&) = delete;
@@ -42,9 +45,16 @@ class CudaModule final : public Module {
   Kernel* Find(std::string_view name) override;
 
  private:
+  CudaModule(std::shared_ptr<const CudaContext> context, CudaConditions& conditions);
+
+  CUfunction FindFunction(const std::string& name) const;
+
   const std::shared_ptr<const CudaContext> context_;
   CudaConditions& conditions_;
-  const CUmodule module_;
+  // One for each cubin.
+  std::vector<CUmodule> modules_;
+  // Where there are several: the one that has a kernel.
+  std::map<std::string, CUmodule, std::less<>> owners_;
   std::map<std::string, std::unique_ptr<CudaKernel>, std::less<>> kernels_;
 };
 

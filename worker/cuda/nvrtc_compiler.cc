@@ -5,19 +5,25 @@
 #include <nvrtc.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "common/base/digest.h"
 #include "common/base/status_macros.h"
 #include "kernel/program/linkage.h"
+#include "kernel/program/units.h"
 #include "worker/cuda/cubin_scan.h"
+#include "worker/cuda/cubin_set.h"
 
 #define MTMC_NVRTC_FUNCTIONS(F) \
   F(nvrtcVersion)               \
@@ -112,6 +118,9 @@ constexpr int kThreads = 4;
 constexpr int kManyKernels = 8;
 constexpr int kFirstSplitVersion = 13;
 
+// Threads that compile units. More gain little on 16 cores, and each takes some 50 MB.
+constexpr size_t kUnitThreads = 8;
+
 bool HasManyKernels(const std::string& source) {
   constexpr std::string_view kMark = "__global__";
   int count = 0;
@@ -162,16 +171,62 @@ std::string NvrtcCompiler::version() const {
 CompileResult NvrtcCompiler::Compile(const std::string& source, const kernel::Bindings& defines) {
   const absl::Time start = absl::Now();
   const std::string linked = kernel::WithCLinkage(source);
-  CompileResult result = CompileWith(linked, FlagsFor(linked, defines, /*has_prelude=*/false));
+  std::optional<CompileResult> result;
+  if (options_.in_units) result = CompileInUnits(linked, defines);
+  if (!result) result = CompileWhole(linked, defines);
+  result->duration = absl::Now() - start;
+  return *std::move(result);
+}
+
+CompileResult NvrtcCompiler::CompileWhole(const std::string& source,
+                                          const kernel::Bindings& defines) {
+  CompileResult result = CompileWith(source, FlagsFor(source, defines, /*has_prelude=*/false));
   if (result.failure && LacksPrelude(result.log) && !options_.include_dir.empty()) {
-    CompileResult again = CompileWith(linked, FlagsFor(linked, defines, /*has_prelude=*/true));
+    CompileResult again = CompileWith(source, FlagsFor(source, defines, /*has_prelude=*/true));
     // What is wrong beside that is told by the first.
     if (again.failure == std::nullopt || again.failure->kind != Failure::Kind::kCompile) {
       result = std::move(again);
     }
   }
-  result.duration = absl::Now() - start;
   return result;
+}
+
+// Absent where the source is not to be split, and where a part fails: what is wrong is told of
+// the whole, with its lines.
+std::optional<CompileResult> NvrtcCompiler::CompileInUnits(const std::string& source,
+                                                           const kernel::Bindings& defines) {
+  const std::vector<std::string> units = kernel::SplitIntoUnits(source);
+  if (units.empty()) return std::nullopt;
+  std::vector<std::string> cubins(units.size());
+  std::atomic<size_t> next = 0;
+  std::atomic<bool> has_failed = false;
+  auto work = [&] {
+    for (size_t i = next++; i < units.size() && !has_failed; i = next++) {
+      cubins[i] = CompileUnit(units[i], defines);
+      if (cubins[i].empty()) has_failed = true;
+    }
+  };
+  const size_t most = std::min<size_t>(kUnitThreads, std::thread::hardware_concurrency());
+  {
+    std::vector<std::jthread> threads;
+    for (size_t i = 1; i < std::min(most, units.size()); ++i) threads.emplace_back(work);
+    work();
+  }
+  if (has_failed) return std::nullopt;
+  CompileResult result;
+  result.binary = JoinCubins(cubins);
+  return result;
+}
+
+// Empty where it fails.
+std::string NvrtcCompiler::CompileUnit(const std::string& unit, const kernel::Bindings& defines) {
+  const std::vector<std::string> flags = FlagsFor(unit, defines, /*has_prelude=*/false);
+  const std::string key =
+      base::Sha256(absl::StrCat(absl::StrJoin(flags, "\n"), "\n\n", unit)).sha256_hex;
+  if (auto known = units_.Find(key)) return *std::move(known);
+  std::string cubin = CompileWith(unit, flags).binary;
+  if (!cubin.empty()) units_.Put(key, cubin);
+  return cubin;
 }
 
 std::vector<std::string> NvrtcCompiler::FlagsFor(const std::string& source,

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "worker/cuda/unit_cache.h"
 #include "worker/device/compiler.h"
 
 namespace mtmc::worker {
@@ -26,6 +28,9 @@ class NvrtcCompiler final : public Compiler {
     std::string include_dir;
     // Times ten: 90 builds for sm_90a, whose features are Hopper's alone.
     int compute_capability = 0;
+    // Compile a source of many kernels in parts (kernel/program/units.h), several at a time, and
+    // only those that were not compiled lately: the binary may be a set of cubins (cubin_set.h).
+    bool in_units = false;
   };
 
   // UNAVAILABLE with what to install when the library cannot be opened,
@@ -44,9 +49,14 @@ class NvrtcCompiler final : public Compiler {
   std::vector<std::string> FlagsFor(const std::string& source, const kernel::Bindings& defines,
                                     bool has_prelude) const;
   CompileResult CompileWith(const std::string& source, const std::vector<std::string>& flags);
+  CompileResult CompileWhole(const std::string& source, const kernel::Bindings& defines);
+  std::optional<CompileResult> CompileInUnits(const std::string& source,
+                                              const kernel::Bindings& defines);
+  std::string CompileUnit(const std::string& unit, const kernel::Bindings& defines);
 
   const Options options_;
   const std::unique_ptr<NvrtcApi> api_;
+  UnitCache units_;
 };
 
 }  // namespace mtmc::worker

@@ -6,6 +6,8 @@
 #include "common/testing/status_matchers.h"
 #include "kernel/program/parser.h"
 #include "kernel/program/stall.h"
+#include "worker/cuda/cubin_scan.h"
+#include "worker/cuda/cubin_set.h"
 #include "worker/cuda/cuda_device.h"
 #include "worker/cuda/nvrtc_fixture.h"
 
@@ -52,6 +54,53 @@ TEST_CASE("A source of many kernels has each of them", "[cuda]") {
   // One that is wrong is told as ever.
   CHECK(compiler->Compile(source + "__global__ void g() { nothing(); }", {}).log.find("nothing") !=
         std::string::npos);
+}
+
+TEST_CASE("A source of many kernels is compiled in parts, and again only where it changes",
+          "[cuda]") {
+  auto compiler = FindCompiler(90, /*in_units=*/true);
+  if (!compiler) return;
+  const auto source_of = [](int last) {
+    std::string source = "__device__ float helped(float a) { return a * N; }\n";
+    for (int i = 0; i < 20; ++i) {
+      const std::string number = std::to_string(i == 19 ? last : i);
+      source += "__global__ void kernel_" + std::to_string(i) +
+                "(float* y) { y[threadIdx.x] += helped(" + number + "); }\n";
+    }
+    return source;
+  };
+
+  const CompileResult result = compiler->Compile(source_of(19), {{"N", 2}});
+
+  REQUIRE_FALSE(result.failure);
+  const auto cubins = SplitCubins(result.binary);
+  REQUIRE(cubins);
+  CHECK(cubins->size() == 20);
+  for (size_t i = 0; i < cubins->size(); ++i) {
+    const auto contents = ReadCubin((*cubins)[i]);
+    REQUIRE(contents);
+    REQUIRE(contents->kernels.size() == 1);
+    CHECK(contents->kernels[0].name == "kernel_" + std::to_string(i));
+  }
+  const CompileResult changed = compiler->Compile(source_of(77), {{"N", 2}});
+  const auto others = SplitCubins(changed.binary);
+  REQUIRE(others);
+  for (size_t i = 0; i < cubins->size(); ++i) CHECK(((*cubins)[i] == (*others)[i]) == (i != 19));
+  // Tune parameters are a part of what was compiled.
+  CHECK(compiler->Compile(source_of(19), {{"N", 3}}).binary != result.binary);
+  // What is wrong is told of the whole, with its line.
+  const CompileResult wrong =
+      compiler->Compile(source_of(19) + "__global__ void g() { nothing(); }", {{"N", 2}});
+  REQUIRE(wrong.failure);
+  CHECK(wrong.log.find("program.cu(22)") != std::string::npos);
+  // What survives a launch is refused, whichever part writes it.
+  const CompileResult stateful =
+      compiler->Compile("__device__ float kept[4];\n" + source_of(19) +
+                            "__global__ void g(float* y) { kept[0] = y[0]; }\n"
+                            "__global__ void h(float* y) { y[0] = kept[0]; }\n",
+                        {{"N", 2}});
+  REQUIRE(stateful.failure);
+  CHECK(stateful.failure->message.find("kept") != std::string::npos);
 }
 
 TEST_CASE("A kernel has its name as symbol, whatever its linkage", "[cuda]") {

@@ -12,7 +12,8 @@
 namespace mtmc::worker {
 
 // For tests: the NVRTC of the host's Python. Null, and says so, where there is none.
-inline std::unique_ptr<NvrtcCompiler> FindCompiler(int compute_capability = 90) {
+inline std::unique_ptr<NvrtcCompiler> FindCompiler(int compute_capability = 90,
+                                                   bool in_units = false) {
   auto environment = config::PythonEnvironment::Probe();
   if (!environment.ok() || environment->nvrtc_library.empty()) {
     std::cout << "SKIPPED: there is no NVRTC\n";
@@ -21,7 +22,8 @@ inline std::unique_ptr<NvrtcCompiler> FindCompiler(int compute_capability = 90) 
   auto compiler =
       NvrtcCompiler::Create({.library = environment->nvrtc_library,
                              .include_dir = CudaIncludePath(environment->cuda_include_dir),
-                             .compute_capability = compute_capability});
+                             .compute_capability = compute_capability,
+                             .in_units = in_units});
   REQUIRE(compiler.ok());
   return *std::move(compiler);
 }
