@@ -159,11 +159,9 @@ Outcome<std::unique_ptr<Module>> CudaDevice::Load(std::string_view binary) {
   lead_.Reset();
   scan_->DropStrays();
   conditions_->set_local_bytes(0);
-  // A plan of library calls alone may come without device code.
-  CUmodule module = nullptr;
-  const CUresult error = context_->api().cuModuleLoadData(&module, std::string(binary).c_str());
-  if (error != CUDA_SUCCESS) return CudaFailure(context_->api(), error, "cuModuleLoadData");
-  return std::unique_ptr<Module>(std::make_unique<CudaModule>(context_, *conditions_, module));
+  auto module = CudaModule::Load(context_, *conditions_, binary);
+  if (!module.ok()) return module.failure();
+  return std::unique_ptr<Module>(*std::move(module));
 }
 
 MaybeFailure CudaDevice::Enqueue(const LaunchCommand& command) {
@@ -346,9 +344,9 @@ Outcome<std::vector<StepActivity>> CudaDevice::Profile(const std::vector<Body>& 
   return activities;
 }
 
-Outcome<StepCounters> CudaDevice::Count(const std::vector<Body>& steps) {
+Outcome<StepCounters> CudaDevice::Count(const std::vector<Body>& steps, CounterScope scope) {
   if (!profiler_) return StepCounters{.missing = "there is no CUPTI"};
-  return profiler_->Count(steps, [this] { return CleanCache(); });
+  return profiler_->Count(steps, scope, [this] { return CleanCache(); });
 }
 
 std::string CudaDevice::profile_source() const {

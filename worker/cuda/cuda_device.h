@@ -59,7 +59,7 @@ class CudaDevice final : public Device {
   MaybeFailure ClosePeers() override;
   MaybeFailure RunUnderLoad(std::span<const Body> steps) override;
   Outcome<std::vector<StepActivity>> Profile(const std::vector<Body>& steps) override;
-  Outcome<StepCounters> Count(const std::vector<Body>& steps) override;
+  Outcome<StepCounters> Count(const std::vector<Body>& steps, CounterScope scope) override;
 
   void Detach() override {
     if (profiler_) profiler_->Detach();

@@ -59,9 +59,10 @@ Outcome<std::vector<StepActivity>> CudaProfiler::Profile(const std::vector<Body>
   return activities;
 }
 
-Outcome<StepCounters> CudaProfiler::Count(const std::vector<Body>& steps, const Body& prepare) {
+Outcome<StepCounters> CudaProfiler::Count(const std::vector<Body>& steps, CounterScope scope,
+                                          const Body& prepare) {
   is_attached_ = false;
-  return counters_.Count(steps, prepare);
+  return counters_.Count(steps, scope, prepare);
 }
 
 void CudaProfiler::Detach() {

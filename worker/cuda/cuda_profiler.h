@@ -32,7 +32,8 @@ class CudaProfiler {
   Outcome<std::vector<StepActivity>> Profile(const std::vector<Body>& steps);
 
   // As Device::Count; `prepare` puts the caches into the state of a first run.
-  Outcome<StepCounters> Count(const std::vector<Body>& steps, const Body& prepare);
+  Outcome<StepCounters> Count(const std::vector<Body>& steps, CounterScope scope,
+                              const Body& prepare);
 
   // REQUIRES: there is no graph that was made while CUPTI was attached; launching one
   // afterwards ends the context (CUPTI 13.0).

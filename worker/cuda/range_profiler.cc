@@ -268,7 +268,8 @@ void RangeProfiler::Detach() {
   api_.cuptiFinalize();
 }
 
-Outcome<StepCounters> RangeProfiler::Count(const std::vector<Body>& steps, const Body& prepare) {
+Outcome<StepCounters> RangeProfiler::Count(const std::vector<Body>& steps, CounterScope scope,
+                                           const Body& prepare) {
   if (steps.size() > kMaxSteps) {
     return StepCounters{
         .missing = absl::StrCat("plans of more than ", kMaxSteps, " steps are not counted")};
@@ -282,6 +283,7 @@ Outcome<StepCounters> RangeProfiler::Count(const std::vector<Body>& steps, const
   counters.steps.resize(steps.size());
   MaybeFailure failure;
   for (Set& set : sets_) {
+    if (scope == CounterScope::kHardware && set.name != CounterSet::kHardware) continue;
     if (set.name == CounterSet::kTensor && !UsesTensorCores(counters)) continue;
     auto counted = CountSet(set, steps, prepare, counters);
     if (!counted.ok()) {

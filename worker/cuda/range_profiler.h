@@ -40,7 +40,8 @@ class RangeProfiler {
 
   // Runs all steps once per pass. A failure is a step's; what keeps counters from
   // being read is told in the result. REQUIRES: no other use of CUPTI is active.
-  Outcome<StepCounters> Count(const std::vector<Body>& steps, const Body& prepare);
+  Outcome<StepCounters> Count(const std::vector<Body>& steps, CounterScope scope,
+                              const Body& prepare);
 
  private:
   class Session;

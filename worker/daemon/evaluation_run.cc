@@ -135,7 +135,9 @@ MaybeEnd EvaluationRun::Build() {
   BuildQueue::Answer building =
       builds_.Build(BuildRequestOf(program, text_, options_, context_.options),
                     TimeoutOr(options_.build_timeout(), kBuildTimeout));
-  verifier_.PrepareAhead(VerifierOptions(), [&] { return BuildQueue::IsReady(building); });
+  // Who has nobody to beat is asked everything.
+  verifier_.PrepareAhead(VerifierOptions(), /*is_winner=*/request_.speedup_to_beat() <= 0,
+                         [&] { return BuildQueue::IsReady(building); });
   BuiltVariants built = building.get();
   if (auto* failure = std::get_if<v1::Failure>(&built)) return std::move(*failure);
   variants_ = std::move(std::get<std::vector<BuiltVariant>>(built));
@@ -367,6 +369,8 @@ MaybeEnd EvaluationRun::Profile() {
   request.mutable_profile()->set_with_counters(
       !options_.omit_counters() && !evaluation().skipped_confirmation() &&
       context_.counter_rule.Wants(request_.problem().source().sha256(), seconds));
+  // A search that goes on from the best does not read the others.
+  request.mutable_profile()->set_hardware_only(request_.speedup_to_beat() > 0);
   auto reply = runner_.Call(request, kProfileTimeout);
   if (reply.is_answered() && reply.response.has_profile()) {
     *evaluation().mutable_profile() = std::move(*reply.response.mutable_profile());

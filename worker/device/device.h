@@ -96,6 +96,9 @@ struct StepActivity {
   double occupancy_ratio = 0;
 };
 
+// Which counters to collect: none, those of the hardware set (docs/profile.md), or all.
+enum class CounterScope { kNone, kHardware, kAll };
+
 // Hardware counters of a plan.
 struct StepCounters {
   // Parallel to the steps, by the vendor's names; empty where there are none.
@@ -179,7 +182,7 @@ class Device {
 
   // Runs the steps in order, as often as it takes to count what the hardware did
   // in each.
-  virtual Outcome<StepCounters> Count(const std::vector<Body>&) {
+  virtual Outcome<StepCounters> Count(const std::vector<Body>&, CounterScope) {
     return StepCounters{.missing = "the device has no counters"};
   }
 

@@ -209,7 +209,7 @@ Outcome<uint64_t> PlanRunner::Digest() {
   return tensors_.Digest();
 }
 
-Outcome<PlanProfile> PlanRunner::Profile(bool with_counters) {
+Outcome<PlanProfile> PlanRunner::Profile(CounterScope scope) {
   MTMC_CHECK(is_executed_);
   // A captured graph is left out: its kernels cannot be told apart by step. The
   // steps rebind its tensors, so it is dropped.
@@ -221,8 +221,8 @@ Outcome<PlanProfile> PlanRunner::Profile(bool with_counters) {
   auto activities = device_.Profile(steps);
   if (!activities.ok()) return activities.failure();
   PlanProfile profile{.activities = *std::move(activities)};
-  if (with_counters) {
-    auto counters = device_.Count(steps);
+  if (scope != CounterScope::kNone) {
+    auto counters = device_.Count(steps, scope);
     if (!counters.ok()) return counters.failure();
     profile.counters = *std::move(counters);
   }

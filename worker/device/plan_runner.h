@@ -84,7 +84,7 @@ class PlanRunner {
 
   // What each step did, in plan order. A plan that captures runs without its
   // graph here and needs a new Execute afterwards.
-  Outcome<PlanProfile> Profile(bool with_counters);
+  Outcome<PlanProfile> Profile(CounterScope scope);
 
   const kernel::Program& program() const { return options_.program; }
 

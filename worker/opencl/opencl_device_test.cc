@@ -36,7 +36,7 @@ TEST_CASE("OpenClDevice times the executed plan", "[opencl]") {
   REQUIRE_FALSE((*runner)->Execute({{"x", Bytes(x)}}, 0));
 
   auto sample = (*runner)->Time(/*is_cold=*/true);
-  auto profile = (*runner)->Profile(/*with_counters=*/true);
+  auto profile = (*runner)->Profile(CounterScope::kAll);
 
   REQUIRE(sample.ok());
   CHECK(sample->seconds > 0);

@@ -309,7 +309,7 @@ TEST_CASE("A profile tells each step's time and resources", "[gpu]") {
   REQUIRE_FALSE((*plan)->Execute({{"x", Bytes(x)}, {"w", Bytes(w)}}, 0xA5));
   const double before = MedianOf(**plan);
 
-  auto profile = (*plan)->Profile(/*with_counters=*/false);
+  auto profile = (*plan)->Profile(CounterScope::kNone);
 
   REQUIRE(profile.ok());
   const std::vector<StepActivity>& activity = profile->activities;
@@ -325,7 +325,7 @@ TEST_CASE("A profile tells each step's time and resources", "[gpu]") {
   CHECK(gpu->backend.device->profile_source() == "cupti");
   // A profiler that stays attached doubles the time of a plan this short.
   CHECK(after < 1.5 * before);
-  auto again = (*plan)->Profile(/*with_counters=*/false);
+  auto again = (*plan)->Profile(CounterScope::kNone);
   REQUIRE(again.ok());
   CHECK(again->activities.front().seconds > 0);
 }

@@ -68,7 +68,7 @@ v1::Profile ProfileOf(Gpu& gpu, const std::string& name, const std::string& text
   INFO((failure ? failure->message : ""));
   REQUIRE_FALSE(failure);
   const absl::Time start = absl::Now();
-  auto profile = (*plan)->Profile(/*with_counters=*/true);
+  auto profile = (*plan)->Profile(CounterScope::kAll);
   const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
   INFO((profile.ok() ? "" : profile.failure().message));
   REQUIRE(profile.ok());
@@ -214,12 +214,12 @@ TEST_CASE("Activity agrees with events, and counting leaves the timing alone", "
     std::vector<double> costs;
     for (int i = 0; i < 5; ++i) {
       const absl::Time start = absl::Now();
-      auto profile = (*plan)->Profile(/*with_counters=*/false);
+      auto profile = (*plan)->Profile(CounterScope::kNone);
       REQUIRE(profile.ok());
       costs.push_back(absl::ToDoubleSeconds(absl::Now() - start));
       seconds.push_back(profile->activities.front().seconds);
     }
-    auto counted = (*plan)->Profile(/*with_counters=*/true);
+    auto counted = (*plan)->Profile(CounterScope::kAll);
     REQUIRE(counted.ok());
     const double after = MedianOf(**plan);
     std::sort(seconds.begin(), seconds.end());

@@ -349,7 +349,10 @@ MaybeFailure RunnerService::Profile(const pipe::v1::RunnerRequest::Profile& prof
                                     pipe::v1::RunnerResponse& response) {
   if (!plan_ || !plan_->is_executed()) return NotExecuted();
   const absl::Time start = absl::Now();
-  auto profiled = plan_->Profile(profile.with_counters());
+  const CounterScope scope = !profile.with_counters()  ? CounterScope::kNone
+                             : profile.hardware_only() ? CounterScope::kHardware
+                                                       : CounterScope::kAll;
+  auto profiled = plan_->Profile(scope);
   if (!profiled.ok()) return profiled.failure();
   v1::Profile& answer = *response.mutable_profile();
   answer = MakeProfile(*plan_, *profiled, backend_->device->profile_source());

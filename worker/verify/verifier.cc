@@ -60,9 +60,16 @@ Verifier::Verifier(RunnerParty& runner, ReferenceParty& reference)
 
 Verifier::~Verifier() = default;
 
-void Verifier::PrepareAhead(const Options& options, const std::function<bool()>& is_done) {
+void Verifier::PrepareAhead(const Options& options, bool is_winner,
+                            const std::function<bool()>& is_done) {
   const absl::Time deadline = absl::Now() + options.timeout;
-  for (const auto& each : MakeWorkloads(options.hidden_seeds, options.has_distributions)) {
+  auto workloads = MakeWorkloads(options.hidden_seeds, options.has_distributions);
+  if (is_winner) {
+    // Of a program's own, nobody else has the inputs.
+    const auto others = MakeWinnerWorkloads(/*has_numbers=*/false);
+    workloads.insert(workloads.end(), others.begin(), others.end());
+  }
+  for (const v1::Workload& each : workloads) {
     if (is_done() || absl::Now() > deadline) return;
     reference_.Call(MakePrepare(each, /*salt=*/0, /*keeps_last=*/false), deadline - absl::Now());
   }

@@ -70,9 +70,10 @@ class Verifier {
   Verifier(RunnerParty& runner, ReferenceParty& reference);
   ~Verifier();
 
-  // Has the reference process prepare the workloads of Verify ahead of it, one after the other,
-  // until `is_done`: it remembers what they cost most for. What goes wrong goes wrong again.
-  void PrepareAhead(const Options& options, const std::function<bool()>& is_done);
+  // Has the reference process prepare the workloads of Verify ahead of it, and those of
+  // VerifyWinner where `is_winner`, one after the other, until `is_done`: it remembers what they
+  // cost most for. What goes wrong goes wrong again.
+  void PrepareAhead(const Options& options, bool is_winner, const std::function<bool()>& is_done);
 
   // The workloads that every program is verified on. It runs twice on hidden seeds, the second
   // time under load: races show. The runner keeps their inputs.

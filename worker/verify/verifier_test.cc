@@ -54,20 +54,38 @@ TEST_CASE("Verifier draws every distribution from a seed of its own", "[verify]"
   CHECK(mixed.size() == 34);
 }
 
-TEST_CASE("What is prepared ahead is what Verify asks for, in its order, until it is called",
+TEST_CASE("What is prepared ahead is what is asked for, in its order, until it is called",
           "[verify]") {
   FakeRunner runner(Outputs);
   FakeReference reference(Comparing(kAlways));
-  Verifier verifier(runner, reference);
+  FakeReference other(Comparing(kAlways));
+  Verifier asking(runner, other);
+  REQUIRE_FALSE(asking.Verify({}).failure);
+  const size_t usual = Prepares(other).size();
+  REQUIRE_FALSE(asking.VerifyWinner({}).failure);
+  const auto asked = Prepares(other);
+  runner.requests.clear();
 
-  verifier.PrepareAhead({}, [&] { return reference.requests.size() == 4; });
+  size_t most = 4;
+  size_t expected = 4;
+  bool is_winner = false;
+  SECTION("for a part") {}
+  SECTION("for all of a candidate") {
+    most = 1000;
+    expected = usual;
+  }
+  SECTION("for all of a winner") {
+    most = 1000;
+    expected = asked.size();
+    is_winner = true;
+  }
+  Verifier(runner, reference).PrepareAhead({}, is_winner, [&] {
+    return reference.requests.size() == most;
+  });
 
   const auto ahead = Prepares(reference);
-  REQUIRE(ahead.size() == 4);
+  REQUIRE(ahead.size() == expected);
   CHECK(runner.requests.empty());
-  FakeReference other(Comparing(kAlways));
-  REQUIRE_FALSE(Verifier(runner, other).Verify({}).failure);
-  const auto asked = Prepares(other);
   for (size_t i = 0; i < ahead.size(); ++i) {
     CHECK(ahead[i]->prepare().workload() == asked[i]->prepare().workload());
     CHECK(ahead[i]->prepare().distribution() == asked[i]->prepare().distribution());
