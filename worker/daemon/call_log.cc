@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/base/log.h"
 #include "common/base/string_view.h"
 #include "google/protobuf/descriptor.h"
@@ -42,6 +43,15 @@ void CallLog::Add(const std::string& call, absl::Duration time) {
 CallLog::Totals CallLog::Take() {
   absl::MutexLock lock(&mu_);
   return std::exchange(totals_, {});
+}
+
+void CallLog::Tell(const std::string& task) {
+  std::string text;
+  for (const auto& [call, total] : Take()) {
+    absl::StrAppendFormat(&text, "%s%s %d x %.3g s", text.empty() ? "" : ", ", call, total.calls,
+                          absl::ToDoubleSeconds(total.time));
+  }
+  base::Log(base::LogLevel::kDebug, "calls of children", {{"task", task}, {"calls", text}});
 }
 
 }  // namespace mtmc::worker

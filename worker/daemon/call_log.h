@@ -35,6 +35,9 @@ class CallLog {
   // What was added since the last Take().
   Totals Take();
 
+  // Takes all and writes it to the log of the process, as what `task` spent: a debug record.
+  void Tell(const std::string& task);
+
  private:
   absl::Mutex mu_;
   Totals totals_ ABSL_GUARDED_BY(mu_);

@@ -106,6 +106,7 @@ v1::LeaseResult WorkerProcess::Work(const v1::Lease& lease, const Evaluator::Pro
   LeaseSpan span("evaluation", trace::SpanKind::kServer, lease, worker_);
   v1::LeaseResult result = lease.has_inspection() ? evaluator.Inspect(lease.inspection(), show)
                                                   : evaluator.Evaluate(lease.evaluation(), show);
+  bench_.calls().Tell(lease.candidate());
   metrics_.ShowStage(v1::STAGE_UNSPECIFIED);
   metrics_.Record(result);
   span.Conclude(result);
