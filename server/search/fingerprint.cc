@@ -64,8 +64,11 @@ std::string WithinProject(const std::string& project, const std::string& key) {
 }
 
 bool IsAnswer(const v1::EvaluationRequest& request, const v1::Evaluation& evaluation) {
-  return !evaluation.skipped_confirmation() || evaluation.comparisons().empty() ||
-         evaluation.comparisons(0).speedup() <= request.speedup_to_beat();
+  if (!evaluation.skipped_confirmation() || evaluation.comparisons().empty()) return true;
+  // Who was slower there, and is needed here.
+  const bool lacks_profile =
+      request.needs_profile() && !request.options().omit_profile() && !evaluation.has_profile();
+  return !lacks_profile && evaluation.comparisons(0).speedup() <= request.speedup_to_beat();
 }
 
 bool IsReusable(const v1::EvaluationRequest& request, const v1::Evaluation& evaluation) {

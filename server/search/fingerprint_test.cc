@@ -82,4 +82,23 @@ TEST_CASE("Who was no winner of one search is evaluated again where it would be 
   CHECK(IsReusable(request, evaluation));
 }
 
+TEST_CASE("Who has no profile is evaluated again where one is needed", "[search]") {
+  v1::EvaluationRequest request;
+  request.set_speedup_to_beat(2);
+  v1::Evaluation evaluation;
+  evaluation.add_comparisons()->set_speedup(0.5);
+  evaluation.set_skipped_confirmation(true);
+  const std::string key = EvaluationFingerprint(request, Device());
+  CHECK(IsReusable(request, evaluation));
+
+  request.set_needs_profile(true);
+  CHECK_FALSE(IsReusable(request, evaluation));
+  CHECK(EvaluationFingerprint(request, Device()) == key);
+  evaluation.mutable_profile()->set_source("cupti");
+  CHECK(IsReusable(request, evaluation));
+  evaluation.clear_profile();
+  request.mutable_options()->set_omit_profile(true);
+  CHECK(IsReusable(request, evaluation));
+}
+
 }  // namespace mtmc::search

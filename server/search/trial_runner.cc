@@ -208,9 +208,9 @@ awaitable<absl::Status> TrialRunner::Evaluate(v1::Candidate candidate) {
     work.key = run_.KeyOf(EvaluationFingerprint(*request, {}, run_.job.device()));
   }
   request->set_fingerprint(work.key);
-  // Steps at once are taken for the times of their kernels, which only a winner is asked for.
-  const bool is_asked_everything = StepsOf(candidate.action()).size() > 1;
-  request->set_speedup_to_beat(is_asked_everything ? 0 : kLeastGain * run_.job.best_speedup());
+  request->set_speedup_to_beat(kLeastGain * run_.job.best_speedup());
+  // Steps at once are taken for the times of their kernels.
+  request->set_needs_profile(StepsOf(candidate.action()).size() > 1);
   auto known = run_.tools.store.FindEvaluation(work.key);
   if (!known.ok()) co_return known.status();
   if (!IsHit(candidate, *request, *known)) {

@@ -22,7 +22,7 @@
 namespace mtmc::store {
 
 // The first evaluation that finished with a fingerprint, or the first with its second
-// session, and the candidate it was made for.
+// session, else with a profile, and the candidate it was made for.
 struct EvaluationRecord {
   std::string fingerprint;
   std::string candidate;
@@ -30,7 +30,9 @@ struct EvaluationRecord {
 
   // Whether it takes the place of `earlier` with the same fingerprint.
   bool Supersedes(const v1::Evaluation& earlier) const {
-    return earlier.skipped_confirmation() && !evaluation.skipped_confirmation();
+    if (!earlier.skipped_confirmation()) return false;
+    return !evaluation.skipped_confirmation() ||
+           (evaluation.has_profile() && !earlier.has_profile());
   }
 };
 

@@ -261,6 +261,12 @@ TEMPLATE_TEST_CASE("JobStore puts an evaluation before one without its second se
   REQUIRE_THAT(store->Commit({.evaluation = EvaluationRecord{"f", "first", unconfirmed}}), IsOk());
   REQUIRE_THAT(store->Commit({.evaluation = EvaluationRecord{"f", "second", unconfirmed}}), IsOk());
   CHECK((*store->FindEvaluation("f"))->candidate == "first");
+  v1::Evaluation profiled = unconfirmed;
+  profiled.mutable_profile()->set_source("cupti");
+  REQUIRE_THAT(store->Commit({.evaluation = EvaluationRecord{"f", "profiled", profiled}}), IsOk());
+  CHECK((*store->FindEvaluation("f"))->candidate == "profiled");
+  REQUIRE_THAT(store->Commit({.evaluation = EvaluationRecord{"f", "later", unconfirmed}}), IsOk());
+  CHECK((*store->FindEvaluation("f"))->candidate == "profiled");
   REQUIRE_THAT(store->Commit({.evaluation = EvaluationRecord{"f", "third", {}}}), IsOk());
   CHECK((*store->FindEvaluation("f"))->candidate == "third");
   REQUIRE_THAT(store->Commit({.evaluation = EvaluationRecord{"f", "fourth", unconfirmed}}), IsOk());

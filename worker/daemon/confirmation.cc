@@ -37,11 +37,9 @@ Confirmation DecideConfirmation(const v1::EvaluationRequest& request,
   const bool is_surprising =
       std::any_of(session.comparisons.begin(), session.comparisons.end(),
                   [](const auto& comparison) { return comparison.speedup() > kSurprisingSpeedup; });
-  if (is_surprising) return Confirmation::kNeeded;
-  const v1::Comparison& first = session.comparisons.front();
-  if (first.outcome() != v1::Comparison::OUTCOME_FASTER) return Confirmation::kNone;
-  return first.speedup() > request.speedup_to_beat() ? Confirmation::kNeeded
-                                                     : Confirmation::kSkipped;
+  const bool is_faster = session.comparisons.front().outcome() == v1::Comparison::OUTCOME_FASTER;
+  if (!is_surprising && !is_faster) return Confirmation::kNone;
+  return MayWin(request, session) ? Confirmation::kNeeded : Confirmation::kSkipped;
 }
 
 bool MayWin(const v1::EvaluationRequest& request, const MeasuredSession& session) {
@@ -50,7 +48,7 @@ bool MayWin(const v1::EvaluationRequest& request, const MeasuredSession& session
 }
 
 bool IsWorthProfile(const v1::EvaluationRequest& request, const v1::Evaluation& evaluation) {
-  return evaluation.comparisons().empty() ||
+  return request.needs_profile() || evaluation.comparisons().empty() ||
          evaluation.comparisons(0).speedup() >= kAboutAsFast * request.speedup_to_beat();
 }
 

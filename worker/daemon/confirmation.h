@@ -11,11 +11,11 @@ namespace mtmc::worker {
 
 // Whether a measurement is repeated in a new process.
 enum class Confirmation {
-  // Nothing to repeat: not FASTER than the first baseline, or the options forbid it.
+  // Nothing to repeat: neither FASTER than the first baseline nor more than three times as
+  // fast as any, or the options forbid it.
   kNone,
-  // FASTER, but no winner: not more than `speedup_to_beat`.
+  // That, but no winner (MayWin).
   kSkipped,
-  // A winner, or more than three times as fast as any baseline.
   kNeeded,
 };
 
@@ -27,8 +27,8 @@ Confirmation DecideConfirmation(const v1::EvaluationRequest& request,
 bool MayWin(const v1::EvaluationRequest& request, const MeasuredSession& session);
 
 // Whether a decision is likely to read the profile of a candidate with this
-// evaluation: a search goes on from what is the fastest, or about as fast. Of the
-// others a profile would cost as much as their verification, for nobody.
+// evaluation, or asks for it: a search goes on from what is the fastest, or about as
+// fast. Of the others a profile would cost as much as their verification, for nobody.
 bool IsWorthProfile(const v1::EvaluationRequest& request, const v1::Evaluation& evaluation);
 
 // Writes the second session beside the first. The first comparison becomes

@@ -45,9 +45,10 @@ TEST_CASE("Who is faster than the baseline and not the fastest is no winner", "[
   CHECK(DecideConfirmation(request, Session(kFaster, 1.1, 1.2)) == Confirmation::kSkipped);
   CHECK(DecideConfirmation(request, Session(kFaster, 1.5, 1.7)) == Confirmation::kNeeded);
   CHECK(DecideConfirmation(request, Session(kSame, 0.99, 1.01)) == Confirmation::kNone);
-  // A surprise is one however good others are.
+  // So it is with a surprise.
   request.set_speedup_to_beat(9);
-  CHECK(DecideConfirmation(request, Session(kFaster, 4, 5)) == Confirmation::kNeeded);
+  CHECK(DecideConfirmation(request, Session(kFaster, 4, 5)) == Confirmation::kSkipped);
+  CHECK(DecideConfirmation(request, Session(kFaster, 10, 11)) == Confirmation::kNeeded);
 }
 
 TEST_CASE("Everything is asked of whoever may become the best", "[daemon]") {
@@ -68,8 +69,12 @@ TEST_CASE("Only what is about as fast as the best is profiled", "[daemon]") {
   CHECK_FALSE(IsWorthProfile(request, evaluation));
   evaluation.mutable_comparisons(0)->set_speedup(1.95);
   CHECK(IsWorthProfile(request, evaluation));
-  request.set_speedup_to_beat(0);
   evaluation.mutable_comparisons(0)->set_speedup(0.1);
+  CHECK_FALSE(IsWorthProfile(request, evaluation));
+  request.set_needs_profile(true);
+  CHECK(IsWorthProfile(request, evaluation));
+  request.set_needs_profile(false);
+  request.set_speedup_to_beat(0);
   CHECK(IsWorthProfile(request, evaluation));
 }
 
