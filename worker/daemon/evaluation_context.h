@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -65,6 +67,9 @@ struct EvaluationContext {
   // Of this worker, for all its evaluations. Borrowed.
   CounterRule& counter_rule;
   ProcessOffsets& offsets;
+  // Of delays, which nobody shall foresee. One for all evaluations, so that kernels that were
+  // compiled with them need not be again.
+  uint32_t delay_seed = std::random_device()();
 };
 
 // Deadlines of the stages where the job names none. Tracing a large model takes

@@ -273,7 +273,7 @@ MaybeEnd EvaluationRun::VerifyTimedSets() {
 }
 
 BuildQueue::Answer EvaluationRun::BuildStalled() {
-  const std::string text = kernel::WithStalledBlocks(*program_, random_());
+  const std::string text = kernel::WithStalledBlocks(*program_, context_.delay_seed);
   if (text.empty()) return {};
   pipe::v1::BuilderRequest request = BuildRequestOf(*program_, text, options_, context_.options);
   request.mutable_build()->clear_variants();

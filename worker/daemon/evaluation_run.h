@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <optional>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -97,8 +96,6 @@ class EvaluationRun {
   bool outputs_stay_ = false;
   // What holds on all workloads so far.
   Verification verified_;
-  // Of delays, which nobody shall foresee.
-  std::random_device random_;
   v1::LeaseResult result_;
   // Waits for what nobody needs any more before the rest goes.
   BuildQueue builds_;
