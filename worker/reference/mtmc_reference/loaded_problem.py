@@ -13,6 +13,7 @@ from .compare import error
 from .comparison import Comparison
 from .deadline import deadline, parse_duration
 from .distribution import DISTRIBUTIONS
+from .effort import Effort
 from .execution import Execution, state_tensors
 from .failure import Dropped, ProblemFailure
 from .fixed import find_fixed
@@ -221,8 +222,12 @@ class LoadedProblem:
                 expectation = self._prepared.expectation(entry.key)
                 return self._comparison.compare(entry, expectation, outputs, is_repeat)
 
+        effort = Effort(self._device)
         try:
             answer = self._prepared.with_room(compared, entry)
+            # What is expected of a program's own inputs is found out for it alone, most of it here.
+            if entry.key.salt:
+                self._judge.count(entry.key, effort.seconds)
             if entry.key.around and answer["message"]:
                 answer["message"] += f", where much is about {entry.key.around:g}, which its text has"
             return answer
