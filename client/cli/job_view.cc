@@ -111,6 +111,19 @@ void JobView::PrintHead() {
                                  "time", "speedup")));
 }
 
+// Of a candidate whose line is there.
+void JobView::PrintConfirmation(const v1::Candidate& candidate) {
+  const v1::Evaluation& evaluation = candidate.evaluation();
+  const std::string trial = absl::StrCat("       trial ", candidate.trial());
+  if (evaluation.has_failure()) {
+    PrintLine(absl::StrCat(trial, ", asked all that winners are: ", Red(OutcomeOf(candidate)), " ",
+                           Dim(Shortened(evaluation.failure().message(), 60))));
+  } else if (!evaluation.comparisons().empty()) {
+    PrintLine(Dim(absl::StrCat(trial, " confirmed: ", OutcomeOf(candidate), " ",
+                               FormatSpeedup(evaluation.comparisons(0).speedup()))));
+  }
+}
+
 void JobView::ObserveCandidate(const v1::Candidate& candidate) {
   const bool was_done = candidates_.contains(candidate.name()) &&
                         (candidates_[candidate.name()].state() == v1::Candidate::STATE_EVALUATED ||
@@ -123,7 +136,7 @@ void JobView::ObserveCandidate(const v1::Candidate& candidate) {
     activity_ = absl::StrCat("trial ", candidate.trial(), ": ", action);
     return;
   }
-  if (was_done) return;
+  if (was_done) return PrintConfirmation(candidate);
   PrintHead();
   const std::string outcome = OutcomeOf(candidate);
   const v1::Evaluation& evaluation = candidate.evaluation();

@@ -51,6 +51,7 @@ class JobView {
  private:
   void ObserveJob(const v1::Job& job);
   void ObserveCandidate(const v1::Candidate& candidate);
+  void PrintConfirmation(const v1::Candidate& candidate);
   void PrintHead();
   // Short name of the first candidate with the same program, whose evaluation this one
   // has; empty for a program of its own.

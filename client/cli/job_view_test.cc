@@ -45,6 +45,26 @@ TEST_CASE("JobView prints each finished trial once", "[cli]") {
   CHECK(view.cursor() == 2);
 }
 
+TEST_CASE("JobView tells what a later confirmation comes to", "[cli]") {
+  std::ostringstream out;
+  JobView view(out, /*is_live=*/false);
+  view.Observe(Finished(1, "j/c0", "", ""));
+
+  SECTION("agreement") {
+    view.Observe(Finished(2, "j/c0", "", ""));
+    CHECK(out.str().find("trial 0 confirmed: faster") != std::string::npos);
+  }
+  SECTION("a failure") {
+    v1::JobEvent refuted = Finished(2, "j/c0", "", "");
+    auto& failure = *refuted.mutable_candidate()->mutable_evaluation()->mutable_failure();
+    failure.set_kind(v1::Failure::KIND_WRONG_RESULT);
+    failure.set_message("output y is off");
+    view.Observe(refuted);
+    CHECK(out.str().find("asked all that winners are") != std::string::npos);
+    CHECK(out.str().find("output y is off") != std::string::npos);
+  }
+}
+
 TEST_CASE("JobView says which candidate a known step leads to", "[cli]") {
   std::ostringstream out;
   JobView view(out, /*is_live=*/false);

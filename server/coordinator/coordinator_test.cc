@@ -132,6 +132,105 @@ TEST_CASE("Coordinator tells the worker which speedup is to beat", "[coordinator
   CHECK(speedups.back() <= job.best_speedup());
 }
 
+namespace {
+
+// Makes the worker of `world` leave out what it is told to. What it is asked in full it passes on
+// to `confirm`.
+void DeferConfirmations(World& world, std::function<void(v1::Evaluation&)> confirm) {
+  world.worker.work = [measure = world.worker.work, confirm](const v1::Lease& lease) {
+    v1::LeaseResult result = measure(lease);
+    if (!lease.has_evaluation() || result.evaluation().has_failure()) return result;
+    if (lease.evaluation().defers_confirmation()) {
+      result.mutable_evaluation()->set_skipped_confirmation(true);
+    } else {
+      confirm(*result.mutable_evaluation());
+    }
+    return result;
+  };
+}
+
+}  // namespace
+
+TEST_CASE("Coordinator confirms the best candidate once, at the end", "[coordinator]") {
+  World world;
+  int confirmations = 0;
+  DeferConfirmations(world, [&](v1::Evaluation& evaluation) {
+    ++confirmations;
+    evaluation.mutable_checks()->set_is_thorough(true);
+  });
+  world.StartWithWorker();
+
+  world.Create(world.Request());
+  const v1::Job job = world.AwaitEnd();
+
+  REQUIRE(job.state() == v1::Job::STATE_SUCCEEDED);
+  CHECK(confirmations == 1);
+  int thorough = 0;
+  for (const v1::Candidate& candidate : world.Candidates()) {
+    if (!candidate.evaluation().checks().is_thorough()) continue;
+    ++thorough;
+    CHECK(candidate.name() == job.best_candidate());
+    // Nothing of what is decided by is lost.
+    CHECK((candidate.trial() == 0 || candidate.decision().choices_size() > 0));
+  }
+  CHECK(thorough == 1);
+}
+
+TEST_CASE("Coordinator falls back on the next best where the best one is refuted",
+          "[coordinator]") {
+  World world;
+  const int num_refuted = GENERATE(1, 2, 1000);
+  int confirmations = 0;
+  DeferConfirmations(world, [&](v1::Evaluation& evaluation) {
+    if (++confirmations > num_refuted) return;
+    evaluation.mutable_failure()->set_kind(v1::Failure::KIND_WRONG_RESULT);
+    evaluation.mutable_failure()->set_message("wrong for winners");
+    evaluation.set_verdict(v1::Evaluation::VERDICT_WRONG);
+    evaluation.clear_measurement();
+    evaluation.clear_comparisons();
+  });
+  world.StartWithWorker();
+
+  world.Create(world.Request());
+  const v1::Job job = world.AwaitEnd();
+
+  int num_wrong = 0;
+  for (const v1::Candidate& candidate : world.Candidates()) {
+    const bool is_refuted = candidate.evaluation().failure().message() == "wrong for winners";
+    num_wrong += is_refuted ? 1 : 0;
+    if (is_refuted) CHECK(candidate.name() != job.best_candidate());
+  }
+  CHECK(num_wrong == std::min(num_refuted, confirmations));
+  if (num_refuted < 1000) {
+    REQUIRE(job.state() == v1::Job::STATE_SUCCEEDED);
+    CHECK(confirmations == num_refuted + 1);
+  } else {
+    CHECK(job.state() == v1::Job::STATE_FAILED);
+    CHECK(job.failure().reason() == "NO_CORRECT_CANDIDATE");
+    CHECK(job.best_candidate().empty());
+  }
+}
+
+TEST_CASE("Coordinator takes no winner that is not confirmed when a job is cancelled",
+          "[coordinator]") {
+  World world;
+  DeferConfirmations(world, [](v1::Evaluation&) {});
+  world.worker.work = [&, judge = world.worker.work](const v1::Lease& lease) {
+    // There is no program after the first.
+    if (lease.has_evaluation()) world.coder.Hold();
+    return judge(lease);
+  };
+  world.StartWithWorker();
+  world.Create(world.Request());
+  world.Await([](const v1::Job& job) { return !job.best_candidate().empty(); });
+
+  REQUIRE(world.coordinator->Cancel(kJob).ok());
+  const v1::Job job = world.AwaitEnd();
+
+  CHECK(job.state() == v1::Job::STATE_CANCELLED);
+  CHECK(job.best_candidate().empty());
+}
+
 TEST_CASE("Coordinator streams every event once from a cursor", "[coordinator]") {
   World world;
   world.StartWithWorker();

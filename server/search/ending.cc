@@ -25,7 +25,17 @@ bool IsForGood(const absl::Status& status) {
          reason == "REPLAY_MISSING";
 }
 
+void SetBest(const v1::Candidate* candidate, v1::Job& job) {
+  job.clear_best_candidate();
+  job.clear_best_speedup();
+  if (!candidate) return;
+  job.set_best_candidate(candidate->name());
+  if (const auto speedup = Speedup(*candidate)) job.set_best_speedup(*speedup);
+}
+
 void Conclude(Ending ending, const Lineage& lineage, v1::Job& job) {
+  const std::optional<int> best = lineage.BestConfirmed();
+  SetBest(best ? &lineage.candidates[static_cast<size_t>(*best)] : nullptr, job);
   const bool is_cancelled = ending.reason == v1::Job::END_REASON_CANCELLED;
   // A start program that nobody could work on is not what was asked for.
   const bool has_winner =

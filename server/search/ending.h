@@ -25,7 +25,11 @@ Ending FailedBecause(const absl::Status& status, const std::string& otherwise);
 // Whether no later step will fare better with the coder than the one that got `status`.
 bool IsForGood(const absl::Status& status);
 
-// Writes the last state, the reason and the failure of a job into its record.
+// Writes the best candidate into a job's record; null where none is correct.
+void SetBest(const v1::Candidate* candidate, v1::Job& job);
+
+// Writes the last state, the reason, the failure and the winner of a job, which is confirmed, into
+// its record.
 void Conclude(Ending ending, const Lineage& lineage, v1::Job& job);
 
 }  // namespace mtmc::search

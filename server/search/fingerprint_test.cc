@@ -82,6 +82,22 @@ TEST_CASE("Who was no winner of one search is evaluated again where it would be 
   CHECK(IsReusable(request, evaluation));
 }
 
+TEST_CASE("A winner that is confirmed later needs no confirmation now", "[search]") {
+  v1::EvaluationRequest request;
+  request.set_speedup_to_beat(1.2);
+  request.set_defers_confirmation(true);
+  v1::Evaluation evaluation;
+  evaluation.add_comparisons()->set_speedup(1.5);
+  evaluation.set_skipped_confirmation(true);
+
+  CHECK(IsReusable(request, evaluation));
+  // It is asked for everything.
+  request.set_defers_confirmation(false);
+  CHECK_FALSE(IsReusable(request, evaluation));
+  request.set_speedup_to_beat(0);
+  CHECK_FALSE(IsReusable(request, evaluation));
+}
+
 TEST_CASE("Who has no profile is evaluated again where one is needed", "[search]") {
   v1::EvaluationRequest request;
   request.set_speedup_to_beat(2);

@@ -144,10 +144,14 @@ awaitable<absl::Status> Journal::RecordCandidate(v1::Candidate candidate,
     NoteCounted();
     may_hold_ = false;
     const int trial = candidate.trial();
+    const bool is_confirmation = trial <= lineage_.trials() && !lineage_.candidates.empty() &&
+                                 IsFinished(lineage_.candidates[static_cast<size_t>(trial)]);
     lineage_.Put(std::move(candidate));
     const v1::Candidate& recorded = lineage_.candidates[static_cast<size_t>(trial)];
     const bool is_trial = !IsKnownStep(lineage_, trial);
-    if (IsFinished(recorded) && is_trial) tools_.observer.OnCandidate(job_, recorded);
+    if (IsFinished(recorded) && is_trial && !is_confirmation) {
+      tools_.observer.OnCandidate(job_, recorded);
+    }
   }
   co_return status;
 }

@@ -66,6 +66,9 @@ class Journal {
   // Of the job's budget; all of it before NoteStart().
   absl::Duration wall_time_left() const { return wall_time_.Left(job_.budget()); }
 
+  // Since the search started, pauses left out.
+  absl::Duration wall_time_used() const { return wall_time_.Elapsed(); }
+
   // The search starts now, as the next record will say.
   void NoteStart();
 

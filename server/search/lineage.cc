@@ -56,12 +56,28 @@ void DropDetails(v1::Candidate& candidate) {
   }
 }
 
-// Whether a candidate takes the place of the best one.
-bool IsBetter(const v1::Candidate& candidate, const v1::Candidate& best) {
-  const auto speedup = Speedup(candidate);
-  const double gain = candidate.evaluation().skipped_confirmation() ? kLeastGain : 1;
-  return speedup && *speedup > gain * Speedup(best).value_or(0);
-}
+// Finds the best of candidates in the order of their trials.
+class Race {
+ public:
+  // Borrows `candidate`.
+  void Enter(const v1::Candidate& candidate) {
+    if (best_ ? IsBetter(candidate, *best_) : IsCorrect(candidate)) best_ = &candidate;
+  }
+
+  // Its trial; absent where none is correct.
+  std::optional<int> winner() const {
+    return best_ ? std::optional<int>(best_->trial()) : std::nullopt;
+  }
+
+ private:
+  static bool IsBetter(const v1::Candidate& candidate, const v1::Candidate& best) {
+    const auto speedup = Speedup(candidate);
+    const double gain = candidate.evaluation().skipped_confirmation() ? kLeastGain : 1;
+    return speedup && *speedup > gain * Speedup(best).value_or(0);
+  }
+
+  const v1::Candidate* best_ = nullptr;
+};
 
 }  // namespace
 
@@ -91,6 +107,10 @@ bool IsCorrect(const v1::Candidate& candidate) {
          !candidate.evaluation().has_failure() &&
          candidate.evaluation().verdict() == v1::Evaluation::VERDICT_CORRECT &&
          candidate.evaluation().has_measurement();
+}
+
+bool IsConfirmed(const v1::Candidate& candidate) {
+  return IsCorrect(candidate) && !candidate.evaluation().skipped_confirmation();
 }
 
 std::optional<double> Speedup(const v1::Candidate& candidate) {
@@ -143,23 +163,29 @@ int Lineage::trials() const {
   return candidates.empty() ? 0 : static_cast<int>(candidates.size()) - 1;
 }
 
-std::optional<int> Lineage::BestWith(const v1::Candidate& newest) const {
-  const std::optional<int> best = BestOf(newest.trial() - 1);
-  if (!best) return IsCorrect(newest) ? std::optional<int>(newest.trial()) : std::nullopt;
-  return IsBetter(newest, candidates[static_cast<size_t>(*best)]) ? newest.trial() : *best;
+std::optional<int> Lineage::BestWith(const v1::Candidate& changed) const {
+  Race race;
+  const int most = std::max(trials(), changed.trial());
+  for (int trial = 0; trial <= most; ++trial) {
+    race.Enter(trial == changed.trial() ? changed : candidates[static_cast<size_t>(trial)]);
+  }
+  return race.winner();
 }
 
 std::optional<int> Lineage::BestOf(int trials, const std::set<int>& except) const {
-  std::optional<int> best;
+  Race race;
   for (int trial = 0; trial <= trials && trial < static_cast<int>(candidates.size()); ++trial) {
-    if (except.contains(trial)) continue;
-    const v1::Candidate& candidate = candidates[static_cast<size_t>(trial)];
-    const bool is_first = !best && IsCorrect(candidate);
-    if (is_first || (best && IsBetter(candidate, candidates[static_cast<size_t>(*best)]))) {
-      best = trial;
-    }
+    if (!except.contains(trial)) race.Enter(candidates[static_cast<size_t>(trial)]);
   }
-  return best;
+  return race.winner();
+}
+
+std::optional<int> Lineage::BestConfirmed() const {
+  Race race;
+  for (const v1::Candidate& candidate : candidates) {
+    if (IsConfirmed(candidate)) race.Enter(candidate);
+  }
+  return race.winner();
 }
 
 }  // namespace mtmc::search

@@ -23,6 +23,9 @@ bool IsFinished(const v1::Candidate& candidate);
 // Whether the candidate is evaluated, verified and timed.
 bool IsCorrect(const v1::Candidate& candidate);
 
+// Whether it is correct, and was asked all that winners are.
+bool IsConfirmed(const v1::Candidate& candidate);
+
 // Speedup over the first baseline, the lower one where two sessions disagree; absent unless
 // the candidate is correct.
 std::optional<double> Speedup(const v1::Candidate& candidate);
@@ -74,10 +77,13 @@ struct Lineage {
   // than kLeastGain.
   std::optional<int> BestOf(int trials, const std::set<int>& except = {}) const;
 
-  // Trial of the best candidate once the newest one, by its trial, is as `newest`.
-  std::optional<int> BestWith(const v1::Candidate& newest) const;
+  // Trial of the best candidate once the one of its trial is as `changed`.
+  std::optional<int> BestWith(const v1::Candidate& changed) const;
 
   std::optional<int> Best() const { return BestOf(this->trials()); }
+
+  // Trial of the best one of those that are confirmed.
+  std::optional<int> BestConfirmed() const;
 };
 
 }  // namespace mtmc::search

@@ -76,6 +76,32 @@ TEST_CASE("Who was not asked all that winners are takes no place by less than th
   CHECK(lineage.Best() == 2);
 }
 
+TEST_CASE("The best that is confirmed may be another one than the best", "[search]") {
+  Lineage lineage;
+  CHECK_FALSE(lineage.BestConfirmed());
+  v1::Candidate start = Measured(0, 1.0);
+  start.mutable_evaluation()->set_skipped_confirmation(true);
+  lineage.Put(start);
+  CHECK(lineage.Best() == 0);
+  CHECK_FALSE(lineage.BestConfirmed());
+  CHECK_FALSE(IsConfirmed(start));
+
+  lineage.Put(Measured(1, 1.2));
+  v1::Candidate best = Measured(2, 1.5);
+  best.mutable_evaluation()->set_skipped_confirmation(true);
+  lineage.Put(best);
+  CHECK(lineage.Best() == 2);
+  CHECK(lineage.BestConfirmed() == 1);
+
+  // What the confirmation would make of it.
+  best.mutable_evaluation()->set_skipped_confirmation(false);
+  CHECK(lineage.BestWith(best) == 2);
+  best.mutable_evaluation()->set_verdict(v1::Evaluation::VERDICT_WRONG);
+  CHECK(lineage.BestWith(best) == 1);
+  lineage.Put(best);
+  CHECK(lineage.Best() == 1);
+}
+
 TEST_CASE("A lineage keeps of a finished candidate what is decided by", "[search]") {
   v1::Candidate candidate = Confirmed(0, 2.0, 1.9, /*do_agree=*/true);
   candidate.mutable_decision()->add_choices()->set_action("tile");

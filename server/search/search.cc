@@ -14,6 +14,7 @@
 #include "google/protobuf/util/time_util.h"
 #include "server/search/await.h"
 #include "server/search/chooser.h"
+#include "server/search/deferral.h"
 #include "server/search/ending.h"
 #include "server/search/event_loop.h"
 #include "server/search/fingerprint.h"
@@ -125,6 +126,24 @@ class Search::Impl {
       }
       if (status.ok()) run_.trace.Settle(run_.job, run_.lineage);
     }
+    // Whatever ended it, what was found counts.
+    while (status.ok() && run_.ending && run_.ending->reason != v1::Job::END_REASON_QUOTA &&
+           Unconfirmed()) {
+      status = co_await Confirm(*Unconfirmed());
+    }
+    co_return status;
+  }
+
+  // Trial of the best candidate, if it was not asked all that winners are.
+  std::optional<int> Unconfirmed() const {
+    const std::optional<int> best = run_.lineage.Best();
+    return best && !IsConfirmed(run_.CandidateOf(*best)) ? best : std::nullopt;
+  }
+
+  awaitable<absl::Status> Confirm(int trial) {
+    run_.trace.BeginConfirmation(trial);
+    const absl::Status status = co_await trial_runner_.Confirm(trial);
+    run_.trace.End();
     co_return status;
   }
 
@@ -208,13 +227,17 @@ class Search::Impl {
 
   // Selects, chooses, and records the choice: a new trial, a known step, or a stop.
   awaitable<absl::Status> NextTrial() {
-    if (run_.job.budget().max_tokens() > 0 &&
-        run_.job.budget_use().tokens() >= run_.job.budget().max_tokens()) {
-      run_.ending = Ending{.reason = v1::Job::END_REASON_TOKENS};
-      co_return absl::OkStatus();
-    }
-    const auto next = run_.strategy->Next(run_.lineage);
-    if (const End* end = std::get_if<End>(&next)) {
+    const bool has_tokens = run_.job.budget().max_tokens() == 0 ||
+                            run_.job.budget_use().tokens() < run_.job.budget().max_tokens();
+    const auto next = has_tokens ? run_.strategy->Next(run_.lineage)
+                                 : std::variant<Selection, End>(End{v1::Job::END_REASON_TOKENS});
+    const End* end = std::get_if<End>(&next);
+    const std::optional<int> unconfirmed = Unconfirmed();
+    const bool is_time_short =
+        !HasTimeToDefer(run_.lineage, run_.journal.wall_time_used(), run_.journal.wall_time_left());
+    // After it there may be more to do.
+    if (unconfirmed && (end || is_time_short)) co_return co_await Confirm(*unconfirmed);
+    if (end) {
       run_.ending = Ending{.reason = end->reason};
       co_return absl::OkStatus();
     }

@@ -12,6 +12,7 @@
 #include "google/protobuf/util/time_util.h"
 #include "server/search/at_once.h"
 #include "server/search/await.h"
+#include "server/search/deferral.h"
 #include "server/search/fingerprint.h"
 #include "server/search/known_step.h"
 #include "server/search/library_calls.h"
@@ -31,12 +32,6 @@ namespace {
 google::protobuf::Duration BusyTime(const v1::Evaluation& evaluation) {
   if (evaluation.spans().empty()) return {};
   return evaluation.spans().rbegin()->end_time() - evaluation.spans(0).start_time();
-}
-
-// Whether a candidate need not be evaluated.
-bool IsHit(const v1::Candidate& candidate, const v1::EvaluationRequest& request,
-           const std::optional<store::EvaluationRecord>& known) {
-  return known && (known->candidate == candidate.name() || IsReusable(request, known->evaluation));
 }
 
 }  // namespace
@@ -192,62 +187,114 @@ awaitable<absl::Status> TrialRunner::Evaluate(v1::Candidate candidate) {
   if (const auto known = FindJudged(run_.lineage, candidate.program().sha256())) {
     co_return co_await RecordKnown(std::move(candidate), *known);
   }
-  Work work = run_.NewWork(candidate.name());
-  auto* request = work.lease.mutable_evaluation();
-  *request->mutable_problem() = run_.job.problem();
-  *request->mutable_program() = candidate.program();
-  *request->mutable_options() = run_.job.evaluation();
+  // The lineage has it, too, for as long as thousands of jobs may wait here.
+  candidate.clear_decision();
+  auto evaluation = co_await Judge(candidate, Scope::kUsual);
+  if (!evaluation.ok()) co_return evaluation.status();
+  if (!*evaluation) co_return absl::OkStatus();
+  const v1::Candidate& recorded = run_.CandidateOf(candidate.trial());
+  if (recorded.has_decision()) *candidate.mutable_decision() = recorded.decision();
+  *candidate.mutable_evaluation() = **std::move(evaluation);
+  co_return co_await RecordEvaluation(std::move(candidate));
+}
+
+awaitable<absl::Status> TrialRunner::Confirm(int trial) {
+  const v1::Candidate asked = run_.CandidateOf(trial);
+  auto evaluation = co_await Judge(asked, Scope::kEverything);
+  if (!evaluation.ok()) co_return evaluation.status();
+  if (!*evaluation) co_return absl::OkStatus();
+  if ((*evaluation)->skipped_confirmation()) {
+    run_.ending = FailedBecause("CONFIRMATION_SKIPPED",
+                                absl::StrCat("worker ", (*evaluation)->worker(),
+                                             " did not confirm ", asked.name(), "; upgrade it"));
+    co_return absl::OkStatus();
+  }
+  // The lineage has not all of it.
+  auto candidate = run_.tools.store.LookupCandidate(asked.name());
+  if (!candidate.ok()) co_return candidate.status();
+  *candidate->mutable_evaluation() = **std::move(evaluation);
+  co_return co_await RecordEvaluation(*std::move(candidate));
+}
+
+awaitable<absl::StatusOr<v1::EvaluationRequest>> TrialRunner::MakeRequest(
+    const v1::Candidate& candidate, Scope scope) {
+  v1::EvaluationRequest request;
+  *request.mutable_problem() = run_.job.problem();
+  *request.mutable_program() = candidate.program();
+  *request.mutable_options() = run_.job.evaluation();
+  std::vector<std::string> allowed_calls;
   if (run_.job.search().allow_library()) {
     const auto program = co_await run_.ReadProgram(candidate);
     if (!program.ok()) co_return program.status();
     for (std::string& call : LibraryCallsIn(program->text())) {
-      request->add_allowed_calls(std::move(call));
+      request.add_allowed_calls(std::move(call));
     }
-    work.key = run_.KeyOf(EvaluationFingerprint(*request, LibraryCalls(), run_.job.device()));
-  } else {
-    work.key = run_.KeyOf(EvaluationFingerprint(*request, {}, run_.job.device()));
+    allowed_calls = LibraryCalls();
   }
-  request->set_fingerprint(work.key);
-  request->set_speedup_to_beat(kLeastGain * run_.job.best_speedup());
+  request.set_fingerprint(
+      run_.KeyOf(EvaluationFingerprint(request, allowed_calls, run_.job.device())));
+  if (scope == Scope::kEverything) {
+    request.set_needs_profile(true);
+    co_return request;
+  }
+  request.set_speedup_to_beat(kLeastGain * run_.job.best_speedup());
   // Steps at once are taken for the times of their kernels.
-  request->set_needs_profile(StepsOf(candidate.action()).size() > 1);
+  request.set_needs_profile(StepsOf(candidate.action()).size() > 1);
+  request.set_defers_confirmation(
+      IsDeferrable(run_.job, candidate) &&
+      HasTimeToDefer(run_.lineage, run_.journal.wall_time_used(), run_.journal.wall_time_left()));
+  co_return request;
+}
+
+// From the cache, or by a worker. Nothing where it sets the run's ending.
+awaitable<absl::StatusOr<std::optional<v1::Evaluation>>> TrialRunner::Judge(
+    const v1::Candidate& candidate, Scope scope) {
+  auto made = co_await MakeRequest(candidate, scope);
+  if (!made.ok()) co_return made.status();
+  Work work = run_.NewWork(candidate.name());
+  v1::EvaluationRequest& request = *work.lease.mutable_evaluation();
+  request = *std::move(made);
+  work.key = request.fingerprint();
+  const auto is_own = [&](const std::optional<store::EvaluationRecord>& known) {
+    return known && known->candidate == candidate.name();
+  };
+  const auto is_hit = [&](const std::optional<store::EvaluationRecord>& known) {
+    return known &&
+           ((scope == Scope::kUsual && is_own(known)) || IsReusable(request, known->evaluation));
+  };
   auto known = run_.tools.store.FindEvaluation(work.key);
   if (!known.ok()) co_return known.status();
-  if (!IsHit(candidate, *request, *known)) {
+  if (!is_hit(*known)) {
     const absl::Status reserved = co_await run_.allowance.ReserveDeviceTime();
     if (!reserved.ok() && run_.interruption.is_set()) co_return reserved;
-    if (rpc::ErrorReason(reserved) == "QUOTA_EXCEEDED") co_return EndByQuota(reserved);
+    if (rpc::ErrorReason(reserved) == "QUOTA_EXCEEDED") {
+      (void)EndByQuota(reserved);
+      co_return std::nullopt;
+    }
     if (!reserved.ok()) co_return reserved;
     // A worker of the last coordinator may have reported meanwhile.
     if (run_.allowance.has_waited()) known = run_.tools.store.FindEvaluation(work.key);
     if (!known.ok()) co_return known.status();
   }
-  const bool is_own = *known && (*known)->candidate == candidate.name();
-  const bool is_hit = IsHit(candidate, *request, *known);
-  if (!is_own) run_.tools.observer.OnCacheLookup(is_hit);
-  if (is_hit) {
-    *candidate.mutable_evaluation() = (*known)->evaluation;
-    candidate.mutable_evaluation()->set_is_cached(!is_own);
-  } else {
-    work.granted = [this, trial = candidate.trial(), key = work.key] {
-      run_.journal.RecordRunning(trial);
-      run_.allowance.BeginDeviceTime(key);
-    };
-    // The lineage has it, too, for as long as thousands of jobs may wait here.
-    candidate.clear_decision();
-    const TrialTrace::Step step(run_.trace, "evaluate", trace::SpanKind::kClient);
-    work.lease.set_trace_parent(base::FormatTraceParent(run_.trace.context()));
-    absl::StatusOr<v1::LeaseResult> result = co_await run_.Submit(work);
-    // Another job with a higher speedup to beat may have asked for the same just before.
-    if (result.ok() && !IsAnswer(*request, result->evaluation())) {
-      result = co_await run_.Submit(work);
-    }
-    if (!result.ok()) co_return result.status();
-    const v1::Candidate& recorded = run_.CandidateOf(candidate.trial());
-    if (recorded.has_decision()) *candidate.mutable_decision() = recorded.decision();
-    *candidate.mutable_evaluation() = std::move(*result->mutable_evaluation());
+  if (!is_own(*known)) run_.tools.observer.OnCacheLookup(is_hit(*known));
+  if (is_hit(*known)) {
+    v1::Evaluation evaluation = (*known)->evaluation;
+    evaluation.set_is_cached(!is_own(*known));
+    co_return evaluation;
   }
-  co_return co_await RecordEvaluation(std::move(candidate));
+  work.granted = [this, scope, trial = candidate.trial(), key = work.key] {
+    if (scope == Scope::kUsual) run_.journal.RecordRunning(trial);
+    run_.allowance.BeginDeviceTime(key);
+  };
+  const TrialTrace::Step step(run_.trace, "evaluate", trace::SpanKind::kClient);
+  work.lease.set_trace_parent(base::FormatTraceParent(run_.trace.context()));
+  absl::StatusOr<v1::LeaseResult> result = co_await run_.Submit(work);
+  // Another job that asks for less may have asked for the same just before.
+  if (result.ok() && !IsAnswer(request, result->evaluation())) {
+    result = co_await run_.Submit(work);
+  }
+  if (!result.ok()) co_return result.status();
+  co_return std::move(*result->mutable_evaluation());
 }
 
 absl::Status TrialRunner::EndByQuota(const absl::Status& status) {
@@ -259,7 +306,8 @@ absl::Status TrialRunner::EndByQuota(const absl::Status& status) {
 awaitable<absl::Status> TrialRunner::RecordEvaluation(v1::Candidate candidate, Notices notices) {
   run_.allowance.EndDeviceTime();
   candidate.set_state(v1::Candidate::STATE_EVALUATED);
-  *candidate.mutable_end_time() = run_.journal.Now();
+  // A confirmation comes after its end.
+  if (!candidate.has_end_time()) *candidate.mutable_end_time() = run_.journal.Now();
   if (!candidate.parents().empty()) {
     const v1::Candidate& parent = run_.CandidateOf(ParentTrial(candidate));
     candidate.set_reward(Reward(parent, candidate, candidate.decision().step()));
@@ -268,11 +316,11 @@ awaitable<absl::Status> TrialRunner::RecordEvaluation(v1::Candidate candidate, N
     auto* device_time = run_.job.mutable_budget_use()->mutable_device_time();
     *device_time += BusyTime(candidate.evaluation());
   }
-  if (const auto best = run_.lineage.BestWith(candidate)) {
-    const v1::Candidate& winner = *best == candidate.trial() ? candidate : run_.CandidateOf(*best);
-    run_.job.set_best_candidate(winner.name());
-    if (const auto speedup = Speedup(winner)) run_.job.set_best_speedup(*speedup);
-  }
+  const auto best = run_.lineage.BestWith(candidate);
+  SetBest(!best                        ? nullptr
+          : *best == candidate.trial() ? &candidate
+                                       : &run_.CandidateOf(*best),
+          run_.job);
   co_return co_await run_.journal.RecordCandidate(candidate, notices);
 }
 

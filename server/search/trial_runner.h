@@ -33,7 +33,13 @@ class TrialRunner {
   // run's ending when no later trial would fare better.
   boost::asio::awaitable<absl::Status> Advance(v1::Candidate candidate);
 
+  // Asks of a finished candidate all that winners are asked, and records what becomes of it.
+  boost::asio::awaitable<absl::Status> Confirm(int trial);
+
  private:
+  // What a candidate is asked.
+  enum class Scope { kUsual, kEverything };
+
   boost::asio::awaitable<absl::Status> CodeStart(v1::Candidate candidate);
   boost::asio::awaitable<absl::Status> AdoptStart(v1::Candidate candidate);
   boost::asio::awaitable<absl::Status> CodeStep(v1::Candidate candidate);
@@ -42,6 +48,10 @@ class TrialRunner {
                                                     v1::Candidate& candidate);
   boost::asio::awaitable<absl::StatusOr<v1::Digest>> Put(std::string text);
   boost::asio::awaitable<absl::Status> Evaluate(v1::Candidate candidate);
+  boost::asio::awaitable<absl::StatusOr<std::optional<v1::Evaluation>>> Judge(
+      const v1::Candidate& candidate, Scope scope);
+  boost::asio::awaitable<absl::StatusOr<v1::EvaluationRequest>> MakeRequest(
+      const v1::Candidate& candidate, Scope scope);
   boost::asio::awaitable<absl::Status> RecordEvaluation(v1::Candidate candidate,
                                                         Notices notices = {});
   boost::asio::awaitable<absl::Status> RecordKnown(v1::Candidate candidate, int known,

@@ -17,6 +17,13 @@ void TrialTrace::Begin(int trial) {
   has_name_ = false;
 }
 
+void TrialTrace::BeginConfirmation(int trial) {
+  root_ = trace::Span::StartTrace("confirmation");
+  root_.Set("mtmc.job", job_);
+  root_.Set("mtmc.trial", int64_t{trial});
+  trial_ = trial;
+}
+
 void TrialTrace::GoOn(int trial) {
   if (!root_.is_recording() || trial_ != trial) Begin(trial);
 }

@@ -21,9 +21,9 @@ namespace mtmc::search {
 //     code        the program is written; where the coder is asked
 //     evaluate    a worker is asked, whose spans are below
 //
-// A decision to stop is a trace of its own, `decision`. A trial that began before this
-// process did gets a new trace. Costs nothing while nothing is traced. Called on the event
-// loop. Private to this folder.
+// A decision to stop is a trace of its own, `decision`, and so is a later `confirmation`. A trial
+// that began before this process did gets a new trace. Costs nothing while nothing is traced.
+// Called on the event loop. Private to this folder.
 class TrialTrace {
  public:
   explicit TrialTrace(std::string job) : job_(std::move(job)) {}
@@ -31,13 +31,16 @@ class TrialTrace {
   // A decision is to be made that may become `trial`.
   void Begin(int trial);
 
+  // `trial`, which is over, is confirmed.
+  void BeginConfirmation(int trial);
+
   // `trial` goes on, in its trace if it has one.
   void GoOn(int trial);
 
   // Something was recorded: ends the trace if its trial, or its decision, is over.
   void Settle(const v1::Job& job, const Lineage& lineage);
 
-  // The job ends, whatever its trial has come to.
+  // Whatever is going on is over: the job ends, or a trial is confirmed.
   void End() { root_.End(); }
 
   // Whatever is asked for the trial now.

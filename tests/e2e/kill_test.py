@@ -221,14 +221,18 @@ def test_a_watch_resumed_by_its_cursor_saw_each_event_once(storm):
         assert watcher.events == storm.stack.event_log(watcher.job), watcher.job
 
 
-def test_each_candidate_is_evaluated_once(storm):
+def is_evaluated(event):
+    return event.candidate.state == STATE.Value("STATE_EVALUATED")
+
+
+def test_each_candidate_is_evaluated_once_and_confirmed_once_at_most(storm):
     for watcher in storm.watchers:
-        evaluated = [
-            event.candidate.name
-            for event in watcher.events
-            if event.candidate.state == STATE.Value("STATE_EVALUATED")
-        ]
+        evaluated = [event.candidate.name for event in watcher.events if is_evaluated(event)]
+        confirmed = stacks.confirmed(watcher.events)
+        for name in confirmed:
+            evaluated.remove(name)
         assert len(evaluated) == len(set(evaluated)), watcher.job
+        assert len(confirmed) == len(set(confirmed)), watcher.job
         listed = [c.name for c in candidates(storm, watcher.job) if c.HasField("evaluation")]
         assert sorted(evaluated) == sorted(listed), watcher.job
 
@@ -236,9 +240,10 @@ def test_each_candidate_is_evaluated_once(storm):
 def test_no_finished_evaluation_changes_afterwards(storm):
     for watcher in storm.watchers:
         now = {candidate.name: candidate for candidate in candidates(storm, watcher.job)}
-        for event in watcher.events:
-            if event.candidate.state == STATE.Value("STATE_EVALUATED"):
-                assert event.candidate == now[event.candidate.name]
+        confirmed = stacks.confirmed(watcher.events)
+        for event in filter(is_evaluated, watcher.events):
+            is_first_of_two = event.candidate.name in confirmed and event.candidate.evaluation.skipped_confirmation
+            assert is_first_of_two or event.candidate == now[event.candidate.name]
 
 
 def test_no_candidate_is_blamed_for_workers_that_are_killed(storm):

@@ -36,6 +36,18 @@ def environment(folder, **changes):
     return {k: v for k, v in variables.items() if v is not None}
 
 
+def confirmed(events):
+    """Names of the candidates that were evaluated without what is asked of winners, and once more with it."""
+    evaluated = CONTRACT.Candidate.State.Value("STATE_EVALUATED")
+    deferred, names = set(), []
+    for candidate in (event.candidate for event in events if event.candidate.state == evaluated):
+        if candidate.name in deferred and not candidate.evaluation.skipped_confirmation:
+            names.append(candidate.name)
+        if candidate.evaluation.skipped_confirmation:
+            deferred.add(candidate.name)
+    return names
+
+
 class Host:
     """A folder that plays a machine: programs see no other mtmc files.
 

@@ -42,9 +42,13 @@ Confirmation DecideConfirmation(const v1::EvaluationRequest& request,
   return MayWin(request, session) ? Confirmation::kNeeded : Confirmation::kSkipped;
 }
 
-bool MayWin(const v1::EvaluationRequest& request, const MeasuredSession& session) {
+bool IsAhead(const v1::EvaluationRequest& request, const MeasuredSession& session) {
   return session.comparisons.empty() || request.speedup_to_beat() <= 0 ||
          session.comparisons.front().speedup() > request.speedup_to_beat();
+}
+
+bool MayWin(const v1::EvaluationRequest& request, const MeasuredSession& session) {
+  return !request.defers_confirmation() && IsAhead(request, session);
 }
 
 bool IsWorthProfile(const v1::EvaluationRequest& request, const v1::Evaluation& evaluation) {

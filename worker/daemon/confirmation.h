@@ -22,8 +22,11 @@ enum class Confirmation {
 Confirmation DecideConfirmation(const v1::EvaluationRequest& request,
                                 const MeasuredSession& session);
 
-// Whether a measured program may become the best of its search, so that everything that is
-// asked of a winner has to be: who asks for nobody to be beaten takes everybody for one.
+// Whether a measured program may become the best of its search: who asks for nobody to be beaten
+// takes everybody for one.
+bool IsAhead(const v1::EvaluationRequest& request, const MeasuredSession& session);
+
+// Whether everything that is asked of a winner has to be: it is ahead, and that is not deferred.
 bool MayWin(const v1::EvaluationRequest& request, const MeasuredSession& session);
 
 // Whether a decision is likely to read the profile of a candidate with this

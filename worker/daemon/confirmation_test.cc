@@ -60,6 +60,17 @@ TEST_CASE("Everything is asked of whoever may become the best", "[daemon]") {
   CHECK(MayWin(request, Session(kFaster, 1.6, 1.7)));
 }
 
+TEST_CASE("A winner whose confirmation is deferred is ahead, and asked no more than others",
+          "[daemon]") {
+  v1::EvaluationRequest request;
+  request.set_defers_confirmation(true);
+  const MeasuredSession session = Session(kFaster, 4, 5);
+
+  CHECK(IsAhead(request, session));
+  CHECK_FALSE(MayWin(request, session));
+  CHECK(DecideConfirmation(request, session) == Confirmation::kSkipped);
+}
+
 TEST_CASE("Only what is about as fast as the best is profiled", "[daemon]") {
   v1::EvaluationRequest request;
   v1::Evaluation evaluation;

@@ -136,7 +136,8 @@ MaybeEnd EvaluationRun::Build() {
       builds_.Build(BuildRequestOf(program, text_, options_, context_.options),
                     TimeoutOr(options_.build_timeout(), kBuildTimeout));
   // Who has nobody to beat is asked everything.
-  verifier_.PrepareAhead(VerifierOptions(), /*is_winner=*/request_.speedup_to_beat() <= 0,
+  verifier_.PrepareAhead(VerifierOptions(), /*is_winner=*/request_.speedup_to_beat() <= 0 &&
+                                                !request_.defers_confirmation(),
                          [&] { return BuildQueue::IsReady(building); });
   BuiltVariants built = building.get();
   if (auto* failure = std::get_if<v1::Failure>(&built)) return std::move(*failure);
@@ -237,6 +238,7 @@ MaybeEnd EvaluationRun::Measure() {
   if (!reason.empty()) {
     return Convict(MakeFailure(v1::Failure::KIND_CHEAT, stage_, std::move(reason)));
   }
+  is_ahead_ = IsAhead(request_, session);
   const bool may_win = MayWin(request_, session);
   const Confirmation confirmation = DecideConfirmation(request_, session);
   evaluation().set_skipped_confirmation(!may_win || confirmation == Confirmation::kSkipped);
@@ -365,12 +367,14 @@ MaybeEnd EvaluationRun::ConvictUnless(const Verification& verification) {
 // timed. One that contradicts the time does.
 MaybeEnd EvaluationRun::Profile() {
   const double seconds = evaluation().measurement().median_seconds();
+  const bool is_fastest =
+      is_ahead_ && context_.counter_rule.Wants(request_.problem().source().sha256(), seconds);
   pipe::v1::RunnerRequest request;
   request.mutable_profile()->set_with_counters(
-      !options_.omit_counters() && !evaluation().skipped_confirmation() &&
-      context_.counter_rule.Wants(request_.problem().source().sha256(), seconds));
+      !options_.omit_counters() && (is_fastest || (is_ahead_ && request_.needs_profile())));
   // A search that goes on from the best does not read the others.
-  request.mutable_profile()->set_hardware_only(request_.speedup_to_beat() > 0);
+  request.mutable_profile()->set_hardware_only(request_.speedup_to_beat() > 0 ||
+                                               request_.defers_confirmation());
   auto reply = runner_.Call(request, kProfileTimeout);
   if (reply.is_answered() && reply.response.has_profile()) {
     *evaluation().mutable_profile() = std::move(*reply.response.mutable_profile());

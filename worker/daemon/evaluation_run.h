@@ -96,6 +96,8 @@ class EvaluationRun {
   bool outputs_stay_ = false;
   // What holds on all workloads so far.
   Verification verified_;
+  // See IsAhead.
+  bool is_ahead_ = false;
   v1::LeaseResult result_;
   // Waits for what nobody needs any more before the rest goes.
   BuildQueue builds_;
