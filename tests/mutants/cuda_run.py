@@ -14,6 +14,7 @@ import torch
 from laid_out import program_runner
 
 _ENDED = 70
+_PRELUDE = "mtmc_prelude.h"
 _SCALARS = {
     "int": numpy.int32,
     "unsigned": numpy.uint32,
@@ -43,36 +44,19 @@ class LoadedProgram:
     """A built program: `run` as often as wanted."""
 
     def __init__(self, text):
-        from cuda.bindings import driver, nvrtc
+        from cuda.bindings import driver
 
         self._driver = driver
         self._plan = program_runner.Program(text)
         self._source = program_text.ProgramText(text)
         self._bindings = self._plan.bindings()
-        major, minor = torch.cuda.get_device_capability()
-        options = [f"--gpu-architecture=sm_{major}{minor}", "--std=c++20", *_includes()]
-        options += [f"-D{name}={value}" for name, value in self._bindings.items()]
         # One name for each kernel, whatever the source says of its linkage.
-        names = [kernel.name.encode() for kernel in self._source.kernels]
-        _, program = nvrtc.nvrtcCreateProgram(text.encode(), b"program.cu", 0, [], [])
-        for name in names:
-            nvrtc.nvrtcAddNameExpression(program, name)
-        encoded = [option.encode() for option in options]
-        (status,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
-        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            _, size = nvrtc.nvrtcGetProgramLogSize(program)
-            log = b" " * size
-            nvrtc.nvrtcGetProgramLog(program, log)
-            raise NotBuilt(log.decode(errors="replace"))
-        _, size = nvrtc.nvrtcGetCUBINSize(program)
-        image = b" " * size
-        nvrtc.nvrtcGetCUBIN(program, image)
+        names = [kernel.name for kernel in self._source.kernels]
+        image, lowered = compiled(text, names, self._bindings, torch.cuda.get_device_capability())
         self._module = self._call(driver.cuModuleLoadData(image))
         self._kernels = {
-            name.decode(): self._call(
-                driver.cuModuleGetFunction(self._module, nvrtc.nvrtcGetLoweredName(program, name)[1])
-            )
-            for name in names
+            name: self._call(driver.cuModuleGetFunction(self._module, symbol))
+            for name, symbol in lowered.items()
         }
 
     def run(self, inputs, filling):
@@ -86,8 +70,9 @@ class LoadedProgram:
             arrays[name] = inside.view(shaped.dtype).reshape(shaped.shape)
         for word, rest in self._plan.steps:
             if word == "call":
-                raise NotBuilt("library calls are not run here")
-            self._launch(rest, arrays)
+                _call_library(rest, arrays)
+            else:
+                self._launch(rest, arrays)
         try:
             torch.cuda.synchronize()
         except RuntimeError:
@@ -130,7 +115,58 @@ class LoadedProgram:
         return values[0] if values else None
 
 
+def _call_library(rest, arrays):
+    # As narrow as the plan says, and no narrower.
+    is_tf32 = " precision=tf32" in rest
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = is_tf32
+    program_runner.library_call(rest, arrays)()
+
+
+def compiled(text, names, bindings, capability):
+    """(image, symbol by kernel's name) of a source, from the headers that the worker has; raises
+    NotBuilt. Needs no GPU."""
+    major, minor = capability
+    options = [f"--gpu-architecture=sm_{major}{minor}", "--std=c++20", "-default-device"]
+    options += ["--define-macro=NDEBUG", "--diag-suppress=47", *_includes()]
+    options += [f"-D{name}={value}" for name, value in bindings.items()]
+    try:
+        return _compiled(text, names, options)
+    except NotBuilt as first:
+        # Who includes nothing may still take names of the prelude.
+        try:
+            return _compiled(text, names, [*options, f"--pre-include={_PRELUDE}"])
+        except NotBuilt:
+            raise first from None
+
+
+def _compiled(text, names, options):
+    from cuda.bindings import nvrtc
+
+    _, program = nvrtc.nvrtcCreateProgram(text.encode(), b"program.cu", 0, [], [])
+    try:
+        for name in names:
+            nvrtc.nvrtcAddNameExpression(program, name.encode())
+        encoded = [option.encode() for option in options]
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            _, size = nvrtc.nvrtcGetProgramLogSize(program)
+            log = b" " * size
+            nvrtc.nvrtcGetProgramLog(program, log)
+            raise NotBuilt(log.decode(errors="replace"))
+        _, size = nvrtc.nvrtcGetCUBINSize(program)
+        image = b" " * size
+        nvrtc.nvrtcGetCUBIN(program, image)
+        lowered = {n: nvrtc.nvrtcGetLoweredName(program, n.encode())[1] for n in names}
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+    return image, lowered
+
+
 def _includes():
+    """Our own headers first, then the toolkit's and libcu++."""
     import nvidia.cu13
 
-    return [f"-I{path}" for root in nvidia.cu13.__path__ for path in pathlib.Path(root).glob("include")]
+    folders = [pathlib.Path(__file__).parents[2] / "worker/cuda/include"]
+    for root in nvidia.cu13.__path__:
+        folders += [pathlib.Path(root) / "include/cccl", pathlib.Path(root) / "include"]
+    return [f"--include-path={folder}" for folder in folders if folder.is_dir()]

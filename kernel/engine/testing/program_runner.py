@@ -208,30 +208,40 @@ class OpenClRunner:
                 block.append(1)
             # Kernel arguments do not keep buffers alive: the closure does.
             return lambda held=buffers: self.cl.enqueue_nd_range_kernel(self.queue, entry, sizes, block)
-        call, _, results = rest.partition(" -> ")
-        is_channels_last = results.endswith(" layout=channels_last")
-        results = re.sub(r" (precision|layout)=\w+", "", results)
-        op, arguments = re.fullmatch(r"aten::([\w.]+)\((.*)\)", call).groups()
-        name, _, overload = op.partition(".")
-        function = getattr(getattr(torch.ops.aten, name), overload or "default")
-        targets = [target.strip() for target in results.split(",")]
+        call = library_call(rest, arrays)
 
         def run():
             self.queue.finish()
-            scope = dict(inf=float("inf"), nan=float("nan"), as_strided=torch.as_strided)
-            scope.update(TORCH_TYPES)
-            scope.update(arrays)
-            values = list(eval(f"[{arguments}]", {"__builtins__": {}}, scope))
-            keywords = [a.name for a in function._schema.arguments if a.kwarg_only]
-            count = len(function._schema.arguments) - len(keywords)
-            values = [TORCH_TYPES.get(v, v) if isinstance(v, str) else v for v in values]
-            produced = function(*values[:count], **dict(zip(keywords, values[count:])))
-            produced = produced if isinstance(produced, (tuple, list)) else [produced]
-            for target, value in zip(targets, produced):
-                if target != "_":
-                    arrays[target].copy_(value.movedim(1, -1) if is_channels_last else value)
+            call()
 
         return run
+
+
+def library_call(rest, arrays):
+    """A function that makes the call of a directive on the tensors `arrays`, wherever they are."""
+    call, _, results = rest.partition(" -> ")
+    is_channels_last = results.endswith(" layout=channels_last")
+    results = re.sub(r" (precision|layout)=\w+", "", results)
+    op, arguments = re.fullmatch(r"aten::([\w.]+)\((.*)\)", call).groups()
+    name, _, overload = op.partition(".")
+    function = getattr(getattr(torch.ops.aten, name), overload or "default")
+    targets = [target.strip() for target in results.split(",")]
+
+    def run():
+        scope = dict(inf=float("inf"), nan=float("nan"), as_strided=torch.as_strided)
+        scope.update(TORCH_TYPES)
+        scope.update(arrays)
+        values = list(eval(f"[{arguments}]", {"__builtins__": {}}, scope))
+        keywords = [a.name for a in function._schema.arguments if a.kwarg_only]
+        count = len(function._schema.arguments) - len(keywords)
+        values = [TORCH_TYPES.get(v, v) if isinstance(v, str) else v for v in values]
+        produced = function(*values[:count], **dict(zip(keywords, values[count:])))
+        produced = produced if isinstance(produced, (tuple, list)) else [produced]
+        for target, value in zip(targets, produced):
+            if target != "_":
+                arrays[target].copy_(value.movedim(1, -1) if is_channels_last else value)
+
+    return run
 
 
 # --- CUDA -------------------------------------------------------------------------------------
