@@ -240,7 +240,7 @@ class Changer:
                 ways = tuple(way for way in ways if way not in float_ways.DELICATE)
             bold = self._bold_ways(name, index, value.dtype) if may_be_small else ()
             if name == TIMES_001 and self._may_be_small and is_met(self._numbers.guards, value.dtype):
-                bold = (near_guards(self._numbers.guards),)
+                bold = (near_guards(self._numbers.guards, self._numbers.sizes),)
             ways = (*bold, *ways)
             self._delicate[name, index] = len(bold) + len(delicate)
             ways = with_landmarks(name, ways, self._landmarks.get(index, ()))

@@ -17,6 +17,10 @@ from .graph_domain import number, operator
 # Largest number that is taken for a guard, and most sizes that are tried.
 _MOST_GUARD, _MOST_SIZES = 2e-2, 6
 _EPSILONS = ("eps", "epsilon")
+# Operators that have theirs beside a norm, where others have one beside a variance.
+_OF_NORMS = frozenset(
+    "pairwise_distance cosine_similarity triplet_margin_loss cosine_embedding_loss".split()
+)
 # By operator, the argument that may be a guard.
 _BOUNDS = {
     "add": "other",
@@ -63,9 +67,10 @@ def _sizes_by_node(domain):
     made_by = {result: operator(node) for node in domain.nodes for result in node["results"]}
     for node in domain.nodes:
         takers = (operator(taker) for result in node["results"] for taker, *_ in domain.takers(result))
-        of_variance = any(name in node["argumentNames"] for name in _EPSILONS)
-        is_under_root = of_variance or any(op in _ROOTS for op in takers)
-        is_of_norm = any(made_by.get(value) in _NORMS for value in domain.values_of(node))
+        has_norm = operator(node) in _OF_NORMS
+        of_variance = not has_norm and any(name in node["argumentNames"] for name in _EPSILONS)
+        is_under_root = of_variance or not has_norm and any(op in _ROOTS for op in takers)
+        is_of_norm = has_norm or any(made_by.get(value) in _NORMS for value in domain.values_of(node))
         own = _guards_of(node)
         found = [] if is_under_root else own
         yield [*found, *(math.sqrt(guard) for guard in own if is_under_root or not is_of_norm)]
@@ -83,22 +88,23 @@ def is_met(found, dtype):
     return any(math.sqrt(guard) > _least(dtype) for guard in found)
 
 
-def near_guards(found):
-    """A way to make slices of a tensor, each by itself, as large as a guard: as its root where
-    it stands beside a mean of squares, and as itself beside a mean or a norm."""
+def near_guards(found, sizes):
+    """A way to make slices of a tensor, each by itself, as large as a guard, and as its root where
+    that is among the `sizes` of what stands beside one: beside a norm alone it is not, and a sum of
+    all slices would not show the small ones."""
 
     def change(tensor, generator, *_):
         extent = tensor.shape[-1] if tensor.dim() else 1
-        sizes = _sizes(found, extent, _least(tensor.dtype))
-        if not sizes:
+        tried = _sizes(found, extent, _least(tensor.dtype), sizes)
+        if not tried:
             return
         wide = torch.promote_types(tensor.dtype, torch.float32)
         root = tensor.to(wide).square().mean().sqrt().clamp_(min=torch.finfo(wide).tiny)
-        factor = torch.tensor(sizes, device=tensor.device, dtype=wide) / root
+        factor = torch.tensor(tried, device=tensor.device, dtype=wide) / root
         # Whoever takes one group over the first axis meets the largest size, which is the
         # first; along the second one, be it channels or rows, they stay near each other.
         count = tensor.shape[0] if tensor.dim() else 1
-        order = torch.randperm(count, generator=generator, device=tensor.device) % len(sizes)
+        order = torch.randperm(count, generator=generator, device=tensor.device) % len(tried)
         factor = factor[order].view(_along(tensor, 0))
         for axis in range(tensor.dim())[: 2 if tensor.dim() > 2 else 1]:
             shape = _along(tensor, axis)
@@ -154,10 +160,12 @@ def _along(tensor, axis):
     return [extent if number == axis else 1 for number, extent in enumerate(tensor.shape)]
 
 
-def _sizes(found, extent, least):
+def _sizes(found, extent, least, beside):
     """Sizes of an element at which a guard counts, the largest first of each."""
     sizes = []
     for guard in found:
         root = math.sqrt(guard)
-        sizes += [root, guard / math.sqrt(extent), guard, math.sqrt(guard / extent)]
+        has_root = any(math.isclose(root, size) for size in beside)
+        sizes += [root] * has_root + [guard / math.sqrt(extent), guard]
+        sizes += [math.sqrt(guard / extent)] * has_root
     return [size for size in dict.fromkeys(sizes) if size > least][:_MOST_SIZES]

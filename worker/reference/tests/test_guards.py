@@ -33,6 +33,13 @@ def test_guards_stand_behind_what_may_be_as_small(client, write_problem):
     assert found == {"x": norm, "l.weight": norm, "l.bias": norm, "w": [1e-5**0.5], "o": []}
 
 
+def test_what_has_its_guard_beside_a_norm_has_no_root_of_it(client, write_problem):
+    text = "F.pairwise_distance(x, x.flip(-1)) + F.cosine_similarity(x, x.flip(0), dim=-1)"
+    graph = client.load(write_problem(f"return {text}"))["graph"]
+
+    assert set(guards.sizes(GraphDomain(graph))) == {1e-6, 1e-8}
+
+
 @pytest.mark.parametrize("shape", [(), (1,), (7,), (5, 9), (2, 3, 4)])
 @pytest.mark.parametrize("fill", [None, 0.0])
 def test_tensors_become_as_large_as_a_guard(shape, fill):
@@ -56,8 +63,8 @@ def test_lines_are_as_large_as_a_guard_or_its_root():
 def test_fp16_inputs_are_as_large_as_the_root_of_a_guard_that_it_has():
     x = torch.randn(32, 40).half()
     for guard, is_there in ((1e-5, True), (1e-8, False)):
-        changer = Changer([[x]], numbers=GraphNumbers((guard,)))
+        changer = Changer([[x]], numbers=GraphNumbers((guard,), (guard**0.5,)))
         y = changer.apply(TIMES_001, [x.clone()], {0: 0}, 1)[0].float()
         sizes = y.square().mean(1)
         assert ((sizes < 3 * guard) & (sizes > 0.1 * guard)).any() == is_there
-    assert not Changer([[x]], numbers=GraphNumbers((1e-5,)), may_be_small=False).is_delicate(TIMES_001, {0: 0})
+    assert not Changer([[x]], numbers=GraphNumbers((1e-5,), (1e-5**0.5,)), may_be_small=False).is_delicate(TIMES_001, {0: 0})
