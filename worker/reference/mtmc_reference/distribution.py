@@ -85,7 +85,7 @@ class Changer:
     the graph says of each position, `fixed` the positions that nobody may change, `bounds`
     numbers at which an operator changes its mind, `landmarks` by position where that is,
     `numbers` the GraphNumbers, `sizes` those of guards that stand behind each position, `sides` the
-    extrema.side of each. Whether the graph takes means off, `is_centered` tells. `may_be_small`
+    extrema.side of each, `mean_terms` of how many elements the graph takes means off. `may_be_small`
     tells that no honest program computes in a type as narrow as FP16. `seed_of(name)` decides what
     a mixed distribution mixes.
     """
@@ -101,7 +101,7 @@ class Changer:
         numbers=GraphNumbers(),
         sizes=None,
         sides=None,
-        is_centered=False,
+        mean_terms=0,
         may_be_small=True,
         seed_of=lambda name: 0,
     ):
@@ -114,7 +114,7 @@ class Changer:
         self._numbers = numbers
         self._sizes = sizes or {}
         self._sides = sides or {}
-        self._is_centered = is_centered
+        self._mean_terms = mean_terms
         self._uses = {index: uses.get(index, Uses()) for index in range(len(public))}
         self._labels = []
         # Positions of floats of two values.
@@ -270,8 +270,9 @@ class Changer:
             return _CHANGES[name][:1]
         if name in _SIDES and self._sides.get(index):
             return extrema.far(_SIDES[name] * self._sides[index], dtype)
-        if name == OFFSET and self._is_centered and dtype.itemsize > 2:
-            return float_ways.shifts_before_means()
+        if name == OFFSET and self._mean_terms and dtype.itemsize > 2:
+            # Of several that are added, all of the sum are on the grid.
+            return float_ways.shifts_before_means(self._mean_terms * (1 if self._is_alone else 2))
         return ()
 
     def _note_other(self, index, value, domain):

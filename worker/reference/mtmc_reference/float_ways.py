@@ -6,6 +6,8 @@ Each is a function of (tensor, generator, number of the input, bounds of the gra
 operators), changes the tensor in place, and keeps its shape and type.
 """
 
+import math
+
 import torch
 
 from . import special_values
@@ -19,6 +21,9 @@ _FAR_OFFSET, _MOST_FAR = 150.0, 1 << 16
 # Where a mean is taken off, the first of these at which rounding does not decide: of many elements
 # a variance in one pass is nearer than of few, and so are other orders.
 _FARTHER_OFFSETS = (1024.0, 300.0, _FAR_OFFSET)
+# Before those, of means of many terms, so far over the root of how many on a grid on which no order
+# of a sum rounds: its terms are multiples of a number, of which it has 2**24 at most.
+_MANY_TERMS, _GRID_OFFSET, _MOST_STEPS = 4096, 1.6e5, 2.0**23
 # Powers of two, exact: what is added to 1 is lost. Squares are 0 in FP32, with the other
 # sign besides, or in range.
 _MINUTE, _SMALL = -(2.0**-84), 2.0**-40
@@ -99,12 +104,30 @@ def _shift_by_power(tensor, factor):
     tensor.add_((factor * step).to(tensor.dtype))
 
 
-def shifts_before_means():
-    """Ways to move a tensor by as many deviations as an honest mean bears, the farthest first."""
-    return tuple(
+def shifts_before_means(terms):
+    """Ways to move a tensor by as many deviations as an honest mean of so many terms bears, the
+    farthest first."""
+    far = tuple(
         lambda tensor, *_, factor=factor: _shift_by_power(tensor, factor)
         for factor in _FARTHER_OFFSETS
     )
+    if terms <= _MANY_TERMS:
+        return far
+    return (lambda tensor, generator, *_: _shift_on_grid(tensor, generator, terms), *far)
+
+
+def _shift_on_grid(tensor, generator, terms):
+    """Most elements are one multiple of a power of two, others one beside it, so many that it is
+    as many deviations."""
+    offset = math.floor(_MOST_STEPS / terms)
+    share = min((offset * math.sqrt(terms) / _GRID_OFFSET) ** 2, 1.0)
+    values, size = _in_32_bits(tensor), deviation(tensor)
+    if not size > 0:
+        return
+    is_beside = torch.rand(tensor.shape, generator=generator, device=tensor.device) < share
+    sides = torch.where(is_beside, torch.sign(values - values.mean()), 0.0)
+    step = torch.exp2((size / math.sqrt(share)).log2().round())
+    tensor.copy_(sides.add_(offset).mul_(step))
 
 
 def shift(tensor, *_):

@@ -167,6 +167,10 @@ class GraphDomain:
         """Names of the values that an operator takes."""
         return [value for argument in node["arguments"] for _, value in _values(argument)]
 
+    def shape(self, name):
+        """Extents of a value; none where nothing is known."""
+        return self._shape({"value": name})
+
     def is_read(self, name):
         """Whether an operator takes the value."""
         return bool(self._takers[name])

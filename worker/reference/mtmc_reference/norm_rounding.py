@@ -11,9 +11,11 @@ import torch
 from .schema import arguments_by_name
 from .sum_rounding import (
     ELEMENT_ROUNDINGS,
+    EXACT_FACTOR,
     MAX_ROW_TERMS,
     MAX_TERMS,
     SUM_FACTOR,
+    are_on_grid,
     axes_of,
     positive,
     sum_scale,
@@ -28,9 +30,11 @@ _LEAST_DEVIATION, _ALL = 2.0**-60, 2.0**24
 _FAR_EXPONENT = 100.0
 
 
-def variance(func, args, kwargs, out):
+def variance(func, args, kwargs, out, unit):
     x = args[0]
     ratio = x.mean().abs() / x.std().clamp_(min=torch.finfo(x.dtype).tiny)
+    terms = max(x.numel() // max((out[0] if isinstance(out, tuple) else out).numel(), 1), 1)
+    ratio *= _of_means(x, terms, unit)
     scale = positive(func, args, kwargs, out) * (1.0 + ratio)
     deviation = out[0] if isinstance(out, tuple) else out
     if deviation.dtype != torch.float32:
@@ -40,13 +44,18 @@ def variance(func, args, kwargs, out):
     return torch.where(deviation < least, deviation * _ALL, scale)
 
 
-def normalized(func, args, kwargs, out):
+def _of_means(x, terms, unit):
+    """What an honest mean of the elements is off by, in parts of what it usually is."""
+    return EXACT_FACTOR / SUM_FACTOR if terms > 1 and are_on_grid(x, terms, unit) else 1.0
+
+
+def normalized(func, args, kwargs, out, unit):
     """A norm over part of its input: errors of mean and variance, and of the division."""
     x, y = args[0], out[0]
     terms = min(x.numel() // max(_statistic(out).numel(), 1), MAX_ROW_TERMS)
     factor = ELEMENT_ROUNDINGS + SUM_FACTOR * math.sqrt(terms) + _led(terms, y, out)
     # The mean's error is that of a sum as large as the mean over the deviation.
-    ratio = _offset_ratio(func._schema.name, x, y, out)
+    ratio = _offset_ratio(func._schema.name, x, y, out) * _of_means(x, terms, unit)
     return (y.abs() + _largest_weight(func, args) * (1.0 + ratio)) * factor
 
 

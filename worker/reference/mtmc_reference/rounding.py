@@ -42,7 +42,7 @@ class Disturbed(TorchDispatchMode):
         first = out[0] if isinstance(out, (tuple, list)) and out else out
         if isinstance(first, torch.Tensor) and first.is_floating_point() and first.numel():
             rule = _RULES.get(name.rstrip("_"), sum_rounding.element)
-            unit = (self._unit,) if rule is sum_rounding.reduction else ()
+            unit = (self._unit,) if rule in _BY_UNIT else ()
             scale = rule(func, args, kwargs or {}, out, *unit)
             is_exact = self._is_exact(name, first, args)
             if is_exact is not None:
@@ -144,7 +144,7 @@ _EXACT = frozenset(
     max max_pool2d_with_indices max_pool3d_with_indices maximum min minimum neg new_full new_ones
     new_zeros ones ones_like relu repeat resize resize_as roll round scalar_tensor scatter set sign sort
     stack threshold topk tril triu trunc where zero zeros zeros_like _cudnn_rnn_flatten_weight _to_copy
-    _unsafe_index
+    _reshape_alias _reshape_copy _unsafe_index _unsafe_view
     """.split()
 )
 # Those that pick elements, and leave open which of equal ones.
@@ -157,6 +157,8 @@ _ENDS = {
     **dict.fromkeys(("sigmoid", "hardsigmoid", "_softmax"), (0.0, 1.0)),
     **dict.fromkeys(("tanh", "erf", "sin", "cos"), (-1.0, 1.0)),
 }
+# Rules that need the unit.
+_BY_UNIT = (sum_rounding.reduction, norm_rounding.variance, norm_rounding.normalized)
 _RULES = {
     "mm": sum_rounding.product(0, 1),
     "bmm": sum_rounding.product(0, 1),

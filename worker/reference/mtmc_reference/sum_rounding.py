@@ -47,6 +47,10 @@ ELEMENT_ROUNDINGS = 4.0
 # Terms that lie sorted are rounded nearly alike: running sums of 2**20 of them were seen to be off
 # by 3 times what wanders, and all to one side.
 _SORTED_FACTOR = 16.0
+# Terms of which no order rounds a sum are left to who updates a mean with each of them.
+EXACT_FACTOR = 0.2
+# Elements that tell nearly always that others are none.
+_SOME = 4096
 # Places along the sum of a product at which its partial sums are looked at, so many terms apart at
 # least: fewer are not far from what they wander.
 _PLACES, _LEAST_STRETCH = 8, 8
@@ -191,13 +195,15 @@ def convolution(func, args, kwargs, out):
 
 
 def reduction(func, args, kwargs, out, unit):
-    """Rule of a sum or a mean, the one that needs the unit."""
+    """Rule of a sum or a mean, which needs the unit."""
     x = args[0]
     if not x.is_floating_point():
         return element(func, args, kwargs, out)
     axes = axes_of(args)
     terms = max(x.numel() // max(out.numel(), 1), 1)
     divisor = terms if func._schema.name == "aten::mean" else 1
+    if terms > _FEW_TERMS and are_on_grid(x, terms, unit):
+        return out.abs().mul_(EXACT_FACTOR * math.sqrt(usual_terms(terms)) + ELEMENT_ROUNDINGS)
     shape = [1 if axis in axes else extent for axis, extent in enumerate(x.shape)]
     # In fp64: squares of numbers that a search looks among leave the range of FP32.
     total = out.double().reshape(shape) * divisor
@@ -210,6 +216,22 @@ def reduction(func, args, kwargs, out, unit):
     scale = sum_scale(terms, total, squares, far, alike)
     scale = torch.maximum(scale, _lost(x, axes, _partial(terms, total, squares, wander), unit))
     return scale.div_(divisor).reshape(out.shape).to(out.dtype)
+
+
+def are_on_grid(x, terms, unit):
+    """Whether no order rounds sums of so many of the elements: they are multiples of a number, of
+    which such a sum has 1 / unit at most."""
+    flat = x.reshape(-1)
+    low, high = flat.aminmax()
+    most = max(-low.item(), high.item()) * terms
+    if not 0 < most < math.inf:
+        return False
+    step = math.ldexp(unit, math.frexp(most)[1])
+    return all(_are_multiples(part, step) for part in (flat[:_SOME], flat))
+
+
+def _are_multiples(x, step):
+    return all(bool((part / step).frac_().eq_(0).all()) for part in x.split(_PIECE))
 
 
 def axes_of(args):

@@ -11,7 +11,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from . import distribution, extrema, tensor_type
-from .centering import takes_means_off
+from .centering import terms_of_means
 from .failure import Dropped, ProblemFailure
 from .graph_domain import GraphDomain
 from .graph_numbers import GraphNumbers
@@ -253,7 +253,7 @@ class Workloads:
                 numbers=GraphNumbers.of(self._domain),
                 sizes={index: behind[name] for index, name in names},
                 sides={index: extrema.side(self._domain, name) for index, name in names},
-                is_centered=takes_means_off(self._domain),
+                mean_terms=terms_of_means(self._domain),
                 may_be_small=self._may_be_small,
                 seed_of=self.fork,
             )
