@@ -18,6 +18,7 @@ _FILLS = {
     "threshold": ("value",),
 }
 _LOGARITHMS = frozenset("log log2 log10 xlogy entr".split())
+_WAVES = frozenset("sin cos tan sinc polar".split())
 # Beyond these, products of two elements leave the range of FP32, or rounding decides them.
 _LEAST, _MOST = 2e-2, 1e15
 
@@ -32,6 +33,8 @@ class GraphNumbers:
     others: tuple = ()
     # Whether an operator takes a logarithm, as powers do, of which little is left next to one.
     has_logarithm: bool = False
+    # Whether an operator has a period.
+    has_wave: bool = False
 
     @classmethod
     def of(cls, domain):
@@ -39,8 +42,9 @@ class GraphNumbers:
         found = [*_fills(domain), *domain.bounds()]
         others = [float(value) for value in found if _LEAST < abs(value) <= _MOST]
         has_logarithm = any(map(_takes_logarithm, domain.nodes))
+        has_wave = any(operator(node) in _WAVES for node in domain.nodes)
         distinct = tuple(dict.fromkeys(others))
-        return cls(tuple(guards(domain)), tuple(sizes(domain)), distinct, has_logarithm)
+        return cls(tuple(guards(domain)), tuple(sizes(domain)), distinct, has_logarithm, has_wave)
 
 
 def _takes_logarithm(node):

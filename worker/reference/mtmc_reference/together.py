@@ -33,6 +33,8 @@ _PAST = (0.1, 1.5)
 # Steps for one deviation of a grid, most steps of an element from zero, and those of a single number:
 # what is compared with a difference is twice as far.
 _PER_SIZE, _STEPS, _STEPS_OF_NUMBER = (1, 2), 4, (1, 2, 4, 8)
+# Powers of two by which such a grid is larger, before waves: squares of its elements are exact.
+_FAR_POWERS = (8, 9, 10)
 # Room to the end of the type.
 _ROOM = 64
 
@@ -43,7 +45,7 @@ def plan(number, seed, numbers=GraphNumbers()):
     if number < FIRST:
         return None
     plans = [*_PLANS, *[_guard] * bool(numbers.sizes), *[_beyond] * bool(numbers.others)]
-    plans += [_near_one] * numbers.has_logarithm
+    plans += [_near_one] * numbers.has_logarithm + [_round_far] * numbers.has_wave
     generator = torch.Generator().manual_seed(seed % 2**63)
     order = torch.randperm(len(plans), generator=generator).tolist()
     generator.manual_seed((seed + 1000003 * number) % 2**63)
@@ -73,6 +75,19 @@ def _oppose(generator, _):
 def _round(generator, _):
     way = _on_grid(pick(_PER_SIZE, generator))
     return Plan(way, way, way)
+
+
+def _round_far(generator, _):
+    """Of waves the angles are far from zero, and short, so that products of them are exact: what an
+    intrinsic makes of them is its own."""
+    factor = 2 ** pick(_FAR_POWERS, generator)
+    way, scale = _on_grid(pick(_PER_SIZE, generator)), _scaled(float(factor))
+
+    def inputs(tensor, generator):
+        way(tensor, generator)
+        scale(tensor, generator)
+
+    return Plan(inputs, way, way, _counted_on(factor))
 
 
 def _pair(generator, _):

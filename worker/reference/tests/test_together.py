@@ -118,3 +118,15 @@ def test_what_is_bound_or_narrow_does_not_go():
     assert mixed.state_choice(ways, [], torch.randn(5).bfloat16(), Uses()).kind == ""
     assert mixed.state_choice(ways, [], torch.randn(5, 5), Uses()).kind == "matrices"
     assert mixed.state_choice(ways, [], torch.tensor(1.0), Uses()).kind == "vectors"
+
+
+def test_before_waves_elements_are_far_and_their_squares_exact():
+    found = 0
+    for number in range(together.FIRST, together.FIRST + 12):
+        way = together.plan(number, 1, GraphNumbers(has_wave=True)).inputs
+        x = torch.randn(32, 24)
+        if way:
+            way(x, torch.Generator().manual_seed(number))
+        is_far = x.isfinite().all() and 100 < x.abs().max() < 1e5 and len(x.unique()) < 40
+        found += bool(is_far and torch.equal((x * x).double(), x.double().square()))
+    assert found
