@@ -17,9 +17,12 @@ import random
 import re
 import tempfile
 
+import bound_models
 import edge_models
 import formula_models
 import generator
+import guard_models
+import many_models
 import mixed
 import slip_models
 import torch
@@ -28,7 +31,8 @@ from assumed import workloads
 # Numbers of mixed workloads that are made for one program.
 _OWN_NUMBERS = range(617, 625)
 _FAR, _LEAST = 1e-2, 1e-30
-MODELS = edge_models.MODELS | formula_models.MODELS | slip_models.MODELS
+_MODULES = (edge_models, formula_models, slip_models, guard_models, bound_models, many_models)
+MODELS = {edge: models for module in _MODULES for edge, models in module.MODELS.items()}
 
 
 class Drawn:
