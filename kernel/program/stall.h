@@ -9,12 +9,18 @@
 
 namespace mtmc::kernel {
 
-// The program's text with a delay at the start of its kernels: some blocks, other ones for
-// each seed, begin up to a few milliseconds after the rest, which is longer than a program can
-// afford to sleep. Nothing else changes, so what depends on the order or the speed of blocks
-// comes out another way. With many blocks few are delayed, so that the whole costs some 20 ms.
-// Empty where there is nothing to delay or the text is ambiguous. REQUIRES: `program` was
-// parsed from its text, and `dialect` is not kTriton.
-std::string WithStalledBlocks(const Program& program, uint32_t seed);
+// Where blocks wait: as they begin, or in the middle, where others see half of what they do
+// (race_sites.h).
+enum class StallPlaces { kBeginnings, kMiddles };
+
+// The program's text with delays in its kernels: some blocks, other ones for each seed, wait up to
+// a few milliseconds, which is longer than a program can afford to sleep. Many wait as they begin,
+// about 64 of many blocks; few in the middle, each once, so that all others come to their end
+// meanwhile; there a store that nothing orders before the next one comes after it, too. What
+// depends on the order or the speed of blocks comes out another way, and nothing else does. A
+// launch takes some 20 ms. Empty where there is nothing to delay or the text is ambiguous.
+// REQUIRES: `program` was parsed from its text, and `dialect` is not kTriton.
+std::string WithStalledBlocks(const Program& program, uint32_t seed,
+                              StallPlaces places = StallPlaces::kBeginnings);
 
 }  // namespace mtmc::kernel

@@ -41,6 +41,17 @@ TEST_CASE("Every kernel begins with the delay, and nothing else does", "[program
   CHECK_THAT(stalled, Contains("if (threadIdx.x) { y[0] = 1; }"));
 }
 
+TEST_CASE("In the middle a block may wait before and behind each store", "[program]") {
+  std::string source = kSource;
+  source.replace(source.find("= x[0]"), 6, "= y[0]");
+  const std::string stalled = WithStalledBlocks(Parsed(source), 7, StallPlaces::kMiddles);
+
+  CHECK_THAT(stalled, Contains("{ unsigned __mtmc_at = __mtmc_begin(2u);  { auto __mtmc_v0 = y[0]; "
+                               "if (__mtmc_at == 1u) __mtmc_at = __mtmc_wait(); "
+                               "y[threadIdx.x] = __mtmc_v0; if (__mtmc_at == 2u)"));
+  CHECK_THAT(stalled, Contains("second(float* y)\n{\n"));
+}
+
 TEST_CASE("A stalled program has the same plan and the same kernels", "[program]") {
   const Program program = Parsed(kSource);
   const Program stalled = Parsed(WithStalledBlocks(program, 7));
@@ -60,6 +71,7 @@ TEST_CASE("A plan of library calls has nothing to delay", "[program]") {
   const Program program = Parsed(
       "//@ mtmc 1 cuda\n//@ input x f32[8]\n//@ output y f32[8]\n//@ call aten::relu(x) -> y\n");
   CHECK(WithStalledBlocks(program, 7).empty());
+  CHECK(WithStalledBlocks(program, 7, StallPlaces::kMiddles).empty());
 }
 
 }  // namespace

@@ -119,18 +119,26 @@ TEST_CASE("A kernel has its name as symbol, whatever its linkage", "[cuda]") {
   }
 }
 
-TEST_CASE("A program whose blocks begin late compiles as the program does", "[cuda]") {
+TEST_CASE("A program whose blocks are late compiles as the program does", "[cuda]") {
   auto compiler = FindCompiler();
   if (!compiler) return;
   const kernel::ParseResult parsed = kernel::ParseProgram(R"(//@ mtmc 1 cuda
+//@ buffer n i32[1]
 //@ output y f32[8]
-//@ launch f grid=1 block=8 args=(y)
+//@ launch f grid=1 block=8 args=(n, y)
 #include <cuda_fp16.h>
-__global__ void f(float* y) { y[threadIdx.x] = __half2float(__float2half(1.0f)); }
+__global__ void f(int* n, float* y) {
+  y[threadIdx.x] = __half2float(__float2half(1.0f));
+  const int ticket = atomicAdd(n, 1);
+  if (ticket == 7) y[ticket] += 1.0f;
+}
 )");
   REQUIRE(parsed.program);
+  const auto places = GENERATE(kernel::StallPlaces::kBeginnings, kernel::StallPlaces::kMiddles);
+  const std::string stalled = kernel::WithStalledBlocks(*parsed.program, 7, places);
+  REQUIRE_FALSE(stalled.empty());
 
-  const CompileResult result = compiler->Compile(kernel::WithStalledBlocks(*parsed.program, 7), {});
+  const CompileResult result = compiler->Compile(stalled, {});
 
   INFO(result.log);
   CHECK_FALSE(result.failure);

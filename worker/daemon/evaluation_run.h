@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernel/program/program.h"
+#include "kernel/program/stall.h"
 #include "mtmc/v1/problem.pb.h"
 #include "mtmc/v1/worker.pb.h"
 #include "worker/daemon/build_queue.h"
@@ -59,11 +60,17 @@ class EvaluationRun {
   // a hidden seed.
   MaybeEnd VerifyWinner();
   MaybeEnd VerifyTimedSets();
-  // Compiles the program with some blocks delayed (kernel/program/stall.h), on another thread;
-  // invalid where nothing can be delayed.
-  BuildQueue::Answer BuildStalled();
-  // Executes that build, which it leaves on the device.
-  MaybeEnd VerifyStalled(const BuiltVariants& built);
+
+  // The program with some of its blocks delayed at `places`.
+  struct Stalled {
+    kernel::StallPlaces places;
+    BuildQueue::Answer build;
+  };
+
+  // Compiles it on another thread, for each of the places at which something can be delayed.
+  std::vector<Stalled> BuildStalled();
+  // Executes such a build, and leaves it on the device.
+  MaybeEnd VerifyStalled(Stalled& stalled, int runs);
   // Puts the program on the device again. It is timed once it was executed there.
   MaybeEnd Reload(bool in_another_process);
   MaybeEnd VerifyReloaded();
