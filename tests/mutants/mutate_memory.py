@@ -5,6 +5,8 @@ did, or forget to wait for others.
 
 import re
 
+# Orders what a thread has written for others.
+_FENCE = r"\b(?:__threadfence\(\)|mem_fence\([^;]*\));"
 # What a program of before may have seen around its outputs: (condition, in words).
 _LOOKS = (
     ("seen[0] == seen[1]", "equal words"),
@@ -83,6 +85,13 @@ def race(program, _public):
     for found in re.finditer(pattern, program.visible):
         new = f"*{found[1]}; *{found[1]} = {found[3]};"
         yield "an exchange is not atomic", program.replaced((found.start(), found.end(), new))
+    for found in re.finditer(_FENCE, program.visible):
+        yield "a fence is dropped", program.replaced((found.start(), found.end(), ";"))
+    pattern = rf"(\b\w+\[[^;{{}}]*\] = [^;{{}}]+;)\s*(?:{_FENCE}\s*)?([^;{{}}]*\batomic\w+\([^;{{}}]*;)"
+    for found in re.finditer(pattern, program.visible):
+        new = f"{found[2].strip()} {found[1]}"
+        edit = (found.start(), found.end(), new)
+        yield "others are told of a number before it is there", program.replaced(edit)
 
 
 def stale_scratch(program, _public):

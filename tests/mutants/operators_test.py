@@ -82,3 +82,15 @@ def test_both_dialects_have_their_words():
     made = operators.mutants(cuda, _PUBLIC)
     assert any("__constant__ float baked_w" in mutant.text for mutant in made)
     assert not any("as_float((as_uint" in mutant.text for mutant in made)
+
+
+def test_a_last_block_forgets_its_fence_or_is_told_too_early():
+    text = _TEXT.replace(
+        "  y[row] = sum;\n",
+        "  y[row] = sum;\n  mem_fence(CLK_GLOBAL_MEM_FENCE);\n  int t = atomic_inc((__global int*)y + 1);\n",
+    )
+    made = {m.about: m.text for m in operators.mutants(text, _PUBLIC) if m.operator == "race"}
+
+    assert "mem_fence" not in made["a fence is dropped"]
+    early = made["others are told of a number before it is there"]
+    assert early.index("atomic_inc") < early.index("y[row] = sum;")
