@@ -46,6 +46,7 @@ class Cast {
           SimulatedClient::Options{.number = i,
                                    .watchers = watchers,
                                    .trials = options.trials,
+                                   .is_random = options.is_random,
                                    .seed = options.seed,
                                    .on_first_job = [this] { NoteJob(); }},
           turns_));
@@ -114,7 +115,7 @@ nlohmann::json ToJsonObject(const Spread& spread) {
 absl::StatusOr<LoadReport> RunLoad(const LoadOptions& options) {
   std::unique_ptr<FreeCoder> coder;
   if (!options.free_coder.empty()) {
-    MTMC_ASSIGN_OR_RETURN(coder, FreeCoder::Create(options.free_coder));
+    MTMC_ASSIGN_OR_RETURN(coder, FreeCoder::Create(options.free_coder, options.mean_think));
   }
   return Cast(options).Run();
 }
@@ -125,7 +126,9 @@ std::string LoadReport::ToJson(const LoadOptions& options) const {
       {"workers", options.workers},
       {"watchers", watchers},
       {"mean_work_ms", absl::ToDoubleMilliseconds(options.mean_work)},
+      {"mean_think_ms", absl::ToDoubleMilliseconds(options.mean_think)},
       {"trials", options.trials},
+      {"strategy", options.is_random ? "random" : "mtmc"},
       {"setup_seconds", absl::ToDoubleSeconds(setup)},
       {"seconds", absl::ToDoubleSeconds(totals.time)},
       {"evaluations", totals.evaluations},

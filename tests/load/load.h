@@ -25,6 +25,8 @@ struct LoadOptions {
   // Connections that everybody shares evenly.
   int channels = 8;
   int trials = 100;
+  // Jobs that draw their steps themselves, and so ask no policy service.
+  bool is_random = false;
   absl::Duration mean_work = absl::ZeroDuration();
   int64_t seed = 1;
   // How long is counted, once every job is there.
@@ -34,6 +36,8 @@ struct LoadOptions {
   // HOST:PORT of a gateway with programs that cost nothing, which runs in here; empty is
   // none.
   std::string free_coder;
+  // Mean time that it takes for a step.
+  absl::Duration mean_think = absl::ZeroDuration();
   // Called when every job is there and the count begins; may be empty.
   std::function<void()> on_begin = {};
 };

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "absl/synchronization/mutex.h"
 #include "common/base/log.h"
 #include "common/rpc/security.h"
 #include "tests/load/load.h"
@@ -21,6 +22,7 @@ int Main(int argc, char** argv) {
   double seconds = absl::ToDoubleSeconds(options.time);
   double setup_seconds = absl::ToDoubleSeconds(options.setup_time);
   double work_ms = 0;
+  double think_ms = 0;
   bool is_json = false;
   CLI::App app("Simulates workers, clients and watchers of a coordinator, and counts.",
                "mtmc-load");
@@ -43,6 +45,8 @@ int Main(int argc, char** argv) {
   app.add_option("--trials", options.trials, "trials of a job")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
+  app.add_flag("--random", options.is_random,
+               "jobs draw their steps themselves, and ask no policy service");
   app.add_option("--work-ms", work_ms, "mean time of an evaluation in milliseconds")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
@@ -55,6 +59,10 @@ int Main(int argc, char** argv) {
   app.add_option("--seed", options.seed, "of jobs and times of work")->capture_default_str();
   app.add_option("--free-coder", options.free_coder,
                  "HOST:PORT; serve a gateway there whose programs cost nothing");
+  app.add_option("--think-ms", think_ms,
+                 "mean time in milliseconds that the free coder takes for a step")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--tls-ca", options.security.ca_file, "authorities of the coordinator, PEM");
   app.add_option("--tls-cert", options.security.cert_file, "own certificate chain, PEM");
   app.add_option("--tls-key", options.security.key_file, "its private key, PEM");
@@ -68,9 +76,12 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? kOk : kUsage;
   }
   base::InitLogging({.program = "mtmc-load", .level = base::LogLevel::kWarning});
+  // As the daemons: the packaged library looks for cycles of locks at each of them.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   options.time = absl::Seconds(seconds);
   options.setup_time = absl::Seconds(setup_seconds);
   options.mean_work = absl::Milliseconds(work_ms);
+  options.mean_think = absl::Milliseconds(think_ms);
   const absl::Status security = rpc::Check(options.security, options.coordinator);
   if (!security.ok()) {
     std::cerr << "mtmc-load: " << security << "\n";

@@ -145,6 +145,7 @@ void SimulatedClient::UploadProblem() {
   job.mutable_problem()->set_display_name("load");
   job.mutable_search()->set_seed(options_.seed + options_.number);
   job.mutable_search()->set_speed_of_light_ratio(10);
+  if (options_.is_random) job.mutable_search()->mutable_random();
   job.mutable_budget()->set_max_trials(options_.trials);
   if (!field_.calls.Add(upload->context)) {
     delete upload;

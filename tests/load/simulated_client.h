@@ -30,6 +30,8 @@ class SimulatedClient {
     int watchers = 1;
     // As Budget.max_trials.
     int trials = 100;
+    // As LoadOptions.is_random.
+    bool is_random = false;
     int64_t seed = 1;
     // Called when its first job is there.
     std::function<void()> on_first_job;
