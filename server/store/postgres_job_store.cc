@@ -76,7 +76,7 @@ class Postgres final : public SqlDatabase {
  public:
   explicit Postgres(std::string info) : info_(std::move(info)) {}
 
-  void Connect(soci::session& session) const override {
+  void Connect(soci::session& session, Use /*use*/) const override {
     session.open(soci::postgresql, info_);
     // libpq prints what is no error to the standard error otherwise.
     PQsetNoticeProcessor(

@@ -18,6 +18,7 @@ namespace mtmc::store {
 
 struct SqlJobStore::Connection {
   SqlSession session;
+  SqlDatabase::Use use = SqlDatabase::Use::kReads;
   bool is_open = false;
   bool was_lost = false;
 
@@ -42,7 +43,7 @@ absl::Status SqlJobStore::Run(Connection& connection, const Body& body) {
   connection.was_lost = false;
   try {
     if (!connection.is_open) {
-      database_->Connect(connection.session);
+      database_->Connect(connection.session, connection.use);
       connection.is_open = true;
     }
     return body(connection.session);

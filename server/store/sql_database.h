@@ -18,10 +18,13 @@ namespace mtmc::store {
 // Thread-safe; a session belongs to one thread at a time.
 class SqlDatabase {
  public:
+  // What a connection is for: many read, one writes.
+  enum class Use { kReads, kWrites };
+
   virtual ~SqlDatabase() = default;
 
   // Opens a session, which is closed.
-  virtual void Connect(soci::session& session) const = 0;
+  virtual void Connect(soci::session& session, Use use) const = 0;
 
   // Whether a session that failed is of no use any more, and what it had begun and
   // not committed is undone.

@@ -67,7 +67,9 @@ std::string DigestOf(const Write& write) {
 }  // namespace
 
 SqlJobStore::SqlJobStore(std::unique_ptr<const SqlDatabase> database)
-    : database_(std::move(database)), writer_(std::make_unique<Connection>()) {}
+    : database_(std::move(database)), writer_(std::make_unique<Connection>()) {
+  writer_->use = SqlDatabase::Use::kWrites;
+}
 
 SqlJobStore::~SqlJobStore() = default;
 

@@ -25,22 +25,26 @@ constexpr int kBusyTimeoutMs = 5000;
 // to read at a start. Most pages are written anew by every commit, and go there once each time;
 // meanwhile every commit waits, and with thousands of jobs 32 MB are half a second of work.
 constexpr int kCheckpointPages = 32000;
-// Of each connection, for pages: the tail of every table and index under load.
-constexpr int kCacheBytes = 16 << 20;
+// Of a connection, for pages: those of the inner nodes and of what was written last, for whoever
+// reads; there may be a dozen of them, and the system keeps the pages of the file, too.
+constexpr int kCacheBytes = 2 << 20;
+// The same of the one that writes, which changes the tail of every table and index under load.
+constexpr int kWriterCacheBytes = 16 << 20;
 
 class Sqlite final : public SqlDatabase {
  public:
   Sqlite(std::string path, const SqliteJobStore::Options& options)
       : path_(std::move(path)), options_(options) {}
 
-  void Connect(soci::session& session) const override {
+  void Connect(soci::session& session, Use use) const override {
     session.open(soci::sqlite3,
                  absl::StrCat("dbname=\"", path_, "\" timeout=", kBusyTimeoutMs / 1000));
     std::string mode;
     session << "PRAGMA journal_mode = WAL", into(mode);
     session << absl::StrCat("PRAGMA busy_timeout = ", kBusyTimeoutMs), into(mode);
     session << absl::StrCat("PRAGMA wal_autocheckpoint = ", kCheckpointPages), into(mode);
-    session << absl::StrCat("PRAGMA cache_size = -", kCacheBytes >> 10);
+    const int cache = use == Use::kWrites ? kWriterCacheBytes : kCacheBytes;
+    session << absl::StrCat("PRAGMA cache_size = -", cache >> 10);
     session << absl::StrCat("PRAGMA synchronous = ",
                             options_.survives_power_loss ? "FULL" : "NORMAL");
     if (options_.max_bytes > 0) {
