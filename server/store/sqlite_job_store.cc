@@ -21,10 +21,6 @@ constexpr int kPageBytes = 4096;
 // Another process reads the file at most (a person with the sqlite3 tool), so
 // a lock lasts milliseconds.
 constexpr int kBusyTimeoutMs = 5000;
-// Pages of the log after which they are written to the database: 128 MB, some tenths of a second
-// to read at a start. Most pages are written anew by every commit, and go there once each time;
-// meanwhile every commit waits, and with thousands of jobs 32 MB are half a second of work.
-constexpr int kCheckpointPages = 32000;
 // Of a connection, for pages: those of the inner nodes and of what was written last, for whoever
 // reads; there may be a dozen of them, and the system keeps the pages of the file, too.
 constexpr int kCacheBytes = 2 << 20;
@@ -34,7 +30,7 @@ constexpr int kWriterCacheBytes = 16 << 20;
 class Sqlite final : public SqlDatabase {
  public:
   Sqlite(std::string path, const SqliteJobStore::Options& options)
-      : path_(std::move(path)), options_(options) {}
+      : path_(std::move(path)), options_(options), checkpointer_(path_, options.log) {}
 
   void Connect(soci::session& session, Use use) const override {
     session.open(soci::sqlite3,
@@ -42,7 +38,6 @@ class Sqlite final : public SqlDatabase {
     std::string mode;
     session << "PRAGMA journal_mode = WAL", into(mode);
     session << absl::StrCat("PRAGMA busy_timeout = ", kBusyTimeoutMs), into(mode);
-    session << absl::StrCat("PRAGMA wal_autocheckpoint = ", kCheckpointPages), into(mode);
     const int cache = use == Use::kWrites ? kWriterCacheBytes : kCacheBytes;
     session << absl::StrCat("PRAGMA cache_size = -", cache >> 10);
     session << absl::StrCat("PRAGMA synchronous = ",
@@ -51,6 +46,9 @@ class Sqlite final : public SqlDatabase {
       session << absl::StrCat("PRAGMA max_page_count = ", options_.max_bytes / kPageBytes),
           into(mode);
     }
+    // In place of checkpoints of SQLite's own, for which a commit waits.
+    auto* const backend = static_cast<soci::sqlite3_session_backend*>(session.get_backend());
+    sqlite_api::sqlite3_wal_hook(backend->conn_, &Sqlite::AfterCommit, &checkpointer_);
   }
 
   bool IsLost(soci::session& /*session*/) const override { return false; }
@@ -84,8 +82,21 @@ class Sqlite final : public SqlDatabase {
   void Announce(soci::session& /*session*/, const std::string& /*job*/) const override {}
 
  private:
+  // Whoever has committed, with the pages that the log has now.
+  static int AfterCommit(void* checkpointer, sqlite_api::sqlite3* database, const char* name,
+                         int pages) {
+    auto& self = *static_cast<SqliteCheckpointer*>(checkpointer);
+    if (!self.IsDue(pages)) return SQLITE_OK;
+    int written = 0;
+    const int result = sqlite_api::sqlite3_wal_checkpoint_v2(
+        database, name, SQLITE_CHECKPOINT_PASSIVE, &pages, &written);
+    if (result == SQLITE_OK) self.NoteWritten(pages, written);
+    return SQLITE_OK;
+  }
+
   const std::string path_;
   const SqliteJobStore::Options options_;
+  mutable SqliteCheckpointer checkpointer_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/store/sql_job_store.h"
+#include "server/store/sqlite_checkpointer.h"
 
 namespace mtmc::store {
 
@@ -22,6 +23,8 @@ class SqliteJobStore final : public SqlJobStore {
     bool survives_power_loss = true;
     // Most bytes of the database; 0 means what the disk has.
     int64_t max_bytes = 0;
+    // Performance. When the log of changes is written back to the database.
+    SqliteCheckpointer::Options log = {};
   };
 
   // Opens or makes the database at `path` and brings its schema up to date.
