@@ -13,6 +13,7 @@
 #include "server/store/sql_database.h"
 #include "server/store/sql_job_store.h"
 #include "server/store/sql_session.h"
+#include "server/store/sql_statements.h"
 
 namespace mtmc::store {
 
@@ -21,9 +22,12 @@ struct SqlJobStore::Connection {
   SqlDatabase::Use use = SqlDatabase::Use::kReads;
   bool is_open = false;
   bool was_lost = false;
+  // Of the one that writes, while commits are grouped and nobody else writes.
+  sql::JobMarks marks;
 
   void Close() {
     is_open = false;
+    marks.clear();
     session.ForgetStatements();
     try {
       session.close();

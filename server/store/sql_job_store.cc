@@ -125,7 +125,9 @@ absl::Status SqlJobStore::TryCommit(const Write& write, bool& is_in_doubt) {
     if (write.epoch != 0 && write.epoch != sql::ReadEpoch(session, database_->RowLock())) {
       return NotOwner();
     }
-    MTMC_RETURN_IF_ERROR(sql::Apply(session, write).status());
+    // Somebody else may write between two of these.
+    sql::JobMarks marks;
+    MTMC_RETURN_IF_ERROR(sql::Apply(session, write, marks).status());
     if (!write.events.empty() || write.is_job_deleted) {
       database_->Announce(session, write.job_name);
     }

@@ -65,7 +65,7 @@ std::string OrderExpression(const JobOrder& order) {
 
 }  // namespace
 
-void InsertJob(SqlSession& sql, const Write& write) {
+JobMark InsertJob(SqlSession& sql, const Write& write) {
   const v1::Job& job = *write.new_job;
   const std::string project = ProjectOfJob(job.name());
   const int state = job.state();
@@ -82,13 +82,34 @@ void InsertJob(SqlSession& sql, const Write& write) {
       use(job.name()), use(project), use(state), use(write.request_id, request_kind), use(body),
       use(keys.end, keys.end_kind), use(keys.speedup, keys.speedup_kind));
   WriteUses(sql, job);
+  return {.state = job.state(), .end_order = OrderKey(job, JobOrder::Field::kEndTime)};
 }
 
-void UpdateJob(SqlSession& sql, const Write& write, int64_t last_event) {
+std::optional<JobMark> ReadMark(SqlSession& sql, const std::string& name) {
+  long long last = 0;
+  const bool is_there = sql.Run(
+      "SELECT COALESCE((SELECT MAX(sequence) FROM events WHERE job = :job), 0) FROM jobs"
+      " WHERE name = :name",
+      use(name), use(name), into(last));
+  if (!is_there) return std::nullopt;
+  return JobMark{.last_event = last};
+}
+
+void UpdateJob(SqlSession& sql, const Write& write, JobMark& mark) {
   const int state = write.job->state();
   const std::string body = EncodeJob(*write.job);
   OrderKeys keys(*write.job);
-  const auto last = static_cast<long long>(last_event);
+  const auto last = static_cast<long long>(mark.last_event);
+  const std::optional<int64_t> end_order = OrderKey(*write.job, JobOrder::Field::kEndTime);
+  if (mark.state == write.job->state() && mark.end_order == end_order) {
+    sql.Run(
+        "UPDATE jobs SET body = :body, last_event = :last, speedup_order = :speedup"
+        " WHERE name = :name",
+        use(body), use(last), use(keys.speedup, keys.speedup_kind), use(write.job_name));
+    return;
+  }
+  mark.state = write.job->state();
+  mark.end_order = end_order;
   sql.Run(
       "UPDATE jobs SET state = :state, body = :body, last_event = :last, end_order = :ended,"
       " speedup_order = :speedup WHERE name = :name",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -18,10 +19,23 @@ namespace mtmc::store::sql {
 // Version of the schema whose order keys FillOrderKeys writes.
 inline constexpr int kOrderKeysVersion = 5;
 
-void InsertJob(SqlSession& sql, const Write& write);
+// What is known of the row and the events of a job by whoever alone writes them. A value.
+struct JobMark {
+  // Sequence of the newest event; 0 if there is none.
+  int64_t last_event = 0;
+  // What the row is found by, where it was written through this mark.
+  std::optional<v1::Job::State> state;
+  std::optional<int64_t> end_order;
+};
 
-// With the sequence of its newest event.
-void UpdateJob(SqlSession& sql, const Write& write, int64_t last_event);
+JobMark InsertJob(SqlSession& sql, const Write& write);
+
+// Nothing if the job is not there.
+std::optional<JobMark> ReadMark(SqlSession& sql, const std::string& name);
+
+// `mark` is that of the job, with this Write's events, and learns what the row has. Indexes whose
+// keys the row has already are left alone: with thousands of jobs each is a page to write.
+void UpdateJob(SqlSession& sql, const Write& write, JobMark& mark);
 
 // Whether there is neither a job of this name nor, unless it is empty, one in the same
 // project with this request id.

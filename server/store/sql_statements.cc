@@ -44,7 +44,8 @@ void WriteCandidate(SqlSession& sql, const std::string& job, const v1::Candidate
       " VALUES (:name, :job, :trial, '', :event)"
       " ON CONFLICT (name) DO UPDATE SET body = '', event = excluded.event",
       use(candidate.name()), use(job), use(trial), use(event));
-  WriteUse(sql, job, candidate);
+  // Its program was recorded before it ran.
+  if (candidate.state() != v1::Candidate::STATE_RUNNING) WriteUse(sql, job, candidate);
 }
 
 // `last` is the sequence of the newest event; returned is that of the newest one now. Only the
@@ -56,11 +57,6 @@ long long AppendEvents(SqlSession& sql, const Write& write, long long last) {
     sql.Run("INSERT INTO events (job, sequence, body) VALUES (:job, :sequence, :body)",
             use(write.job_name), use(last), use(body));
     if (event.has_candidate()) WriteCandidate(sql, write.job_name, event.candidate(), last);
-  }
-  // With a job its row is written anyway.
-  if (!write.events.empty() && !write.job) {
-    sql.Run("UPDATE jobs SET last_event = :sequence WHERE name = :name", use(last),
-            use(write.job_name));
   }
   return last;
 }
@@ -190,18 +186,21 @@ absl::Status ReplaceOwner(SqlSession& session, const OwnerRecord& seen, const Ow
   return OwnerChanged();
 }
 
-absl::StatusOr<int64_t> Apply(SqlSession& session, const Write& write) {
+absl::StatusOr<int64_t> Apply(SqlSession& session, const Write& write, JobMarks& marks) {
   const bool touches_job = write.new_job || write.job || !write.events.empty() ||
                            write.is_job_deleted || !write.quota.empty();
-  if (write.new_job) InsertJob(session, write);
-  long long last_event = 0;
-  if (touches_job) {
-    const bool is_there = session.Run("SELECT last_event FROM jobs WHERE name = :name",
-                                      use(write.job_name), into(last_event));
-    if (!is_there) return NotFound("JOB", write.job_name);
+  JobMark mark;
+  if (write.new_job) {
+    mark = InsertJob(session, write);
+  } else if (touches_job) {
+    const auto known = marks.find(write.job_name);
+    const std::optional<JobMark> found =
+        known != marks.end() ? known->second : ReadMark(session, write.job_name);
+    if (!found) return NotFound("JOB", write.job_name);
+    mark = *found;
   }
-  last_event = AppendEvents(session, write, last_event);
-  if (write.job) UpdateJob(session, write, last_event);
+  mark.last_event = AppendEvents(session, write, mark.last_event);
+  if (write.job) UpdateJob(session, write, mark);
   if (!write.inspection_key.empty()) {
     session.Run("UPDATE jobs SET inspection_key = :key WHERE name = :name",
                 use(write.inspection_key), use(write.job_name));
@@ -211,7 +210,9 @@ absl::StatusOr<int64_t> Apply(SqlSession& session, const Write& write) {
   WriteRecords(session, write);
   MTMC_RETURN_IF_ERROR(WriteQuotas(session, write));
   if (write.is_job_deleted) DeleteJob(session, write.job_name);
-  return last_event;
+  if (touches_job) marks[write.job_name] = mark;
+  if (write.is_job_deleted) marks.erase(write.job_name);
+  return mark.last_event;
 }
 
 absl::StatusOr<v1::Candidate> LookupCandidate(SqlSession& sql, const std::string& name) {

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/store/job_store.h"
 #include "server/store/owner_store.h"
+#include "server/store/sql_jobs.h"
 
 namespace mtmc::store {
 class SqlSession;
@@ -36,9 +38,14 @@ absl::StatusOr<OwnerRecord> ReadOwner(SqlSession& session);
 // ABORTED with reason OWNER_CHANGED unless `seen` is recorded.
 absl::Status ReplaceOwner(SqlSession& session, const OwnerRecord& seen, const OwnerRecord& next);
 
+// By name.
+using JobMarks = std::unordered_map<std::string, JobMark>;
+
 // All of a Write, but for its epoch, within a transaction of the caller's. Returns the sequence
-// of the newest event of its job, if it touches one.
-absl::StatusOr<int64_t> Apply(SqlSession& session, const Write& write);
+// of the newest event of its job, if it touches one. `marks` are of jobs that nobody else has
+// written since; what is missing is read. After an error, or if the transaction is not committed,
+// they are void.
+absl::StatusOr<int64_t> Apply(SqlSession& session, const Write& write, JobMarks& marks);
 
 // The reads of JobStore, which has their contracts.
 absl::StatusOr<v1::Job> LookupJob(SqlSession& session, const std::string& name);

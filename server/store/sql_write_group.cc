@@ -39,6 +39,11 @@ bool Reserves(const Write& write) {
 }  // namespace
 
 void SqlJobStore::BeginGroups() {
+  {
+    // Others may have written meanwhile.
+    absl::MutexLock lock(&write_mu_);
+    writer_->marks.clear();
+  }
   known_jobs_.clear();
   ledger_ = nullptr;
   queue_ = std::make_unique<WriteQueue>(
@@ -128,7 +133,10 @@ absl::Status SqlJobStore::WriteGroup(std::deque<Write>& writes) {
     absl::Status status = TryGroup(writes, applied);
     // Its connection may have died while it was idle.
     if (!status.ok() && writer_->was_lost) status = TryGroup(writes, applied);
-    if (!status.ok()) return status;
+    if (!status.ok()) {
+      writer_->marks.clear();
+      return status;
+    }
     if (!group_id_.empty()) settled_ = {std::exchange(group_id_, "")};
   }
   if (tell_events_) Tell(writes, applied);
@@ -151,6 +159,8 @@ void SqlJobStore::Tell(std::deque<Write>& writes, const std::vector<Applied>& ap
 absl::Status SqlJobStore::TryGroup(const std::deque<Write>& writes, std::vector<Applied>& applied) {
   const std::string id = group_id_;
   const std::vector<std::string> settled = settled_;
+  sql::JobMarks& marks = writer_->marks;
+  if (marks.size() > kMaxKnownJobs) marks.clear();
   return Run(*writer_, [&](SqlSession& session) -> absl::Status {
     applied.clear();
     const auto note = [&](size_t write, std::optional<int64_t> last_event) {
@@ -174,12 +184,13 @@ absl::Status SqlJobStore::TryGroup(const std::deque<Write>& writes, std::vector<
       // somebody else has changed the database, nothing of it is written.
       const bool may_be_refused = Reserves(write);
       if (may_be_refused) session << "SAVEPOINT reserving";
-      const absl::StatusOr<int64_t> last_event = sql::Apply(session, write);
+      const absl::StatusOr<int64_t> last_event = sql::Apply(session, write, marks);
       if (may_be_refused) {
         session << (last_event.ok() ? "RELEASE SAVEPOINT reserving"
                                     : "ROLLBACK TO SAVEPOINT reserving");
       }
       if (!last_event.ok()) {
+        marks.erase(write.job_name);
         base::Log(base::LogLevel::kError, "a commit is dropped",
                   {{"job", write.job_name}, {"error", last_event.status()}});
         continue;

@@ -228,6 +228,53 @@ TEST_CASE("Jobs of an earlier process are known to a group", "[store]") {
   REQUIRE_THAT(groups.Note("a"), IsOk());
 }
 
+TEMPLATE_TEST_CASE("Events go on after those that another wrote between two groups", "[store]",
+                   SqliteMaker, PostgresMaker) {
+  TestType maker;
+  if (!maker.IsThere()) return;
+  const auto store = maker.Open();
+  const auto other = maker.Reopen(nullptr);
+  store->BeginGroups();
+  REQUIRE_THAT(store->Commit({.job_name = kJob, .new_job = MakeJob(kJob), .events = {Notice("a")}}),
+               IsOk());
+  store->EndGroups();
+  REQUIRE_THAT(other->Commit({.job_name = kJob, .events = {Notice("b")}}), IsOk());
+  store->BeginGroups();
+  REQUIRE_THAT(store->Commit({.job_name = kJob, .events = {Notice("c")}}), IsOk());
+  store->EndGroups();
+
+  const auto events = store->ReadEvents(kJob, 0, 10);
+  REQUIRE(events->size() == 3);
+  CHECK(events->back().sequence() == 3);
+  CHECK(events->back().notice() == "c");
+}
+
+TEMPLATE_TEST_CASE("A job is found by the state that its newest record has", "[store]", SqliteMaker,
+                   PostgresMaker) {
+  TestType maker;
+  if (!maker.IsThere()) return;
+  const auto store = maker.Open();
+  const auto record = [&](v1::Job::State state, double speedup) {
+    v1::Job job = MakeJob(kJob);
+    job.set_state(state);
+    job.set_best_speedup(speedup);
+    return store->Commit({.job_name = kJob, .job = job, .events = {Notice("recorded")}});
+  };
+  const auto count = [&](v1::Job::State state) {
+    return store->ListJobs({.states = {state}})->jobs.size();
+  };
+  store->BeginGroups();
+  REQUIRE_THAT(store->Commit({.job_name = kJob, .new_job = MakeJob(kJob)}), IsOk());
+  REQUIRE_THAT(record(v1::Job::STATE_RUNNING, 1), IsOk());
+  REQUIRE_THAT(record(v1::Job::STATE_RUNNING, 2), IsOk());
+  CHECK(store->LookupJob(kJob)->best_speedup() == 2);
+  CHECK(count(v1::Job::STATE_RUNNING) == 1);
+  REQUIRE_THAT(record(v1::Job::STATE_SUCCEEDED, 2), IsOk());
+  CHECK(count(v1::Job::STATE_RUNNING) == 0);
+  CHECK(count(v1::Job::STATE_SUCCEEDED) == 1);
+  store->EndGroups();
+}
+
 TEST_CASE("A group that meets a full database refuses more, and loses nothing that survived",
           "[store]") {
   Groups groups({.max_bytes = 400 * 1024});
