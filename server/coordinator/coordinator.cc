@@ -485,8 +485,8 @@ void Coordinator::OnEvents(const std::string& job) {
   parts_.store.AfterFlush([this, job] { parts_.feed.Notify(job); });
 }
 
-void Coordinator::OnDecision(const v1::Decision& decision, v1::Action::Type type) {
-  parts_.metrics.CountDecision(decision.policy(), type);
+void Coordinator::OnDecision(const std::string& policy, v1::Action::Type type) {
+  parts_.metrics.CountDecision(policy, type);
 }
 
 void Coordinator::OnFallback(const std::string& cause) { parts_.metrics.CountFallback(cause); }

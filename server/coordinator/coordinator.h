@@ -156,7 +156,7 @@ class Coordinator final : private search::SearchObserver {
                              const MayRead& may_read);
 
   void OnEvents(const std::string& job) override;
-  void OnDecision(const v1::Decision& decision, v1::Action::Type type) override;
+  void OnDecision(const std::string& policy, v1::Action::Type type) override;
   void OnFallback(const std::string& cause) override;
   void OnCacheLookup(bool is_hit) override;
   void OnCandidate(const v1::Job& job, const v1::Candidate& candidate) override;

@@ -135,7 +135,8 @@ awaitable<absl::Status> Journal::RecordCandidate(v1::Candidate candidate,
                                                  const std::vector<std::string>& notices) {
   UpdateWallTime();
   store::Write write{.job_name = name_};
-  AddCandidate(candidate, write);
+  v1::Candidate kept = Lineage::Kept(candidate);
+  AddCandidate(std::move(candidate), write);
   AddJob(job_, write);
   for (const std::string& notice : notices) write.events.push_back(NoticeEvent(notice));
   AddUse(write);
@@ -143,10 +144,10 @@ awaitable<absl::Status> Journal::RecordCandidate(v1::Candidate candidate,
   if (status.ok()) {
     NoteCounted();
     may_hold_ = false;
-    const int trial = candidate.trial();
+    const int trial = kept.trial();
     const bool is_confirmation = trial <= lineage_.trials() && !lineage_.candidates.empty() &&
                                  IsFinished(lineage_.candidates[static_cast<size_t>(trial)]);
-    lineage_.Put(std::move(candidate));
+    lineage_.Put(std::move(kept));
     const v1::Candidate& recorded = lineage_.candidates[static_cast<size_t>(trial)];
     const bool is_trial = !IsKnownStep(lineage_, trial);
     if (IsFinished(recorded) && is_trial && !is_confirmation) {
@@ -347,8 +348,8 @@ void Journal::AddJob(v1::Job& job, store::Write& write) const {
   write.events.push_back(JobEvent(*write.job));
 }
 
-void Journal::AddCandidate(const v1::Candidate& candidate, store::Write& write) const {
-  *write.events.emplace_back(NewEvent()).mutable_candidate() = candidate;
+void Journal::AddCandidate(v1::Candidate candidate, store::Write& write) const {
+  *write.events.emplace_back(NewEvent()).mutable_candidate() = std::move(candidate);
 }
 
 void Journal::AddRecords(store::Write& write) const {

@@ -133,7 +133,7 @@ class Journal {
   v1::JobEvent JobEvent(const v1::Job& job) const;
   store::Write JobWrite(v1::Job& job) const;
   void AddJob(v1::Job& job, store::Write& write) const;
-  void AddCandidate(const v1::Candidate& candidate, store::Write& write) const;
+  void AddCandidate(v1::Candidate candidate, store::Write& write) const;
   void AddRecords(store::Write& write) const;
   void AddUse(store::Write& write) const;
   void Take(v1::Job job);

@@ -30,30 +30,36 @@ double Ratio(const v1::Candidate& parent, const v1::Candidate& child) {
   return child_seconds > 0 ? parent.evaluation().measurement().median_seconds() / child_seconds : 1;
 }
 
-// Cleared fields keep their memory; those that are swapped out do not.
-template <class Field>
-void Drop(Field* field) {
-  Field().Swap(field);
+// What the lineage has no use for, of a candidate that is finished. It moves from one candidate to
+// another, so that a field that is given away leaves no memory behind, as one that is cleared does.
+void GiveDetails(v1::Comparison& from, v1::Comparison& to) {
+  to.set_allocated_baseline_measurement(from.release_baseline_measurement());
 }
 
-void DropSamples(v1::Measurement& measurement) { Drop(measurement.mutable_samples_seconds()); }
-
-void DropDetails(v1::Candidate& candidate) {
-  if (candidate.has_decision()) Drop(candidate.mutable_decision()->mutable_choices());
-  if (!candidate.has_evaluation()) return;
-  v1::Evaluation& evaluation = *candidate.mutable_evaluation();
-  delete evaluation.release_fingerprint();
-  delete evaluation.release_session();
-  Drop(evaluation.mutable_isolation());
-  Drop(evaluation.mutable_variants());
-  Drop(evaluation.mutable_spans());
-  evaluation.clear_checks();
-  if (evaluation.has_measurement()) DropSamples(*evaluation.mutable_measurement());
-  evaluation.clear_confirmation();
-  if (evaluation.has_confirmed()) evaluation.mutable_confirmed()->clear_baseline_measurement();
-  for (v1::Comparison& comparison : *evaluation.mutable_comparisons()) {
-    comparison.clear_baseline_measurement();
+void GiveDetails(v1::Evaluation& from, v1::Evaluation& to) {
+  to.set_allocated_fingerprint(from.release_fingerprint());
+  to.set_allocated_session(from.release_session());
+  to.mutable_isolation()->Swap(from.mutable_isolation());
+  to.mutable_variants()->Swap(from.mutable_variants());
+  to.mutable_spans()->Swap(from.mutable_spans());
+  to.set_allocated_checks(from.release_checks());
+  if (from.has_measurement()) {
+    to.mutable_measurement()->mutable_samples_seconds()->Swap(
+        from.mutable_measurement()->mutable_samples_seconds());
   }
+  to.set_allocated_confirmation(from.release_confirmation());
+  if (from.has_confirmed()) GiveDetails(*from.mutable_confirmed(), *to.mutable_confirmed());
+  for (int i = 0; i < from.comparisons_size(); ++i) {
+    if (i == to.comparisons_size()) to.add_comparisons();
+    GiveDetails(*from.mutable_comparisons(i), *to.mutable_comparisons(i));
+  }
+}
+
+void GiveDetails(v1::Candidate& from, v1::Candidate& to) {
+  if (from.has_decision()) {
+    to.mutable_decision()->mutable_choices()->Swap(from.mutable_decision()->mutable_choices());
+  }
+  if (from.has_evaluation()) GiveDetails(*from.mutable_evaluation(), *to.mutable_evaluation());
 }
 
 // Finds the best of candidates in the order of their trials.
@@ -152,8 +158,17 @@ void Lineage::Apply(const v1::JobEvent& event) {
   }
 }
 
+v1::Candidate Lineage::Kept(v1::Candidate& candidate) {
+  if (!IsFinished(candidate)) return candidate;
+  v1::Candidate details;
+  GiveDetails(candidate, details);
+  v1::Candidate kept = candidate;
+  GiveDetails(details, candidate);
+  return kept;
+}
+
 void Lineage::Put(v1::Candidate candidate) {
-  if (IsFinished(candidate)) DropDetails(candidate);
+  if (v1::Candidate details; IsFinished(candidate)) GiveDetails(candidate, details);
   const auto trial = static_cast<size_t>(candidate.trial());
   if (trial >= candidates.size()) candidates.resize(trial + 1);
   candidates[trial] = std::move(candidate);

@@ -65,6 +65,9 @@ struct Lineage {
   // Brings the lineage up to date with the next event of the job's log.
   void Apply(const v1::JobEvent& event);
 
+  // What is kept of `candidate`, which is as it was when this returns: much less than a copy.
+  static v1::Candidate Kept(v1::Candidate& candidate);
+
   // Inserts or replaces by trial.
   void Put(v1::Candidate candidate);
 

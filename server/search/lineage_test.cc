@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <random>
+#include <string>
 
 namespace mtmc::search {
 namespace {
@@ -115,11 +116,15 @@ TEST_CASE("A lineage keeps of a finished candidate what is decided by", "[search
   v1::Candidate running = candidate;
   running.set_trial(1);
   running.set_state(v1::Candidate::STATE_RUNNING);
+  const std::string before = candidate.SerializeAsString();
+  const std::string copy = Lineage::Kept(candidate).SerializeAsString();
   Lineage lineage;
   lineage.Put(candidate);
   lineage.Put(running);
 
   const v1::Candidate& kept = lineage.candidates[0];
+  CHECK(kept.SerializeAsString() == copy);
+  CHECK(candidate.SerializeAsString() == before);
   CHECK(Speedup(kept) == 2.0);
   CHECK(kept.decision().step() == 3);
   CHECK(kept.evaluation().profile().kernels_size() == 1);

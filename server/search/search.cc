@@ -244,22 +244,25 @@ class Search::Impl {
     const Selection selection = std::get<Selection>(next);
     run_.trace.Begin(run_.lineage.trials() + 1);
     std::vector<std::string> notices;
-    const absl::StatusOr<MacroStep> proposed = co_await Propose(selection, notices);
+    absl::StatusOr<MacroStep> proposed = co_await Propose(selection, notices);
     if (!proposed.ok() || run_.ending) co_return proposed.status();
-    const MacroStep& step = *proposed;
+    MacroStep& step = *proposed;
+    const std::string policy = step.decision.policy();
+    const v1::Action::Type type = step.action.type();
     absl::Status status;
-    if (step.action.type() == v1::Action::TYPE_STOP) {
+    if (type == v1::Action::TYPE_STOP) {
       status = co_await run_.journal.RecordStop(step.decision, notices);
     } else {
       v1::Candidate candidate = NewCandidate(run_.lineage.trials() + 1);
       candidate.add_parents(run_.CandidateOf(selection.parent).name());
-      *candidate.mutable_action() = step.action;
-      *candidate.mutable_decision() = step.decision;
+      // Nothing of it stays here, where thousands of jobs may wait for their coder.
+      *candidate.mutable_action() = std::move(step.action);
+      *candidate.mutable_decision() = std::move(step.decision);
       candidate.mutable_decision()->set_rollout(selection.rollout);
       candidate.mutable_decision()->set_step(selection.step);
       status = co_await trial_runner_.Begin(std::move(candidate), notices);
     }
-    if (status.ok()) run_.tools.observer.OnDecision(step.decision, step.action.type());
+    if (status.ok()) run_.tools.observer.OnDecision(policy, type);
     co_return status;
   }
 

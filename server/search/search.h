@@ -45,8 +45,8 @@ class SearchObserver {
 
   // New events of the job are in the store.
   virtual void OnEvents(const std::string& job) = 0;
-  // A decision was recorded.
-  virtual void OnDecision(const v1::Decision& decision, v1::Action::Type type) = 0;
+  // A decision of `policy` was recorded.
+  virtual void OnDecision(const std::string& policy, v1::Action::Type type) = 0;
   // The policy service did not decide; `cause` is a short word for a label.
   virtual void OnFallback(const std::string& cause) = 0;
   // An evaluation was looked for in the store.

@@ -39,7 +39,8 @@ google::protobuf::Duration BusyTime(const v1::Evaluation& evaluation) {
 awaitable<absl::Status> TrialRunner::Begin(v1::Candidate candidate, Notices notices) {
   std::optional<v1::Program> made;
   if (candidate.coder() == kBuiltinCoder) {
-    const v1::Candidate parent = run_.CandidateOf(ParentTrial(candidate));
+    // Stays where it is: nothing but the end of this trial changes the lineage.
+    const v1::Candidate& parent = run_.CandidateOf(ParentTrial(candidate));
     const auto program = co_await run_.ReadProgram(parent);
     if (!program.ok()) co_return program.status();
     auto response = co_await run_.coder.ApplyAction(parent, *program, candidate.action());
@@ -115,7 +116,7 @@ awaitable<absl::Status> TrialRunner::AdoptStart(v1::Candidate candidate) {
 }
 
 awaitable<absl::Status> TrialRunner::CodeStep(v1::Candidate candidate) {
-  const v1::Candidate parent = run_.CandidateOf(ParentTrial(candidate));
+  const v1::Candidate& parent = run_.CandidateOf(ParentTrial(candidate));
   const auto program = co_await run_.ReadProgram(parent);
   if (!program.ok()) co_return program.status();
   auto answer = std::exchange(answer_, std::nullopt);
