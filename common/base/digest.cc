@@ -20,11 +20,22 @@ Digest Sha256(std::string_view bytes) { return Sha256Builder().Append(bytes).Fin
 
 void Sha256Builder::Deleter::operator()(evp_md_ctx_st* context) const { EVP_MD_CTX_free(context); }
 
+namespace {
+
+// Looked up once, for EVP_sha256() looks through the providers at every use, which takes as long
+// as to hash a kilobyte.
+const EVP_MD* Method() {
+  static const EVP_MD* const method = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  return method;
+}
+
+}  // namespace
+
 // OpenSSL's digest calls fail only when memory runs out or a provider is
 // missing from the build, hence the checks.
 Sha256Builder::Sha256Builder() : context_(EVP_MD_CTX_new()) {
   MTMC_CHECK(context_ != nullptr);
-  MTMC_CHECK(EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
+  MTMC_CHECK(EVP_DigestInit_ex(context_.get(), Method(), nullptr) == 1);
 }
 
 Sha256Builder& Sha256Builder::Append(std::string_view bytes) {
