@@ -58,7 +58,9 @@ void SqliteCheckpointer::NoteWritten(int pages, int written) {
 
 bool SqliteCheckpointer::HasWork() const {
   const bool is_more = pages_ - tried_ > options_.tail_pages;
-  return is_ending_ || (pages_ >= options_.early_pages && is_more);
+  // One at a time writes back: a log that is too long is left to whoever commits.
+  const bool is_ours = pages_ >= options_.early_pages && pages_ < options_.most_pages;
+  return is_ending_ || (is_ours && is_more);
 }
 
 void SqliteCheckpointer::Run() {
