@@ -224,7 +224,7 @@ TEST_CASE("Coordinator takes no winner that is not confirmed when a job is cance
   world.Create(world.Request());
   world.Await([](const v1::Job& job) { return !job.best_candidate().empty(); });
 
-  REQUIRE(world.coordinator->Cancel(kJob).ok());
+  REQUIRE(world.coordinator->CancelJob(kJob).ok());
   const v1::Job job = world.AwaitEnd();
 
   CHECK(job.state() == v1::Job::STATE_CANCELLED);
