@@ -211,6 +211,34 @@ TEST_CASE("Coordinator falls back on the next best where the best one is refuted
   }
 }
 
+TEST_CASE("Coordinator calls a slow candidate off to confirm the best one in time",
+          "[coordinator]") {
+  World world;
+  FakeWorker second("workers/second");
+  second.works_apart = world.worker.works_apart = true;
+  DeferConfirmations(world, [](v1::Evaluation&) {});
+  absl::Notification has_ended;
+  world.worker.work = second.work = [&, judge = world.worker.work](const v1::Lease& lease) {
+    const bool is_start = lease.candidate().ends_with("/c0") || lease.candidate().empty();
+    if (!is_start) has_ended.WaitForNotificationWithTimeout(kPatience);
+    return judge(lease);
+  };
+  world.StartWithWorker();
+  second.Attach(*world.coordinator);
+  v1::CreateJobRequest request = world.Request();
+  request.mutable_job()->mutable_budget()->mutable_max_wall_time()->set_seconds(3);
+
+  world.Create(request);
+  const v1::Job job = world.AwaitEnd();
+  has_ended.Notify();
+
+  CHECK(job.state() == v1::Job::STATE_SUCCEEDED);
+  CHECK(job.end_reason() == v1::Job::END_REASON_WALL_TIME);
+  CHECK(job.best_candidate().ends_with("/c0"));
+  CHECK_FALSE(world.Candidates()[0].evaluation().skipped_confirmation());
+  world.Stop();
+}
+
 TEST_CASE("Coordinator takes no winner that is not confirmed when a job is cancelled",
           "[coordinator]") {
   World world;

@@ -29,13 +29,17 @@ bool IsDeferrable(const v1::Job& job, const v1::Candidate& candidate) {
   return candidate.coder() == kBuiltinCoder && !job.search().has_evaluate();
 }
 
-bool HasTimeToDefer(const Lineage& lineage, absl::Duration used, absl::Duration left) {
+absl::Duration ConfirmationTime(const Lineage& lineage, absl::Duration used) {
   absl::Duration longest = absl::ZeroDuration();
   for (const v1::Candidate& candidate : lineage.candidates) {
     longest = std::max(longest, TimeOf(candidate));
   }
   const bool is_first = lineage.trials() == 0 && longest == absl::ZeroDuration();
-  return (is_first ? kIntakes * used : kCandidates * longest) <= left / 2;
+  return is_first ? kIntakes * used : kCandidates * longest;
+}
+
+bool HasTimeToDefer(const Lineage& lineage, absl::Duration used, absl::Duration left) {
+  return ConfirmationTime(lineage, used) <= left / 2;
 }
 
 }  // namespace mtmc::search

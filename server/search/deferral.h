@@ -17,9 +17,12 @@ namespace mtmc::search {
 // one program wants to know all.
 bool IsDeferrable(const v1::Job& job, const v1::Candidate& candidate);
 
+// How long a confirmation may take, by what candidates took so far, and before the first one by
+// the intake: `used` is the wall time of the search.
+absl::Duration ConfirmationTime(const Lineage& lineage, absl::Duration used);
+
 // Whether there is time to go on without a confirmed candidate: a confirmation that began when
-// half of what is left is over would still come to its end. `used` and `left` are wall times of
-// the search.
+// half of the wall time that is `left` is over would still come to its end.
 bool HasTimeToDefer(const Lineage& lineage, absl::Duration used, absl::Duration left);
 
 }  // namespace mtmc::search

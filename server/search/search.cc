@@ -119,8 +119,7 @@ class Search::Impl {
       if (run_.lineage.candidates.empty()) {
         status = co_await BeginStart();
       } else if (!IsFinished(run_.lineage.candidates.back())) {
-        run_.trace.GoOn(run_.lineage.candidates.back().trial());
-        status = co_await trial_runner_.Advance(run_.lineage.candidates.back());
+        status = co_await GoOnWithTrial();
       } else {
         status = co_await NextTrial();
       }
@@ -138,6 +137,41 @@ class Search::Impl {
   std::optional<int> Unconfirmed() const {
     const std::optional<int> best = run_.lineage.Best();
     return best && !IsConfirmed(run_.CandidateOf(*best)) ? best : std::nullopt;
+  }
+
+  bool is_time_short() const {
+    return !HasTimeToDefer(run_.lineage, run_.journal.wall_time_used(),
+                           run_.journal.wall_time_left());
+  }
+
+  awaitable<absl::Status> GoOnWithTrial() {
+    // The trial was called off for it, and goes on afterwards.
+    const std::optional<int> unconfirmed = Unconfirmed();
+    if (unconfirmed && is_time_short()) co_return co_await Confirm(*unconfirmed);
+    run_.trace.GoOn(run_.lineage.candidates.back().trial());
+    const std::shared_ptr<bool> has_rung = unconfirmed ? ArmConfirmation() : nullptr;
+    const absl::Status status = co_await trial_runner_.Advance(run_.lineage.candidates.back());
+    const bool is_called_off =
+        has_rung && *has_rung && !has_reason_to_end() && !run_.journal.is_paused();
+    if (!is_called_off) co_return status;
+    run_.interruption.Clear();
+    co_return absl::OkStatus();
+  }
+
+  // Calls off what runs when the time that is left is just what a confirmation takes, for as long
+  // as what it returns lives, which tells whether it has.
+  std::shared_ptr<bool> ArmConfirmation() {
+    auto has_rung = std::make_shared<bool>(false);
+    const absl::Duration left = run_.journal.wall_time_left() -
+                                ConfirmationTime(run_.lineage, run_.journal.wall_time_used());
+    run_.tools.loop.PostAfter(std::max(left, absl::ZeroDuration()),
+                              [this, alarm = std::weak_ptr<bool>(has_rung)] {
+                                const std::shared_ptr<bool> there = alarm.lock();
+                                if (!there) return;
+                                *there = true;
+                                run_.interruption.Set();
+                              });
+    return has_rung;
   }
 
   awaitable<absl::Status> Confirm(int trial) {
@@ -233,10 +267,8 @@ class Search::Impl {
                                  : std::variant<Selection, End>(End{v1::Job::END_REASON_TOKENS});
     const End* end = std::get_if<End>(&next);
     const std::optional<int> unconfirmed = Unconfirmed();
-    const bool is_time_short =
-        !HasTimeToDefer(run_.lineage, run_.journal.wall_time_used(), run_.journal.wall_time_left());
     // After it there may be more to do.
-    if (unconfirmed && (end || is_time_short)) co_return co_await Confirm(*unconfirmed);
+    if (unconfirmed && (end || is_time_short())) co_return co_await Confirm(*unconfirmed);
     if (end) {
       run_.ending = Ending{.reason = end->reason};
       co_return absl::OkStatus();
@@ -327,7 +359,8 @@ class Search::Impl {
 
   // Lives as long as the timer of the wall time counts.
   std::shared_ptr<int> alarm_;
-  // Why the job is to end. Without it, an interruption is a pause.
+  // Why the job is to end. Without it, an interruption is a pause, or lets a trial be called off
+  // for a confirmation.
   v1::Job::EndReason interruption_reason_ = v1::Job::END_REASON_UNSPECIFIED;
   SearchRun run_;
   Chooser chooser_{run_};
