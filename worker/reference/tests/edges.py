@@ -32,6 +32,7 @@ from assumed import workloads
 _OWN_NUMBERS = range(617, 625)
 _FAR, _LEAST = 1e-2, 1e-30
 _MODULES = (edge_models, formula_models, slip_models, guard_models, bound_models, many_models)
+OPEN = many_models.OPEN
 MODELS = {edge: models for module in _MODULES for edge, models in module.MODELS.items()}
 
 
