@@ -118,7 +118,7 @@ def test_each_trial_is_one_trace(traced):
     roots = [s for s in traced.spans if not s.parent]
     trials = [s for s in roots if s.name == "trial"]
 
-    assert {s.name for s in roots} <= {"trial", "decision"}
+    assert {s.name for s in roots} <= {"trial", "decision", "confirmation"}
     assert sorted(s.attributes["mtmc.candidate"] for s in trials) == sorted(traced.candidates)
     assert len({s.trace for s in roots}) == len(roots), "two traces have one id"
     assert len(traced.candidates) >= 4
