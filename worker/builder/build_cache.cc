@@ -36,14 +36,15 @@ std::vector<CacheFile> FilesIn(const std::string& folder) {
 
 }  // namespace
 
-BuildCache::BuildCache(Options options) : options_(std::move(options)) {}
+BuildCache::BuildCache(Options options)
+    : options_(std::move(options)), in_memory_(options_.max_memory_bytes) {}
 
 std::string BuildCache::PathOf(const std::string& key) const {
   return absl::StrCat(options_.folder, "/", key);
 }
 
 std::optional<pipe::v1::BuilderResponse::Built> BuildCache::Find(const std::string& key) {
-  if (auto found = FindInMemory(key)) return found;
+  if (auto found = in_memory_.Find(key)) return found;
   if (options_.folder.empty()) return std::nullopt;
   auto found = FindOnDisk(key);
   if (found) PutInMemory(key, *found);
@@ -60,14 +61,6 @@ void BuildCache::Put(const std::string& key, const pipe::v1::BuilderResponse::Bu
   if (!written.ok()) {
     base::Log(base::LogLevel::kWarning, "build not cached", {{"error", written}});
   }
-}
-
-std::optional<pipe::v1::BuilderResponse::Built> BuildCache::FindInMemory(const std::string& key) {
-  absl::MutexLock lock(&mu_);
-  const auto found = by_key_.find(key);
-  if (found == by_key_.end()) return std::nullopt;
-  entries_.splice(entries_.begin(), entries_, found->second);
-  return found->second->second;
 }
 
 std::optional<pipe::v1::BuilderResponse::Built> BuildCache::FindOnDisk(const std::string& key) {
@@ -89,16 +82,7 @@ std::optional<pipe::v1::BuilderResponse::Built> BuildCache::FindOnDisk(const std
 
 void BuildCache::PutInMemory(const std::string& key,
                              const pipe::v1::BuilderResponse::Built& built) {
-  absl::MutexLock lock(&mu_);
-  if (by_key_.contains(key)) return;
-  entries_.emplace_front(key, built);
-  by_key_[key] = entries_.begin();
-  memory_bytes_ += static_cast<int64_t>(built.ByteSizeLong());
-  while (memory_bytes_ > options_.max_memory_bytes && entries_.size() > 1) {
-    memory_bytes_ -= static_cast<int64_t>(entries_.back().second.ByteSizeLong());
-    by_key_.erase(entries_.back().first);
-    entries_.pop_back();
-  }
+  in_memory_.Put(key, built, static_cast<int64_t>(built.ByteSizeLong()));
 }
 
 // Drops the oldest files down to three quarters of the bound, so that this is

@@ -2,14 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
-#include <map>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/lru_cache.h"
 #include "mtmc/pipe/v1/builder.pb.h"
 
 namespace mtmc::worker {
@@ -35,20 +33,14 @@ class BuildCache {
   void Put(const std::string& key, const pipe::v1::BuilderResponse::Built& built);
 
  private:
-  using Entry = std::pair<std::string, pipe::v1::BuilderResponse::Built>;
-
-  std::optional<pipe::v1::BuilderResponse::Built> FindInMemory(const std::string& key);
   std::optional<pipe::v1::BuilderResponse::Built> FindOnDisk(const std::string& key);
   void PutInMemory(const std::string& key, const pipe::v1::BuilderResponse::Built& built);
   void MakeRoomOnDisk(int64_t bytes);
   std::string PathOf(const std::string& key) const;
 
   const Options options_;
+  base::LruCache<pipe::v1::BuilderResponse::Built> in_memory_;
   absl::Mutex mu_;
-  // Most recently used first.
-  std::list<Entry> entries_ ABSL_GUARDED_BY(mu_);
-  std::map<std::string, std::list<Entry>::iterator> by_key_ ABSL_GUARDED_BY(mu_);
-  int64_t memory_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   // Of all files; absent before the first write.
   std::optional<int64_t> disk_bytes_ ABSL_GUARDED_BY(mu_);
 };

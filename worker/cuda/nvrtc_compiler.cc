@@ -225,7 +225,7 @@ std::string NvrtcCompiler::CompileUnit(const std::string& unit, const kernel::Bi
       base::Sha256(absl::StrCat(absl::StrJoin(flags, "\n"), "\n\n", unit)).sha256_hex;
   if (auto known = units_.Find(key)) return *std::move(known);
   std::string cubin = CompileWith(unit, flags).binary;
-  if (!cubin.empty()) units_.Put(key, cubin);
+  if (!cubin.empty()) units_.Put(key, cubin, static_cast<int64_t>(cubin.size()));
   return cubin;
 }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "worker/cuda/unit_cache.h"
+#include "common/base/lru_cache.h"
 #include "worker/device/compiler.h"
 
 namespace mtmc::worker {
@@ -56,7 +57,9 @@ class NvrtcCompiler final : public Compiler {
 
   const Options options_;
   const std::unique_ptr<NvrtcApi> api_;
-  UnitCache units_;
+  // Cubins of parts of programs, by a digest of all that they were made from: the steps of a search
+  // change few kernels of a network.
+  base::LruCache<std::string> units_{int64_t{64} << 20};
 };
 
 }  // namespace mtmc::worker
