@@ -187,19 +187,15 @@ class Finder {
     return static_cast<size_t>(token.text.data() - source_.spliced().data());
   }
 
-  // The tokens up to the end of the kernel's body.
+  // Those of the kernel's body; none where that has no end.
   Tokens Body() const {
+    if (kernel_.body_end == 0) return {};
     const Tokens all(source_.tokens());
-    const auto first = std::find_if(all.begin(), all.end(), [&](const SourceToken& token) {
-      return PlaceOf(token) >= kernel_.body;
-    });
-    auto last = first;
-    for (int depth = 1; last != all.end(); ++last) {
-      if (Is(*last, "{")) ++depth;
-      if (Is(*last, "}") && --depth == 0) break;
-    }
-    if (last == all.end()) return {};
-    return {first, last};
+    const auto find = [&](size_t place) {
+      return std::find_if(all.begin(), all.end(),
+                          [&](const SourceToken& token) { return PlaceOf(token) >= place; });
+    };
+    return {find(kernel_.body), find(kernel_.body_end)};
   }
 
   // Between the braces of the body, both among the source's tokens.

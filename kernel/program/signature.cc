@@ -401,7 +401,8 @@ class KernelScanner {
     if (!ReadParameters(parameters, signature)) return;
     FindUses(body, signature.parameters);
     if (!body.empty()) {
-      signature.body = static_cast<size_t>(body[0].text.data() - lexed_.spliced().data()) + 1;
+      signature.body = OffsetOf(body.front()) + 1;
+      if (body.size() > 1 && Is(body.back(), "}")) signature.body_end = OffsetOf(body.back());
     }
     scan_.kernels.push_back(std::move(signature));
   }

@@ -44,8 +44,10 @@ struct KernelSignature {
   std::optional<std::array<IntegerExpression, 3>> required_block;
   // Line of the name, 1-based.
   int line = 0;
-  // Index behind the `{` of its body, in LexSource(text).spliced().
+  // Indices behind the `{` of its body and of the `}` that ends it, in LexSource(text).spliced();
+  // the latter 0 where there is none.
   size_t body = 0;
+  size_t body_end = 0;
 };
 
 // Declaration of a CUDA kernel, with a body or without one, that is not `extern "C"`: its symbol is

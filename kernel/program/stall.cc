@@ -131,18 +131,22 @@ class KernelWriter {
   int count_ = 0;
 };
 
+// What a block draws.
+std::string Draw(Dialect dialect, uint32_t seed) {
+  return Concat(dialect == Dialect::kOpenCl ? kOpenClPlace : kCudaPlace,
+                "unsigned __mtmc_h = (unsigned)__mtmc_b * 2654435761u ^ ", seed, "u; ", kMix);
+}
+
 std::string Beginning(Dialect dialect, uint32_t seed) {
   const bool is_opencl = dialect == Dialect::kOpenCl;
-  return Concat(is_opencl ? kOpenClBegin : kCudaBegin, is_opencl ? kOpenClPlace : kCudaPlace,
-                "unsigned __mtmc_h = (unsigned)__mtmc_b * 2654435761u ^ ", seed, "u; ", kMix,
-                kManyBegin, is_opencl ? kOpenClBeginWait : kCudaBeginWait);
+  return Concat(is_opencl ? kOpenClBegin : kCudaBegin, Draw(dialect, seed), kManyBegin,
+                is_opencl ? kOpenClBeginWait : kCudaBeginWait);
 }
 
 std::string Middle(Dialect dialect, uint32_t seed) {
   const bool is_opencl = dialect == Dialect::kOpenCl;
-  return Concat(is_opencl ? kOpenClDraw : kCudaDraw, is_opencl ? kOpenClPlace : kCudaPlace,
-                "unsigned __mtmc_h = (unsigned)__mtmc_b * 2654435761u ^ ", seed, "u; ", kMix,
-                kFewMiddle, is_opencl ? kOpenClMiddle : kCudaMiddle);
+  return Concat(is_opencl ? kOpenClDraw : kCudaDraw, Draw(dialect, seed), kFewMiddle,
+                is_opencl ? kOpenClMiddle : kCudaMiddle);
 }
 
 }  // namespace

@@ -33,23 +33,15 @@ bool EndsDeclaration(const SourceToken& token) {
   return token.text == ";" || token.text == "{" || token.text == "}";
 }
 
-// The kernel whose body begins in front of `body`; absent where that has no end.
-std::optional<Extent> FindExtent(const LexedSource& lexed, size_t body) {
+// Absent where its body has no end.
+std::optional<Extent> FindExtent(const LexedSource& lexed, const KernelSignature& kernel) {
+  if (kernel.body_end == 0) return std::nullopt;
   const Tokens& tokens = lexed.tokens();
-  auto open = std::lower_bound(
-      tokens.begin(), tokens.end(), body - 1,
+  auto first = std::lower_bound(
+      tokens.begin(), tokens.end(), kernel.body - 1,
       [&](const SourceToken& token, size_t place) { return PlaceOf(token.text, lexed) < place; });
-  if (open == tokens.end() || open->text != "{") return std::nullopt;
-  auto first = open;
   while (first != tokens.begin() && !EndsDeclaration(*std::prev(first))) --first;
-  int depth = 0;
-  for (auto token = open; token != tokens.end(); ++token) {
-    if (token->text == "{") ++depth;
-    if (token->text == "}" && --depth == 0) {
-      return Extent{PlaceOf(first->text, lexed), PlaceOf(token->text, lexed) + 1};
-    }
-  }
-  return std::nullopt;
+  return Extent{PlaceOf(first->text, lexed), kernel.body_end + 1};
 }
 
 // Whether each kernel's name stands at its definition alone.
@@ -87,7 +79,7 @@ std::vector<Extent> FindExtents(const LexedSource& lexed,
                                 const std::vector<KernelSignature>& kernels) {
   std::vector<Extent> extents;
   for (const KernelSignature& kernel : kernels) {
-    const auto extent = kernel.body == 0 ? std::nullopt : FindExtent(lexed, kernel.body);
+    const auto extent = FindExtent(lexed, kernel);
     if (!extent) return {};
     extents.push_back(*extent);
   }
