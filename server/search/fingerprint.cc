@@ -68,8 +68,7 @@ bool IsAnswer(const v1::EvaluationRequest& request, const v1::Evaluation& evalua
   // Who was slower there, and is needed here.
   const bool lacks_profile =
       request.needs_profile() && !request.options().omit_profile() && !evaluation.has_profile();
-  const bool is_ahead = request.speedup_to_beat() <= 0 ||
-                        evaluation.comparisons(0).speedup() > request.speedup_to_beat();
+  const bool is_ahead = evaluation.comparisons(0).speedup() > request.speedup_to_beat();
   return !lacks_profile && (request.defers_confirmation() || !is_ahead);
 }
 

@@ -145,10 +145,11 @@ awaitable<absl::Status> Journal::RecordCandidate(v1::Candidate candidate,
     NoteCounted();
     may_hold_ = false;
     const int trial = kept.trial();
-    const bool is_confirmation = trial <= lineage_.trials() && !lineage_.candidates.empty() &&
-                                 IsFinished(lineage_.candidates[static_cast<size_t>(trial)]);
+    const auto at = static_cast<size_t>(trial);
+    const bool is_confirmation =
+        at < lineage_.candidates.size() && IsFinished(lineage_.candidates[at]);
     lineage_.Put(std::move(kept));
-    const v1::Candidate& recorded = lineage_.candidates[static_cast<size_t>(trial)];
+    const v1::Candidate& recorded = lineage_.candidates[at];
     const bool is_trial = !IsKnownStep(lineage_, trial);
     if (IsFinished(recorded) && is_trial && !is_confirmation) {
       tools_.observer.OnCandidate(job_, recorded);

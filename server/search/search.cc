@@ -139,15 +139,10 @@ class Search::Impl {
     return best && !IsConfirmed(run_.CandidateOf(*best)) ? best : std::nullopt;
   }
 
-  bool is_time_short() const {
-    return !HasTimeToDefer(run_.lineage, run_.journal.wall_time_used(),
-                           run_.journal.wall_time_left());
-  }
-
   awaitable<absl::Status> GoOnWithTrial() {
     // The trial was called off for it, and goes on afterwards.
     const std::optional<int> unconfirmed = Unconfirmed();
-    if (unconfirmed && is_time_short()) co_return co_await Confirm(*unconfirmed);
+    if (unconfirmed && !run_.has_time_to_defer()) co_return co_await Confirm(*unconfirmed);
     run_.trace.GoOn(run_.lineage.candidates.back().trial());
     const std::shared_ptr<bool> has_rung = unconfirmed ? ArmConfirmation() : nullptr;
     const absl::Status status = co_await trial_runner_.Advance(run_.lineage.candidates.back());
@@ -268,7 +263,7 @@ class Search::Impl {
     const End* end = std::get_if<End>(&next);
     const std::optional<int> unconfirmed = Unconfirmed();
     // After it there may be more to do.
-    if (unconfirmed && (end || is_time_short())) co_return co_await Confirm(*unconfirmed);
+    if (unconfirmed && (end || !run_.has_time_to_defer())) co_return co_await Confirm(*unconfirmed);
     if (end) {
       run_.ending = Ending{.reason = end->reason};
       co_return absl::OkStatus();

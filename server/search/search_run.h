@@ -12,6 +12,7 @@
 #include "server/search/allowance.h"
 #include "server/search/await.h"
 #include "server/search/backends.h"
+#include "server/search/deferral.h"
 #include "server/search/ending.h"
 #include "server/search/journal.h"
 #include "server/search/lineage.h"
@@ -51,6 +52,11 @@ struct SearchRun {
 
   const v1::Candidate& CandidateOf(int trial) const {
     return lineage.candidates[static_cast<size_t>(trial)];
+  }
+
+  // See deferral.h.
+  bool has_time_to_defer() const {
+    return HasTimeToDefer(lineage, journal.wall_time_used(), journal.wall_time_left());
   }
 
   // The text and the schedule of a candidate that has them. Waits for a store that is

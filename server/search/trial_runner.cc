@@ -241,9 +241,7 @@ awaitable<absl::StatusOr<v1::EvaluationRequest>> TrialRunner::MakeRequest(
   request.set_speedup_to_beat(kLeastGain * run_.job.best_speedup());
   // Steps at once are taken for the times of their kernels.
   request.set_needs_profile(StepsOf(candidate.action()).size() > 1);
-  request.set_defers_confirmation(
-      IsDeferrable(run_.job, candidate) &&
-      HasTimeToDefer(run_.lineage, run_.journal.wall_time_used(), run_.journal.wall_time_left()));
+  request.set_defers_confirmation(IsDeferrable(run_.job, candidate) && run_.has_time_to_defer());
   co_return request;
 }
 

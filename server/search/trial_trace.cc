@@ -10,18 +10,18 @@
 
 namespace mtmc::search {
 
-void TrialTrace::Begin(int trial) {
-  root_ = trace::Span::StartTrace("decision");
+void TrialTrace::Begin(int trial) { Start("decision", trial); }
+
+void TrialTrace::BeginConfirmation(int trial) {
+  Start("confirmation", trial);
+  root_.Set("mtmc.trial", int64_t{trial});
+}
+
+void TrialTrace::Start(std::string_view name, int trial) {
+  root_ = trace::Span::StartTrace(name);
   root_.Set("mtmc.job", job_);
   trial_ = trial;
   has_name_ = false;
-}
-
-void TrialTrace::BeginConfirmation(int trial) {
-  root_ = trace::Span::StartTrace("confirmation");
-  root_.Set("mtmc.job", job_);
-  root_.Set("mtmc.trial", int64_t{trial});
-  trial_ = trial;
 }
 
 void TrialTrace::GoOn(int trial) {

@@ -63,6 +63,7 @@ class TrialTrace {
   };
 
  private:
+  void Start(std::string_view name, int trial);
   void NameAfter(const v1::Candidate& candidate);
   void Conclude(const v1::Job& job, const v1::Candidate& candidate);
 
