@@ -35,7 +35,7 @@ def variance(func, args, kwargs, out, unit):
     ratio = x.mean().abs() / x.std().clamp_(min=torch.finfo(x.dtype).tiny)
     terms = max(x.numel() // max((out[0] if isinstance(out, tuple) else out).numel(), 1), 1)
     ratio *= _of_means(x, terms, unit)
-    scale = positive(func, args, kwargs, out) * (1.0 + ratio)
+    scale = positive(func, args, kwargs, out, unit) * (1.0 + ratio)
     deviation = out[0] if isinstance(out, tuple) else out
     if deviation.dtype != torch.float32:
         return scale
@@ -171,7 +171,7 @@ def _largest_weight(func, args):
     return 1.0 if weight is None else weight.abs().amax()
 
 
-def weighted(func, args, kwargs, out):
+def weighted(func, args, kwargs, out, unit):
     """Exponentials over their sum, or the logarithm of that."""
     x = args[0]
     y = out[0] if isinstance(out, (tuple, list)) else out

@@ -42,8 +42,7 @@ class Disturbed(TorchDispatchMode):
         first = out[0] if isinstance(out, (tuple, list)) and out else out
         if isinstance(first, torch.Tensor) and first.is_floating_point() and first.numel():
             rule = _RULES.get(name.rstrip("_"), sum_rounding.element)
-            unit = (self._unit,) if rule in _BY_UNIT else ()
-            scale = rule(func, args, kwargs or {}, out, *unit)
+            scale = rule(func, args, kwargs or {}, out, self._unit)
             is_exact = self._is_exact(name, first, args)
             if is_exact is not None:
                 scale = scale if isinstance(scale, torch.Tensor) else scale.of(first)
@@ -157,8 +156,6 @@ _ENDS = {
     **dict.fromkeys(("sigmoid", "hardsigmoid", "_softmax"), (0.0, 1.0)),
     **dict.fromkeys(("tanh", "erf", "sin", "cos"), (-1.0, 1.0)),
 }
-# Rules that need the unit.
-_BY_UNIT = (sum_rounding.reduction, norm_rounding.variance, norm_rounding.normalized)
 _RULES = {
     "mm": sum_rounding.product(0, 1),
     "bmm": sum_rounding.product(0, 1),

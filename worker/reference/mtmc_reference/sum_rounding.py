@@ -13,7 +13,7 @@ the order in which blocks start. A running sum as a result is disturbed by its o
 partial sums. Terms below half a unit in the last place of such a partial sum are lost in it,
 all of one sign as well: a plain sum may be off by as much as all of them together.
 
-A rule (func, args, kwargs, out) gives the scale of the disturbance of the first result, in
+A rule (func, args, kwargs, out, unit) gives the scale of the disturbance of the first result, in
 units: a tensor of its own that broadcasts to the result, or what such a one is computed from.
 """
 
@@ -92,7 +92,7 @@ class Sums:
         return scale.add_(result.abs(), alpha=self.roundings) if self.roundings else scale
 
 
-def element(func, args, kwargs, out):
+def element(func, args, kwargs, out, unit):
     return Roundings(ELEMENT_ROUNDINGS)
 
 
@@ -151,7 +151,7 @@ def _near(terms, total, squares):
 def product(first, second):
     """Rule of a product of the operands at two positions, others being added."""
 
-    def rule(func, args, kwargs, out):
+    def rule(func, args, kwargs, out, unit):
         a, b = args[first], args[second]
         q = torch.matmul(a.square(), b.square())
         return Sums(a.shape[-1], q, _product_wander(a, b))
@@ -185,7 +185,7 @@ def _added(partial, left, right):
     return partial.add_(torch.matmul(left, right))
 
 
-def convolution(func, args, kwargs, out):
+def convolution(func, args, kwargs, out, unit):
     squared = list(args)
     squared[0], squared[1], squared[2] = args[0].square(), args[1].square(), None
     is_transposed = len(args) > 6 and args[6]
@@ -195,10 +195,10 @@ def convolution(func, args, kwargs, out):
 
 
 def reduction(func, args, kwargs, out, unit):
-    """Rule of a sum or a mean, which needs the unit."""
+    """Rule of a sum or a mean."""
     x = args[0]
     if not x.is_floating_point():
-        return element(func, args, kwargs, out)
+        return element(func, args, kwargs, out, unit)
     axes = axes_of(args)
     terms = max(x.numel() // max(out.numel(), 1), 1)
     divisor = terms if func._schema.name == "aten::mean" else 1
@@ -308,9 +308,9 @@ def sum_wander(x, axes):
     return largest
 
 
-def running_sum(func, args, kwargs, out):
+def running_sum(func, args, kwargs, out, unit):
     if not out.is_floating_point() or not out.dim():
-        return element(func, args, kwargs, out)
+        return element(func, args, kwargs, out, unit)
     x, axis = args[0], args[1] % out.dim()
     shape = [-1 if other == axis else 1 for other in range(out.dim())]
     terms = torch.arange(1, out.shape[axis] + 1, device=out.device, dtype=out.dtype).view(shape)
@@ -320,19 +320,19 @@ def running_sum(func, args, kwargs, out):
     return wandered.add_(out.abs() * ELEMENT_ROUNDINGS)
 
 
-def running_product(func, args, kwargs, out):
+def running_product(func, args, kwargs, out, unit):
     terms = min(args[0].shape[args[1]] if args[0].dim() else 1, MAX_ROW_TERMS)
     return out.abs() * (ELEMENT_ROUNDINGS + SUM_FACTOR * math.sqrt(terms))
 
 
-def positive(func, args, kwargs, out):
+def positive(func, args, kwargs, out, unit):
     """A sum of terms that are positive as a rule, such as a norm or a loss."""
     first = out[0] if isinstance(out, (tuple, list)) else out
     terms = min(args[0].numel() // max(first.numel(), 1), MAX_TERMS)
     return first.abs() * (ELEMENT_ROUNDINGS + SUM_FACTOR * math.sqrt(max(terms, 1)))
 
 
-def pooled(func, args, kwargs, out):
+def pooled(func, args, kwargs, out, unit):
     """Means over windows."""
     x = args[0]
     terms = max(x.numel() // max(out.numel(), 1), 1)
