@@ -42,6 +42,10 @@ Confirmation DecideConfirmation(const v1::EvaluationRequest& request,
   return MayWin(request, session) ? Confirmation::kNeeded : Confirmation::kSkipped;
 }
 
+bool IsAskedEverything(const v1::EvaluationRequest& request) {
+  return request.speedup_to_beat() <= 0 && !request.defers_confirmation();
+}
+
 bool IsAhead(const v1::EvaluationRequest& request, const MeasuredSession& session) {
   return session.comparisons.empty() || request.speedup_to_beat() <= 0 ||
          session.comparisons.front().speedup() > request.speedup_to_beat();

@@ -22,6 +22,10 @@ enum class Confirmation {
 Confirmation DecideConfirmation(const v1::EvaluationRequest& request,
                                 const MeasuredSession& session);
 
+// Whether everything that is asked of a winner is asked whatever its time: nobody is to be beaten,
+// and nothing is left for later.
+bool IsAskedEverything(const v1::EvaluationRequest& request);
+
 // Whether a measured program may become the best of its search: who asks for nobody to be beaten
 // takes everybody for one.
 bool IsAhead(const v1::EvaluationRequest& request, const MeasuredSession& session);

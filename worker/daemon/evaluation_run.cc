@@ -135,9 +135,7 @@ MaybeEnd EvaluationRun::Build() {
   BuildQueue::Answer building =
       builds_.Build(BuildRequestOf(program, text_, options_, context_.options),
                     TimeoutOr(options_.build_timeout(), kBuildTimeout));
-  // Who has nobody to beat is asked everything.
-  verifier_.PrepareAhead(VerifierOptions(), /*is_winner=*/request_.speedup_to_beat() <= 0 &&
-                                                !request_.defers_confirmation(),
+  verifier_.PrepareAhead(VerifierOptions(), /*is_winner=*/IsAskedEverything(request_),
                          [&] { return BuildQueue::IsReady(building); });
   BuiltVariants built = building.get();
   if (auto* failure = std::get_if<v1::Failure>(&built)) return std::move(*failure);
@@ -385,9 +383,8 @@ MaybeEnd EvaluationRun::Profile() {
   pipe::v1::RunnerRequest request;
   request.mutable_profile()->set_with_counters(
       !options_.omit_counters() && (is_fastest || (is_ahead_ && request_.needs_profile())));
-  // A search that goes on from the best does not read the others.
-  request.mutable_profile()->set_hardware_only(request_.speedup_to_beat() > 0 ||
-                                               request_.defers_confirmation());
+  // The others a search hardly reads.
+  request.mutable_profile()->set_hardware_only(!IsAskedEverything(request_));
   auto reply = runner_.Call(request, kProfileTimeout);
   if (reply.is_answered() && reply.response.has_profile()) {
     *evaluation().mutable_profile() = std::move(*reply.response.mutable_profile());
