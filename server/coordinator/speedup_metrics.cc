@@ -125,6 +125,8 @@ void SpeedupMetrics::CountEnd(const v1::Job& job, const v1::Candidate* best) {
       .MakeCounter("mtmc_job_tokens_total", "Tokens that ended jobs have used of language models.",
                    labels)
       .Increment(static_cast<double>(job.budget_use().tokens()));
+  // What was best may have been confirmed since its trial, with a time of its own.
+  ShowBest(job);
   if (best != nullptr && job.state() == v1::Job::STATE_SUCCEEDED) ObserveWinner(job, *best);
 }
 
@@ -161,13 +163,17 @@ metrics::Labels SpeedupMetrics::LabelsOf(const v1::Job& job) {
 }
 
 void SpeedupMetrics::ShowBest(const v1::Job& job) {
-  if (!job.has_best_speedup() || max_problems_ == 0) return;
+  if (max_problems_ == 0) return;
   // Bounded by the list below instead.
   metrics::BoundedLabel one(1);
   const metrics::Labels labels =
       With(LabelsOf(job), "problem", one.Of(job.problem().display_name()));
+  const bool was_served = std::erase(problems_, labels) > 0;
+  if (!job.has_best_speedup()) {
+    if (was_served) registry_.RemoveGauge(kBest, kBestHelp, labels);
+    return;
+  }
   registry_.MakeGauge(kBest, kBestHelp, labels).Set(job.best_speedup());
-  problems_.remove(labels);
   problems_.push_back(labels);
   if (problems_.size() <= max_problems_) return;
   registry_.RemoveGauge(kBest, kBestHelp, problems_.front());

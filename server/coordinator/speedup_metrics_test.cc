@@ -105,6 +105,24 @@ TEST_CASE("A failed job has no speedup", "[coordinator]") {
   CHECK(registry.Render().find("mtmc_job_speedup_ratio") == std::string::npos);
 }
 
+TEST_CASE("What a confirmation changed of a job's best shows when it ends", "[coordinator]") {
+  metrics::Registry registry("test");
+  SpeedupMetrics speedups(registry);
+  const v1::Candidate candidate = MakeCandidate(v1::Comparison::OUTCOME_FASTER, kSchedule);
+  v1::Job refuted = MakeJob("refuted", 3);
+  speedups.CountCandidate(MakeJob("confirmed", 2), candidate);
+  speedups.CountCandidate(refuted, candidate);
+
+  speedups.CountEnd(MakeJob("confirmed", 2.5), &candidate);
+  refuted.clear_best_speedup();
+  refuted.set_state(v1::Job::STATE_FAILED);
+  speedups.CountEnd(refuted, nullptr);
+
+  const std::string text = registry.Render();
+  CHECK_THAT(text, Contains("problem=\"confirmed\",project=\"team\"} 2.5"));
+  CHECK_THAT(text, !Contains("problem=\"refuted\""));
+}
+
 TEST_CASE("Only the problems seen last are served", "[coordinator]") {
   metrics::Registry registry("test");
   SpeedupMetrics speedups(registry, 3);
