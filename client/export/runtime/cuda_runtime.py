@@ -1,4 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
+# What PyTorch's public functions for these make objects for, before a first kernel can start.
+_mtmc_current_device = _mtmc_direct("_cuda_getDevice", lambda: _mtmc_torch.cuda.current_device())
+_mtmc_current_stream = _mtmc_direct(
+    "_cuda_getCurrentRawStream", lambda index: _mtmc_torch.cuda.current_stream(index).cuda_stream)
+
+
 class _MtmcProgram:
     """Runs the program's plan on PyTorch's current stream.
 
@@ -31,6 +37,10 @@ class _MtmcProgram:
         self._graphs = {}
         self._num_captures = 0
         self._pools = {}
+        # Whether plans have launches only, which neither settings nor gradients concern.
+        self._is_alone = isinstance(_mtmc_settings, _mtmc_contextlib.nullcontext)
+        # By number, so that none is made for each run.
+        self._devices = {}
         # Where kernels are launched; set for the time of a run.
         self.device = self.stream = None
 
@@ -48,32 +58,39 @@ class _MtmcProgram:
             # The plan reads copies of some and changes the tensors themselves.
             written = targets
         _mtmc_check(inputs, self._shapes, self._types)
-        device = (inputs or targets)[0].device
-        if device.type != "cuda":
-            raise ValueError(f"the program runs on a CUDA device, not on {device}")
+        first = (inputs or targets)[0]
+        index = first.get_device()
+        device = self._devices.get(index) or self._device_of(first)
         with self._lock:
-            stream = _mtmc_torch.cuda.current_stream(device)
+            stream = _mtmc_current_stream(index)
             if not self._replays or _mtmc_torch.cuda.is_current_stream_capturing():
-                return self._launch(plan, inputs, targets, stream)
-            key = (stream.cuda_stream, *addresses,
+                return self._launch(plan, inputs, targets, device, stream)
+            key = (stream, *addresses,
                    *[(tensor.data_ptr(), tensor.stride()) for tensor in written])
             # Taken out and put back, so that the one that was used longest ago comes first.
             graph = self._graphs.pop(key, None)
             if graph is None:
-                results = self._launch(plan, inputs, targets, stream)
+                results = self._launch(plan, inputs, targets, device, stream)
                 graph = _MtmcGraph()
             elif graph.results is not None:
                 graph.cuda_graph.replay()
                 results = [tensor.clone() for tensor in graph.results]
             else:
-                results = self._launch(plan, inputs, targets, stream)
+                results = self._launch(plan, inputs, targets, device, stream)
                 if not graph.is_refused and self._num_captures < self._MAX_CAPTURES:
                     self._num_captures += 1
-                    self._capture(graph, plan, inputs, targets, stream)
+                    self._capture(graph, plan, inputs, targets, device)
             self._graphs[key] = graph
             if len(self._graphs) > self._MAX_GRAPHS:
                 del self._graphs[next(iter(self._graphs))]
             return results
+
+    def _device_of(self, tensor):
+        device = tensor.device
+        if device.type != "cuda":
+            raise ValueError(f"the program runs on a CUDA device, not on {device}")
+        self._devices[device.index] = device
+        return device
 
     def _laid_out(self, tensor):
         """The tensor as kernels read it: dense, and where several elements can be loaded at once,
@@ -81,23 +98,26 @@ class _MtmcProgram:
         tensor = tensor.contiguous()
         return tensor.clone() if tensor.data_ptr() % self._ALIGNMENT else tensor
 
-    def _launch(self, plan, inputs, targets, stream):
+    def _launch(self, plan, inputs, targets, device, stream):
         """Enters only what is not so already: that is the host's work before a first kernel."""
-        self.device, self.stream = stream.device, stream.cuda_stream
+        self.device, self.stream = device, stream
+        if _mtmc_current_device() != device.index:
+            with _mtmc_torch.cuda.device(device):
+                return self._launch(plan, inputs, targets, device, stream)
+        if self._is_alone and not targets:
+            return plan(device, *inputs)
         if _mtmc_torch.is_grad_enabled():
             with _mtmc_torch.no_grad():
-                return self._launch(plan, inputs, targets, stream)
-        if _mtmc_torch.cuda.current_device() != self.device.index:
-            with _mtmc_torch.cuda.device(self.device):
-                return self._launch(plan, inputs, targets, stream)
+                return self._launch(plan, inputs, targets, device, stream)
         with _mtmc_settings:
-            return plan(self.device, *inputs, *targets)
+            return plan(device, *inputs, *targets)
 
-    def _capture(self, graph, plan, inputs, targets, stream):
+    def _capture(self, graph, plan, inputs, targets, device):
         """The plan has just been run, so that everything it uses is compiled, loaded and chosen.
         Graphs of one stream share their memory: each is replayed and copied from as a whole."""
         cuda = _mtmc_torch.cuda
-        side = cuda.Stream(stream.device)
+        stream = cuda.current_stream(device)
+        side = cuda.Stream(device)
         side.wait_stream(stream)
         pool = self._pools.setdefault(stream.cuda_stream, cuda.graph_pool_handle())
         cuda_graph = cuda.CUDAGraph()
@@ -106,7 +126,7 @@ class _MtmcProgram:
                 # Other threads may do what they like meanwhile.
                 cuda_graph.capture_begin(pool=pool, capture_error_mode="thread_local")
                 try:
-                    results = self._launch(plan, inputs, targets, side)
+                    results = self._launch(plan, inputs, targets, device, side.cuda_stream)
                 finally:
                     cuda_graph.capture_end()
             graph.cuda_graph, graph.results = cuda_graph, results

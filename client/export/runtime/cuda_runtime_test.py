@@ -123,6 +123,9 @@ class Tensor:
     def is_contiguous(self):
         return self._is_dense
 
+    def get_device(self):
+        return -1 if self.device.index is None else self.device.index
+
     def data_ptr(self):
         return self._address
 
@@ -148,11 +151,11 @@ class Tensor:
 class Model:
     """y = x + w + 5, and what it counts in `total`, as an exported file would."""
 
-    def __init__(self, machine, replays=True, apart=(0,)):
+    def __init__(self, machine, replays=True, apart=(0,), fake_torch=None):
         file = exported.module(
             "tensors",
             "cuda_runtime",
-            _mtmc_torch=machine.torch(),
+            _mtmc_torch=fake_torch or machine.torch(),
             _mtmc_compile=lambda *arguments: b"cubin",
         )
         self.machine = machine
@@ -198,6 +201,38 @@ def test_a_plan_runs_on_its_device_without_gradients(machine, device, gradients)
         model.program.run(plan, [machine.tensor(1), model.w], [model.total])
     assert seen == [(0, False, 0)]
     assert machine.device == device
+
+
+def test_a_plan_of_launches_alone_has_no_gradients_to_switch_off(machine):
+    model = Model(machine, replays=False, apart=())
+
+    def plan(device, x, w):
+        y = machine.tensor(0)
+        model.add(x, w, y)
+        return [y]
+
+    machine.device = 1
+    with torch.enable_grad():
+        [y] = model.program.run(plan, [machine.tensor(1), model.w], [])
+    assert (y.value, machine.device) == (106, 1)
+
+
+def test_what_pytorch_answers_directly_is_asked_directly(machine):
+    """Names with an underscore are taken where they are there."""
+    asked = []
+
+    def stream(index):
+        asked.append(index)
+        return machine.current.cuda_stream
+
+    fake = machine.torch()
+    fake._C = types.SimpleNamespace(
+        _cuda_getDevice=lambda: machine.device, _cuda_getCurrentRawStream=stream
+    )
+    fake.cuda.current_device = None
+    model = Model(machine, replays=False, fake_torch=fake)
+    assert model(machine.tensor(1)).value == 106
+    assert asked == [0]
 
 
 def test_a_call_is_launched_twice_and_then_replayed(machine):

@@ -158,11 +158,10 @@ class _MtmcSettings:
 
     def __enter__(self):
         self._forget()
-        cudnn = _mtmc_torch.backends.cudnn
-        self._is_deterministic = cudnn.deterministic
+        self._is_deterministic = _mtmc_is_deterministic()
         if self._is_deterministic:
-            cudnn.deterministic = False
-        if _mtmc_torch.is_autocast_enabled("cuda") or _mtmc_torch.is_autocast_enabled("cpu"):
+            _mtmc_torch.backends.cudnn.deterministic = False
+        if _mtmc_has_autocast():
             self._autocast = [_mtmc_torch.autocast(kind, enabled=False) for kind in ("cpu", "cuda")]
             for autocast in self._autocast:
                 autocast.__enter__()
@@ -170,11 +169,10 @@ class _MtmcSettings:
     def __exit__(self, *error):
         for autocast in reversed(self._autocast):
             autocast.__exit__(*error)
-        cudnn = _mtmc_torch.backends.cudnn
         if self._is_deterministic:
-            cudnn.deterministic = True
+            _mtmc_torch.backends.cudnn.deterministic = True
         if self._searched is False:
-            cudnn.benchmark = False
+            _mtmc_torch.backends.cudnn.benchmark = False
         if self._precision:
             allowed, names = self._precision
             if allowed:
@@ -203,6 +201,16 @@ class _MtmcSettings:
         _mtmc_name_precision((matmul, cudnn, cudnn))
 
 
+_mtmc_is_deterministic = _mtmc_direct(
+    "_get_cudnn_deterministic", lambda: _mtmc_torch.backends.cudnn.deterministic)
+_mtmc_has_autocast = _mtmc_direct(
+    "_is_any_autocast_enabled",
+    lambda: _mtmc_torch.is_autocast_enabled("cuda") or _mtmc_torch.is_autocast_enabled("cpu"))
+_mtmc_allows_tf32_in_products = _mtmc_direct(
+    "_get_cublas_allow_tf32", lambda: _mtmc_torch.backends.cuda.matmul.allow_tf32)
+_mtmc_allows_tf32_in_cudnn = _mtmc_direct(
+    "_get_cudnn_allow_tf32", lambda: _mtmc_torch.backends.cudnn.allow_tf32)
+
 # PyTorch has two interfaces for TF32. Setting the older one sets both, but leaves no trace of
 # "none", which inherits; reading the older one fails once a caller has used the newer.
 
@@ -210,7 +218,7 @@ class _MtmcSettings:
 def _mtmc_allowed_tf32():
     """In matrix products and in cuDNN; None when only the newer interface can say it."""
     try:
-        return (_mtmc_torch.backends.cuda.matmul.allow_tf32, _mtmc_torch.backends.cudnn.allow_tf32)
+        return (_mtmc_allows_tf32_in_products(), _mtmc_allows_tf32_in_cudnn())
     except RuntimeError:
         return None
 

@@ -4,6 +4,7 @@ in, and with the settings they were measured with."""
 
 import pathlib
 import re
+import types
 
 import exported
 import pytest
@@ -176,7 +177,7 @@ def flat(result):
 
 @pytest.fixture
 def file():
-    return exported.module("library_calls")
+    return exported.module("tensors", "library_calls")
 
 
 def check(made, expected):
@@ -312,6 +313,17 @@ def test_arguments_that_no_overload_takes_are_refused(file):
         file._MtmcLibraryCall("aten::mm")(CPU, A, 3)
 
 
+@pytest.fixture(params=["direct", "public"])
+def settings_file(request):
+    """A file under a PyTorch that still has the functions which it reads settings with, and one
+    under a PyTorch that has the public ones alone."""
+    if request.param == "direct":
+        return exported.module("tensors", "library_calls")
+    public = types.ModuleType("torch")
+    public.__dict__.update({name: value for name, value in vars(torch).items() if name != "_C"})
+    return exported.module("tensors", "library_calls", _mtmc_torch=public)
+
+
 def state():
     backends = torch.backends
     return (backends.cuda.matmul.fp32_precision, backends.cudnn.conv.fp32_precision,
@@ -321,7 +333,7 @@ def state():
 
 @pytest.mark.parametrize("name", ["default", "tf32", "ieee"])
 @pytest.mark.parametrize("api", ["untouched", "older", "newer"])
-def test_a_call_runs_under_its_precision_and_gives_the_callers_back(file, monkeypatch, name, api):
+def test_a_call_runs_under_its_precision_and_gives_the_callers_back(settings_file, name, api):
     clean = state()
     if api == "older":
         torch.backends.cuda.matmul.allow_tf32 = True
@@ -330,8 +342,8 @@ def test_a_call_runs_under_its_precision_and_gives_the_callers_back(file, monkey
     torch.backends.cudnn.deterministic = True
     before, seen = state(), []
     try:
-        with file._mtmc_settings:
-            file._mtmc_settings.prepare(name, is_searched=True)
+        with settings_file._mtmc_settings:
+            settings_file._mtmc_settings.prepare(name, is_searched=True)
             seen = state()
         assert state() == before
     finally:
@@ -383,10 +395,10 @@ def test_a_call_that_is_repeated_gives_what_it_gave(file):
         assert torch.equal(linear(CPU, A, A)[0], A @ A.T)
 
 
-def test_autocast_of_the_caller_does_not_reach_a_call(file):
-    linear = file._MtmcLibraryCall("aten::linear")
+def test_autocast_of_the_caller_does_not_reach_a_call(settings_file):
+    linear = settings_file._MtmcLibraryCall("aten::linear")
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        with file._mtmc_settings:
+        with settings_file._mtmc_settings:
             [made] = linear(CPU, A, A)
         assert torch.is_autocast_enabled("cpu")
     assert made.dtype == torch.float32
