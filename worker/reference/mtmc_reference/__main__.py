@@ -31,10 +31,11 @@ def main():
         from .session import Session
     except ImportError as error:
         return _serve_without_torch(requests, responses, error)
-    if options.rehearse:
-        from .rehearsal import rehearse
+    from .rehearsal import rehearse, settle
 
+    if options.rehearse:
         rehearse(options.scratch, options.rehearse)
+    settle()
     session = Session(options.scratch)
     is_well = True
     try:

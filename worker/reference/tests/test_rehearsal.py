@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process that rehearses serves afterwards as if it had not."""
 
+import gc
 import os
 import subprocess
 import sys
+import weakref
 
 from conftest import PACKAGE, Process
 
-from mtmc_reference.rehearsal import rehearse
+from mtmc_reference.rehearsal import rehearse, settle
 
 _MODULES_OF_A_LOAD = """
 import sys
@@ -55,3 +57,20 @@ def test_a_process_that_rehearsed_has_nothing_loaded(tmp_path, write_problem):
     path = write_problem("return torch.relu(x)")
     assert "inspection" in process.load(path)["loaded"]
     assert process.stop() == 0
+
+
+class _Circle:
+    def __init__(self):
+        self.itself = self
+
+
+def test_garbage_is_looked_for_in_what_comes_after_the_start():
+    try:
+        settle()
+        assert gc.get_freeze_count() > 10_000
+        assert len(gc.get_objects()) < 1_000
+        later = weakref.ref(_Circle())
+        gc.collect()
+        assert later() is None
+    finally:
+        gc.unfreeze()
