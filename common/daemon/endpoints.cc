@@ -20,6 +20,13 @@
 #include "common/rpc/server.h"
 
 namespace mtmc::daemon {
+namespace {
+
+http::Response UseHttps() {
+  return {.status = 403, .body = "REST is not served in clear; call https://\n", .headers = {}};
+}
+
+}  // namespace
 
 Endpoints::Endpoints(Flags flags, metrics::Registry& registry)
     : flags_(std::move(flags)), registry_(registry) {}
@@ -37,13 +44,24 @@ absl::StatusOr<std::unique_ptr<Endpoints>> Endpoints::OpenHttp(
                           }});
   metrics::HttpEndpoint::Options http{.address = flags.http,
                                       .dependencies = std::move(dependencies)};
+  if (!flags.tls_cert.empty()) {
+    http.tls = {.cert_file = flags.tls_cert,
+                .key_file = flags.tls_key,
+                .client_ca_file = flags.tls_client_ca};
+  }
   http.serve = [self = endpoints.get()](const http::Request& request,
                                         http::ResponseWriter& writer) {
+    if (self->IsRestEncrypted() && !request.is_encrypted) return writer.Send(UseHttps());
     if (const rest::RestGateway* rest = self->serving_rest_) return rest->Serve(request, writer);
     writer.Send(metrics::NoSuchPath());
   };
   MTMC_ASSIGN_OR_RETURN(endpoints->http_, metrics::HttpEndpoint::Create(registry, std::move(http)));
   return endpoints;
+}
+
+// Tokens may not go to other hosts in clear.
+bool Endpoints::IsRestEncrypted() const {
+  return !flags_.is_insecure_http && !rpc::IsLoopback(flags_.http);
 }
 
 absl::Status Endpoints::ServeGrpc(const std::vector<NamedService>& services) {
@@ -74,11 +92,12 @@ absl::Status Endpoints::ServeGrpc(const std::vector<NamedService>& services) {
 absl::Status Endpoints::Serve(const std::vector<NamedService>& services,
                               const std::vector<std::string>& rest_services) {
   const bool has_rest = !flags_.http.empty() && !rest_services.empty();
-  if (has_rest && !flags_.is_insecure_http && !rpc::IsLoopback(flags_.http)) {
+  if (has_rest && IsRestEncrypted() && flags_.tls_cert.empty()) {
     return rpc::MakeError(absl::StatusCode::kInvalidArgument, "HTTP_INSECURE",
                           absl::StrCat("REST at ", flags_.http,
-                                       " is reached by other hosts without TLS; give --http an "
-                                       "address of 127.0.0.1, or say --insecure-http"));
+                                       " is reached by other hosts without TLS; give --tls-cert "
+                                       "and --tls-key, give --http an address of 127.0.0.1, or "
+                                       "say --insecure-http"));
   }
   if (!services.empty()) MTMC_RETURN_IF_ERROR(ServeGrpc(services));
   if (server_ && has_rest) {

@@ -75,7 +75,8 @@ class Endpoints {
   // `rest_services`; counts the calls (CountCalls), and writes the ready file last,
   // atomically. With --tokens, both are behind an access::Guard. Errors are those of
   // RpcServer, Guard and of writing the file, and INVALID_ARGUMENT with reason
-  // HTTP_INSECURE if others would reach REST without TLS.
+  // HTTP_INSECURE if others would reach REST without TLS. With a certificate, HTTP takes
+  // TLS, too; /healthz, /readyz and /metrics are also served in clear, REST to this host alone.
   // REQUIRES: called once.
   absl::Status Serve(const std::vector<NamedService>& services,
                      const std::vector<std::string>& rest_services = {});
@@ -103,6 +104,7 @@ class Endpoints {
   Endpoints(Flags flags, metrics::Registry& registry);
 
   absl::Status ServeGrpc(const std::vector<NamedService>& services);
+  bool IsRestEncrypted() const;
 
   const Flags flags_;
   metrics::Registry& registry_;

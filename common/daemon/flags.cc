@@ -36,7 +36,8 @@ void DeclareServer(CLI::App& app, Flags& flags) {
   app.add_option("--requests-per-second", flags.requests_per_second,
                  "most calls a second of one caller; 0 is no limit")
       ->check(CLI::NonNegativeNumber);
-  app.add_flag("--insecure-http", flags.is_insecure_http, "serve REST to other hosts, without TLS");
+  app.add_flag("--insecure-http", flags.is_insecure_http,
+               "serve REST to other hosts, also without TLS");
 }
 
 // To clients, to other daemons and to the collector of traces.

@@ -3,11 +3,13 @@
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
+#include <boost/beast/core/detect_ssl.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/write.hpp>
 #include <chrono>
 #include <future>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -23,6 +25,9 @@ using boost::system::error_code;
 constexpr auto kReadLimit = std::chrono::seconds(5);
 constexpr auto kWriteLimit = std::chrono::seconds(10);
 constexpr std::size_t kMaxHeadBytes = 16 << 10;
+
+// Ends an answer that came in parts.
+constexpr std::string_view kLastChunk = "0\r\n\r\n";
 
 absl::Status Gone() { return absl::CancelledError("the client has gone"); }
 
@@ -40,42 +45,80 @@ Request ToRequest(const beast::http::request<beast::http::string_body>& message)
 
 }  // namespace
 
-Connection::Connection(asio::ip::tcp::socket socket, std::uint64_t max_body_bytes)
-    : stream_(std::move(socket)), buffer_(kMaxHeadBytes + max_body_bytes) {
+Connection::Connection(asio::ip::tcp::socket socket, std::uint64_t max_body_bytes,
+                       std::shared_ptr<asio::ssl::context> tls)
+    : context_(std::move(tls)),
+      stream_(std::move(socket)),
+      buffer_(kMaxHeadBytes + max_body_bytes) {
   parser_.header_limit(kMaxHeadBytes);
   parser_.body_limit(max_body_bytes);
 }
 
-void Connection::Read(std::function<void(std::optional<Request>)> done) {
+void Connection::Read(Done done) {
   stream_.expires_after(kReadLimit);
-  beast::http::async_read(
-      stream_, buffer_, parser_,
-      [self = shared_from_this(), done = std::move(done)](error_code error, std::size_t) {
-        if (!error) {
-          const auto& message = self->parser_.get();
-          self->is_chunked_ = message.version() >= 11;
-          self->is_head_ = message.method() == beast::http::verb::head;
-          return done(ToRequest(message));
-        }
-        if (error == beast::http::error::body_limit) {
-          self->Reply({.status = 413, .body = "the request is too large\n", .headers = {}});
-        } else if (error == beast::http::error::header_limit) {
-          self->Reply(
-              {.status = 431, .body = "the head of the request is too large\n", .headers = {}});
-        } else {
+  context_ ? Detect(std::move(done)) : ReadRequest(std::move(done));
+}
+
+void Connection::Detect(Done done) {
+  beast::async_detect_ssl(
+      stream_, buffer_,
+      [self = shared_from_this(), done = std::move(done)](error_code error, bool is_tls) mutable {
+        if (error) {
           self->Close();
+          return done(std::nullopt);
         }
-        done(std::nullopt);
+        is_tls ? self->ShakeHands(std::move(done)) : self->ReadRequest(std::move(done));
       });
 }
 
+void Connection::ShakeHands(Done done) {
+  tls_.emplace(stream_, *context_);
+  tls_->async_handshake(asio::ssl::stream_base::server, buffer_.data(),
+                        [self = shared_from_this(), done = std::move(done)](
+                            error_code error, std::size_t used) mutable {
+                          if (error) {
+                            self->Close();
+                            return done(std::nullopt);
+                          }
+                          self->buffer_.consume(used);
+                          self->ReadRequest(std::move(done));
+                        });
+}
+
+void Connection::ReadRequest(Done done) {
+  auto read = [self = shared_from_this(), done = std::move(done)](error_code error, std::size_t) {
+    if (!error) {
+      const auto& message = self->parser_.get();
+      self->is_chunked_ = message.version() >= 11;
+      self->is_head_ = message.method() == beast::http::verb::head;
+      Request request = ToRequest(message);
+      request.is_encrypted = self->tls_.has_value();
+      return done(std::move(request));
+    }
+    if (error == beast::http::error::body_limit) {
+      self->Reply({.status = 413, .body = "the request is too large\n", .headers = {}});
+    } else if (error == beast::http::error::header_limit) {
+      self->Reply({.status = 431, .body = "the head of the request is too large\n", .headers = {}});
+    } else {
+      self->Close();
+    }
+    done(std::nullopt);
+  };
+  On([&](auto& stream) { beast::http::async_read(stream, buffer_, parser_, std::move(read)); });
+}
+
 void Connection::WatchForEnd() {
+  auto received = [self = shared_from_this()](error_code error, std::size_t) {
+    if (error) return self->NoteClosed();
+    self->WatchForEnd();
+  };
+  if (tls_) {
+    // Nobody has to say anything: the deadline of a write is not the reader's.
+    stream_.expires_never();
+    return tls_->async_read_some(asio::buffer(&surplus_, 1), std::move(received));
+  }
   // On the socket itself, which has no deadline.
-  stream_.socket().async_receive(asio::buffer(&surplus_, 1),
-                                 [self = shared_from_this()](error_code error, std::size_t) {
-                                   if (error) return self->NoteClosed();
-                                   self->WatchForEnd();
-                                 });
+  stream_.socket().async_receive(asio::buffer(&surplus_, 1), std::move(received));
 }
 
 void Connection::Close() {
@@ -129,19 +172,28 @@ Connection::Message Connection::ToMessage(Response response, bool is_whole) cons
 void Connection::Reply(Response response) {
   reply_ = ToMessage(std::move(response), /*is_whole=*/true);
   stream_.expires_after(kWriteLimit);
-  beast::http::async_write(stream_, reply_, [self = shared_from_this()](error_code, std::size_t) {
+  auto end = [self = shared_from_this()](error_code) {
     error_code ignored;
     self->stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
     self->NoteClosed();
+  };
+  On([&](auto& stream) {
+    beast::http::async_write(stream, reply_,
+                             [self = shared_from_this(), end](error_code error, std::size_t) {
+                               // Else the client cannot tell an end from a cut.
+                               if (self->tls_ && !error) return self->tls_->async_shutdown(end);
+                               end(error);
+                             });
   });
 }
 
 void Connection::Finish() {
   if (!is_in_parts_ || !is_chunked_ || is_head_) return Close();
-  static constexpr std::string_view kEnd = "0\r\n\r\n";
   stream_.expires_after(kWriteLimit);
-  asio::async_write(stream_, asio::buffer(kEnd),
-                    [self = shared_from_this()](error_code, std::size_t) { self->Close(); });
+  On([&](auto& stream) {
+    asio::async_write(stream, asio::buffer(kLastChunk),
+                      [self = shared_from_this()](error_code, std::size_t) { self->Close(); });
+  });
 }
 
 void Connection::Send(Response response) {
@@ -175,10 +227,12 @@ absl::Status Connection::Put(std::string bytes) {
   std::promise<error_code> done;
   asio::post(stream_.get_executor(), [this, &bytes, &done] {
     stream_.expires_after(kWriteLimit);
-    asio::async_write(stream_, asio::buffer(bytes), [this, &done](error_code error, std::size_t) {
-      // Silence between two parts has no limit.
-      stream_.expires_never();
-      done.set_value(error);
+    On([&](auto& stream) {
+      asio::async_write(stream, asio::buffer(bytes), [this, &done](error_code error, std::size_t) {
+        // Silence between two parts has no limit.
+        stream_.expires_never();
+        done.set_value(error);
+      });
     });
   });
   return done.get_future().get() ? Gone() : absl::OkStatus();

@@ -5,6 +5,8 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/parser.hpp>
@@ -20,11 +22,13 @@
 
 namespace mtmc::http {
 
-// Reads one request, and lets any thread write its answer. Operations on the socket run
-// on the server's thread; a writing thread waits for them.
+// Reads one request, encrypted or not, and lets any thread write its answer. Operations on the
+// socket run on the server's thread; a writing thread waits for them.
 class Connection final : public ResponseWriter, public std::enable_shared_from_this<Connection> {
  public:
-  Connection(boost::asio::ip::tcp::socket socket, std::uint64_t max_body_bytes);
+  // With `tls` a client may begin with TLS's hello.
+  Connection(boost::asio::ip::tcp::socket socket, std::uint64_t max_body_bytes,
+             std::shared_ptr<boost::asio::ssl::context> tls);
 
   // Reads a request within five seconds, then calls `done`: without one if what came is
   // none, which is answered already where it can be.
@@ -54,12 +58,27 @@ class Connection final : public ResponseWriter, public std::enable_shared_from_t
  private:
   using Message = boost::beast::http::response<boost::beast::http::string_body>;
 
+  using Done = std::function<void(std::optional<Request>)>;
+
+  // Calls `run` with what bytes go through: the socket, or TLS on it.
+  template <typename Run>
+  void On(Run run) {
+    tls_ ? run(*tls_) : run(stream_);
+  }
+
+  // The parts of Read.
+  void Detect(Done done);
+  void ShakeHands(Done done);
+  void ReadRequest(Done done);
+
   Message ToMessage(Response response, bool is_whole) const;
   // Writes bytes from another thread, and waits.
   absl::Status Put(std::string bytes);
   void NoteClosed() ABSL_LOCKS_EXCLUDED(mu_);
 
+  const std::shared_ptr<boost::asio::ssl::context> context_;
   boost::beast::tcp_stream stream_;
+  std::optional<boost::asio::ssl::stream<boost::beast::tcp_stream&>> tls_;
   boost::beast::flat_buffer buffer_;
   boost::beast::http::request_parser<boost::beast::http::string_body> parser_;
   Message reply_;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/http/connection.h"
+#include "common/http/tls_context.h"
 #include "common/rpc/error.h"
 
 namespace mtmc::http {
@@ -69,6 +70,9 @@ class Server::Impl {
   }
 
   absl::Status Listen() {
+    if (options_.tls) {
+      MTMC_ASSIGN_OR_RETURN(tls_, TlsContext::Create(*options_.tls));
+    }
     MTMC_ASSIGN_OR_RETURN(const tcp::endpoint endpoint, ParseAddress(options_.address));
     error_code error;
     acceptor_.open(endpoint.protocol(), error);
@@ -101,7 +105,8 @@ class Server::Impl {
   }
 
   void Take(tcp::socket socket) {
-    auto connection = std::make_shared<Connection>(std::move(socket), options_.max_body_bytes);
+    auto connection = std::make_shared<Connection>(std::move(socket), options_.max_body_bytes,
+                                                   tls_ ? tls_->Current() : nullptr);
     connections_.insert(connection);
     connection->Read([this, connection](std::optional<Request> request) {
       if (!request || is_closing_) return void(connections_.erase(connection));
@@ -152,7 +157,8 @@ class Server::Impl {
   const asio::executor_work_guard<asio::io_context::executor_type> work_{context_.get_executor()};
   tcp::acceptor acceptor_;
   int port_ = 0;
-  // On the server's thread.
+  // Null without certificates. On the server's thread, as what follows.
+  std::unique_ptr<TlsContext> tls_;
   bool is_closing_ = false;
   std::set<std::shared_ptr<Connection>> connections_;
 

@@ -23,6 +23,8 @@ struct Request {
   // By lower-case name.
   std::map<std::string, std::string> headers;
   std::string body;
+  // It came by HTTPS.
+  bool is_encrypted = false;
 };
 
 struct Response {
@@ -54,7 +56,18 @@ class ResponseWriter {
   virtual void OnClose(std::function<void()> callback) = 0;
 };
 
-// HTTP/1.1, one request a connection, for scrapes, probes and a REST client. No TLS.
+// Certificates of a server, all PEM. A value.
+struct TlsFiles {
+  // Certificate chain and private key.
+  std::string cert_file;
+  std::string key_file;
+  // Authorities of the certificates that clients must show; empty asks for none.
+  std::string client_ca_file;
+};
+
+// HTTP/1.1, one request a connection, for scrapes, probes and a REST client. With
+// certificates the same port takes HTTPS, too: what may not come in clear is for who answers
+// to refuse.
 //
 // A service: immovable; serves from Create() to destruction, which waits for the
 // functions that serve.
@@ -72,9 +85,12 @@ class Server {
     std::uint64_t max_body_bytes = std::uint64_t{2} << 20;
     // Requests that `serve` works on at a time; above it they get 503.
     int max_serving = 64;
+    // Read anew within a second of a change.
+    std::optional<TlsFiles> tls;
   };
 
-  // UNAVAILABLE with reason PORT_TAKEN, INVALID_ARGUMENT with reason ADDRESS_INVALID.
+  // UNAVAILABLE with reason PORT_TAKEN, INVALID_ARGUMENT with reason ADDRESS_INVALID or
+  // TLS_FILE_INVALID.
   static absl::StatusOr<std::unique_ptr<Server>> Create(Options options);
 
   ~Server();

@@ -65,6 +65,7 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Create(Registry& reg
   http::Server::Options served;
   served.address = options.address;
   served.serve = options.serve;
+  served.tls = options.tls;
   served.answer = [&registry, options = std::move(options)](const http::Request& request) {
     return Answer(request, registry, options);
   };

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,10 +54,12 @@ class HttpEndpoint {
     std::vector<Dependency> dependencies;
     // As http::Server::Options::serve, for all other paths.
     std::function<void(const http::Request&, http::ResponseWriter&)> serve;
+    // Serves HTTPS at the same address, too.
+    std::optional<http::TlsFiles> tls = {};
   };
 
   // UNAVAILABLE with reason PORT_TAKEN, INVALID_ARGUMENT with reason
-  // ADDRESS_INVALID. `registry` is borrowed and outlives the endpoint.
+  // ADDRESS_INVALID or TLS_FILE_INVALID. `registry` is borrowed and outlives the endpoint.
   static absl::StatusOr<std::unique_ptr<HttpEndpoint>> Create(Registry& registry, Options options);
 
   ~HttpEndpoint();

@@ -105,6 +105,10 @@ def test_the_page_makes_a_service_that_knows_its_callers(host):
         assert rest.stdout == "401", rest.stderr
         rest = shell(host, f'curl -s -H "Authorization: Bearer $(cat alice.token)" {url}')
         assert json.loads(rest.stdout) == {}
+        # And takes HTTPS at the same port, with the certificate of the daemon.
+        https = url.replace("http://127.0.0.1", "https://localhost")
+        rest = shell(host, f'curl -s --cacert ca.pem -H "Authorization: Bearer $(cat alice.token)" {https}')
+        assert json.loads(rest.stdout) == {}, rest.stderr
 
         cancelled = shell(host, "mtmc --project vision jobs cancel j-none", **known)
         assert "JOB_NOT_FOUND" in cancelled.stderr
