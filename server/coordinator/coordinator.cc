@@ -14,7 +14,6 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
 #include "google/protobuf/util/time_util.h"
-#include "server/coordinator/artifact_sweep.h"
 #include "server/coordinator/resource_name.h"
 #include "server/search/job_options.h"
 #include "server/search/known_step.h"
@@ -110,7 +109,16 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(const Options& 
 }
 
 Coordinator::Coordinator(const Options& options, const Parts& parts)
-    : options_(options), parts_(parts), blobs_(parts.artifacts) {}
+    : options_(options),
+      parts_(parts),
+      blobs_(parts.artifacts),
+      retention_(options.retention,
+                 {.store = parts.store,
+                  .artifacts = parts.artifacts,
+                  .clock = parts.clock,
+                  .metrics = parts.metrics,
+                  .loop = loop_,
+                  .delete_job = [this](const std::string& job) { return RemoveJob(job); }}) {}
 
 Coordinator::~Coordinator() { Stop(); }
 
@@ -121,8 +129,10 @@ void Coordinator::ReleaseCalls() {
 void Coordinator::Stop() {
   // The store may be another coordinator's by the second call.
   if (is_stopped_.exchange(true)) return;
+  retention_.Stop();
   loop_.Stop();
   parts_.store.EndGroups();
+  parts_.metrics.ShowNothing();
 }
 
 absl::Status Coordinator::Load() {
@@ -290,70 +300,6 @@ absl::Status Coordinator::RemoveJob(const std::string& name) {
   return absl::OkStatus();
 }
 
-void Coordinator::SweepJobs() {
-  const absl::Time now = parts_.clock.Now();
-  if (options_.retention == absl::ZeroDuration() || now < next_sweep_) return;
-  next_sweep_ = now + options_.sweep_interval;
-  store::JobQuery query{
-      .states = {v1::Job::STATE_SUCCEEDED, v1::Job::STATE_FAILED, v1::Job::STATE_CANCELLED},
-      .order = {.field = store::JobOrder::Field::kEndTime, .is_descending = false},
-      .page_size = options_.max_swept};
-  int num_deleted = 0;
-  do {
-    // What cannot be read or deleted now is by a later sweep.
-    const auto oldest = parts_.store.ListJobs(query);
-    if (!oldest.ok()) return;
-    for (const v1::Job& job : oldest->jobs) {
-      const absl::Time end = absl::FromUnixNanos(
-          google::protobuf::util::TimeUtil::TimestampToNanoseconds(job.end_time()));
-      if (now < end + options_.retention || num_deleted == options_.max_swept) return;
-      const absl::Status status = RemoveJob(job.name());
-      if (search::IsPassing(status)) return;
-      if (status.ok()) ++num_deleted;
-      // One that cannot be deleted does not keep the others.
-      if (!status.ok()) {
-        Log(LogLevel::kWarning, "job cannot be deleted", {{"job", job.name()}, {"error", status}});
-      }
-    }
-    query.page_token = oldest->next_page_token;
-  } while (!query.page_token.empty());
-}
-
-void Coordinator::SweepArtifacts() {
-  const absl::Time now = parts_.clock.Now();
-  if (options_.artifact_retention == absl::ZeroDuration() || now < next_artifact_sweep_) return;
-  next_artifact_sweep_ = now + options_.artifact_sweep_interval;
-  // What refers to blobs is read by another thread, which sees only what is written.
-  parts_.store.AfterFlush([this, now] { SubmitArtifactSweep(now); });
-}
-
-void Coordinator::SubmitArtifactSweep(absl::Time now) {
-  const absl::Status begun = sweeper_.Submit([this, now] {
-    const ArtifactSweep sweep{.jobs = parts_.store,
-                              .artifacts = parts_.artifacts,
-                              .retention = options_.artifact_retention,
-                              .is_trial = options_.is_sweep_trial,
-                              .is_stopped = is_stopped_};
-    const auto swept = sweep.Run(now);
-    if (!swept.ok()) {
-      if (is_stopped_) return;
-      Log(LogLevel::kWarning, "artifacts cannot be swept", {{"error", swept.status()}});
-      return;
-    }
-    parts_.metrics.ShowArtifacts(swept->num_blobs, swept->num_bytes);
-    if (!options_.is_sweep_trial) {
-      parts_.metrics.CountRemovedArtifacts(swept->num_removed, swept->num_removed_bytes);
-    }
-    Log(LogLevel::kInfo, options_.is_sweep_trial ? "artifacts would be swept" : "artifacts swept",
-        {{"blobs", swept->num_blobs},
-         {"bytes", swept->num_bytes},
-         {"removed", swept->num_removed},
-         {"removed_bytes", swept->num_removed_bytes}});
-  });
-  // Refused while one is under way: asked again at the next tick.
-  if (!begun.ok()) loop_.Post([this, now] { next_artifact_sweep_ = now; });
-}
-
 void Coordinator::Synchronize(const v1::SynchronizeRequest& request, const std::string& identity,
                               LeaseManager::Reply reply) {
   // Shared, so that it is copied once.
@@ -471,9 +417,8 @@ void Coordinator::Tick() {
   parts_.metrics.ObserveLag(
       std::max(absl::Nanoseconds(now - last) - options_.tick, absl::ZeroDuration()));
   leases_->Tick();
-  SweepJobs();
+  retention_.Tick();
   ShowQuotas();
-  SweepArtifacts();
   // Scrapes are seconds apart, and jobs may be many.
   if (now / kShownEvery != last / kShownEvery || is_first_tick_) ShowJobs();
   is_first_tick_ = false;

@@ -19,6 +19,7 @@
 #include "server/coordinator/coordinator_metrics.h"
 #include "server/coordinator/job_feed.h"
 #include "server/coordinator/lease_manager.h"
+#include "server/coordinator/retention.h"
 #include "server/search/event_loop.h"
 #include "server/search/search.h"
 #include "server/store/blob_queue.h"
@@ -46,18 +47,7 @@ class Coordinator final : private search::SearchObserver {
     search::Search::Options search;
     // How often the fleet is looked over for what has expired.
     absl::Duration tick = absl::Milliseconds(50);
-    // How long a job that has ended is kept; 0 is for ever.
-    absl::Duration retention;
-    // Between two looks for jobs that have been kept long enough, and how many each
-    // deletes at most: a hundred take some 100 ms of the loop.
-    absl::Duration sweep_interval = absl::Minutes(1);
-    int max_swept = 100;
-    // How long an artifact that nothing refers to is kept after it was written; 0 is for
-    // ever. Above what an upload and the creation of its job take.
-    absl::Duration artifact_retention;
-    absl::Duration artifact_sweep_interval = absl::Hours(1);
-    // Tells what a sweep would remove, and removes nothing.
-    bool is_sweep_trial = false;
+    Retention::Options retention;
   };
 
   // All outlive the coordinator.
@@ -142,12 +132,8 @@ class Coordinator final : private search::SearchObserver {
   void StartSearch(const std::string& job);
   void OnSearchEnd(const std::string& job, const absl::Status& status);
   absl::Status RemoveJob(const std::string& name);
-  void SweepJobs();
   absl::Status CheckQuota(const v1::Job& job);
   void ShowQuotas();
-  // Off the loop.
-  void SweepArtifacts();
-  void SubmitArtifactSweep(absl::Time now);
   void Tick();
   void ShowJobs();
   absl::StatusOr<std::vector<v1::Job>> FindByRequest(const v1::CreateJobRequest& request);
@@ -170,15 +156,13 @@ class Coordinator final : private search::SearchObserver {
   // Before the loop, whose searches use them. Each search has one blob in them at most.
   base::Executor readers_{{.name = "mtmc-readers", .num_threads = 4, .max_queued = 1'000'000}};
   store::BlobQueue blobs_;
-  base::Executor sweeper_{{.name = "mtmc-sweeper", .num_threads = 1, .max_queued = 1}};
   search::EventLoop loop_;
+  Retention retention_;
   // The store tells the feed itself. Constant once the loop has started.
   bool has_events_sent_ = false;
   // On the loop only.
   bool is_first_tick_ = true;
-  absl::Time next_sweep_ = absl::InfinitePast();
   absl::Time next_quotas_ = absl::InfinitePast();
-  absl::Time next_artifact_sweep_ = absl::InfinitePast();
   std::unique_ptr<LeaseManager> leases_;
   // Those that go on. Shared with the task that drops one after its end.
   std::map<std::string, std::shared_ptr<search::Search>> searches_;

@@ -44,10 +44,10 @@ struct World {
   JobFeed feed{store, executor};
   std::unique_ptr<Coordinator> coordinator;
   absl::Duration patience = LeaseManager::Options().patience;
-  absl::Duration retention = Coordinator::Options().retention;
+  absl::Duration retention = Coordinator::Options().retention.jobs;
   absl::Duration quota_slice = search::Search::Options().quota_slice;
   bool shares_across_projects = false;
-  absl::Duration artifact_retention = Coordinator::Options().artifact_retention;
+  absl::Duration artifact_retention = Coordinator::Options().retention.artifacts;
 
   ~World();
 

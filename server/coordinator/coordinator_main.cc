@@ -169,10 +169,10 @@ absl::StatusOr<std::shared_ptr<Coordinator>> BeginReign(const Flags& flags, Stor
       Coordinator::Create(
           {.leases = {.grace = absl::Milliseconds(flags.lease_grace_ms)},
            .search = {.shares_across_projects = flags.shares_across_projects},
-           .retention = ParseRetention(flags.retention).value_or(absl::ZeroDuration()),
-           .artifact_retention =
-               ParseRetention(flags.artifact_retention).value_or(absl::ZeroDuration()),
-           .is_sweep_trial = flags.is_sweep_trial},
+           .retention = {.jobs = ParseRetention(flags.retention).value_or(absl::ZeroDuration()),
+                         .artifacts = ParseRetention(flags.artifact_retention)
+                                          .value_or(absl::ZeroDuration()),
+                         .is_artifact_trial = flags.is_sweep_trial}},
           {.store = stores.is_shared ? static_cast<store::JobStore&>(*reign->store) : *stores.jobs,
            .artifacts = *stores.artifacts,
            .coder = *backends.gateway,

@@ -238,6 +238,15 @@ void CoordinatorMetrics::ShowQuotas(const std::vector<store::ProjectQuota>& quot
   }
 }
 
+void CoordinatorMetrics::ShowNothing() {
+  ShowJobs({});
+  ShowQueue({});
+  ShowWorkers({});
+  ShowQuotas({});
+  ShowArtifacts(0, 0);
+  speedups_.ForgetProblems();
+}
+
 void CoordinatorMetrics::Show(const char* name, const char* help, const char* first_label,
                               const Counts& counts, Counts& shown) {
   // A combination that is gone shows 0: Prometheus would keep its last value.

@@ -56,6 +56,9 @@ class CoordinatorMetrics {
   void ShowWorkers(const Counts& counts);
   void ShowQuotas(const std::vector<store::ProjectQuota>& quotas);
 
+  // Another coordinator owns the jobs: nobody may add what this one saw to what that one sees.
+  void ShowNothing();
+
  private:
   void Show(const char* name, const char* help, const char* first_label, const Counts& counts,
             Counts& shown);

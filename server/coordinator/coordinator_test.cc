@@ -6,7 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "common/rpc/error.h"
 #include "server/coordinator/coordinator_fixture.h"
 
@@ -294,6 +298,34 @@ TEST_CASE("Coordinator shows the graph in one event only", "[coordinator]") {
   }
 
   CHECK(graphs == 1);
+}
+
+// Series of the fleet and of jobs that are not 0.
+int CountShown(World& world) {
+  int shown = 0;
+  for (const absl::string_view line : absl::StrSplit(world.registry.Render(), '\n')) {
+    const bool is_gauge = absl::StartsWith(line, "mtmc_workers{") ||
+                          absl::StartsWith(line, "mtmc_jobs{") ||
+                          absl::StartsWith(line, "mtmc_problem_best_speedup_ratio{");
+    if (is_gauge && !absl::EndsWith(line, " 0")) ++shown;
+  }
+  return shown;
+}
+
+TEST_CASE("A coordinator that stops shows nothing of what is another's from now on",
+          "[coordinator]") {
+  World world;
+  world.StartWithWorker();
+  world.Create(world.Request());
+  world.AwaitEnd();
+  // The fleet is shown once a second.
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  while (CountShown(world) < 2 && absl::Now() < deadline) world.Turn();
+  REQUIRE(CountShown(world) >= 2);
+
+  world.Stop();
+
+  CHECK(CountShown(world) == 0);
 }
 
 }  // namespace

@@ -130,6 +130,11 @@ void SpeedupMetrics::CountEnd(const v1::Job& job, const v1::Candidate* best) {
   if (best != nullptr && job.state() == v1::Job::STATE_SUCCEEDED) ObserveWinner(job, *best);
 }
 
+void SpeedupMetrics::ForgetProblems() {
+  for (const metrics::Labels& labels : problems_) registry_.RemoveGauge(kBest, kBestHelp, labels);
+  problems_.clear();
+}
+
 void SpeedupMetrics::ObserveWinner(const v1::Job& job, const v1::Candidate& best) {
   const metrics::Labels labels = LabelsOf(job);
   if (job.has_best_speedup()) {

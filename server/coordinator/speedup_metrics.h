@@ -26,6 +26,9 @@ class SpeedupMetrics {
   // A trial of `job` is over: evaluated, or given up by its coder.
   void CountCandidate(const v1::Job& job, const v1::Candidate& candidate);
 
+  // Problems are another coordinator's to show.
+  void ForgetProblems();
+
   // The job has ended; `best` is its best candidate, null if it has none.
   void CountEnd(const v1::Job& job, const v1::Candidate* best);
 
