@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/coordinator/fleet_member.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -17,6 +18,9 @@ constexpr char kWorkerPrefix[] = "workers/";
 
 // More shelves than any fleet needs at once.
 constexpr size_t kMaxRemembered = 4096;
+
+// A process that was replaced calls once more and ends.
+constexpr size_t kMostReplaced = 16;
 
 }  // namespace
 
@@ -44,6 +48,16 @@ bool IsSameIdentity(const std::string& owner, const std::string& caller) {
 bool FleetMember::IsTakenFor(const std::string& caller, absl::Time now) const {
   const bool may_live = is_live || (expires != absl::InfiniteFuture() && now < expires);
   return may_live && !IsSameIdentity(identity, caller);
+}
+
+void FleetMember::Replace(const std::string& by) {
+  if (!instance.empty()) replaced.push_back(instance);
+  if (replaced.size() > kMostReplaced) replaced.pop_front();
+  instance = by;
+}
+
+bool FleetMember::WasReplaced(const std::string& process) const {
+  return std::find(replaced.begin(), replaced.end(), process) != replaced.end();
 }
 
 void FleetMember::Take(const std::string& id, absl::Time now) {

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <set>
 #include <string>
 #include <unordered_map>
 
@@ -29,8 +28,8 @@ struct FleetMember {
   std::string identity;
   // Its present process.
   std::string instance;
-  // Processes that a newer one of the same name replaced.
-  std::set<std::string> replaced;
+  // The last processes that a newer one of the same name replaced: older ones have heard of it.
+  std::deque<std::string> replaced;
   // What it was granted and has not completed; empty when idle.
   std::string lease;
   // When `lease` was granted, or became the present one.
@@ -68,6 +67,10 @@ struct FleetMember {
 
   // The worker describes itself. Returns whether anything is new.
   bool Introduce(const v1::Worker& as);
+
+  // `by` is its process from now on, if it was not before.
+  void Replace(const std::string& by);
+  bool WasReplaced(const std::string& process) const;
 
   // Makes `id` its lease, not yet begun.
   void Take(const std::string& id, absl::Time now);

@@ -56,13 +56,12 @@ absl::StatusOr<FleetMember*> LeaseManager::Admit(const v1::SynchronizeRequest& r
   MTMC_RETURN_IF_ERROR(CheckIntroduction(request.worker()));
   FleetMember& state = workers_[name];
   if (state.IsTakenFor(identity, clock_.Now())) return NameTaken(name);
-  if (state.replaced.contains(request.instance_id())) return Replaced(name);
+  if (state.WasReplaced(request.instance_id())) return Replaced(name);
   if (state.instance != request.instance_id()) {
     if (const Reply reply = TakeHeld(state)) reply(Replaced(name));
-    if (!state.instance.empty()) state.replaced.insert(state.instance);
     if (state.is_live) odds_.CountLoss();
     Lose(state, "restarted");
-    state.instance = request.instance_id();
+    state.Replace(request.instance_id());
     state.written = absl::InfinitePast();
   }
   if (state.identity != identity) {

@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/base/enum_word.h"
 #include "common/base/status_macros.h"
+#include "common/fleet/device_class.h"
 #include "common/rpc/error.h"
 #include "google/protobuf/util/time_util.h"
 #include "server/coordinator/coordinator_metrics.h"
@@ -24,6 +25,11 @@ constexpr absl::Duration kStuckInterval = absl::Seconds(1);
 
 // Between two times that those who wait for a change of the fleet are told.
 constexpr absl::Duration kFleetInterval = absl::Milliseconds(500);
+
+// Between two looks for workers that are forgotten, and how many each forgets at most: one
+// commit of the event loop.
+constexpr absl::Duration kForgetInterval = absl::Minutes(1);
+constexpr size_t kMostForgotten = 100;
 
 absl::Time FromProto(const google::protobuf::Timestamp& time) {
   return absl::FromUnixNanos(google::protobuf::util::TimeUtil::TimestampToNanoseconds(time));
@@ -40,22 +46,28 @@ absl::Status WorkerNotFound(const std::string& name) {
 std::optional<search::DeviceChoice> LeaseManager::FindDevice(const v1::Job& job) {
   const fleet::WorkerDemand demand = fleet::DemandOf(job);
   if (unserved_.contains(WorkQueue::KeyOf(demand))) return std::nullopt;
-  std::optional<search::DeviceChoice> best;
-  int best_rank = -1;
+  std::map<std::string, DeviceBalance::Class> classes;
   for (const auto& [name, state] : workers_) {
     if (!state.CanServe(demand)) continue;
-    v1::Dialect dialect = demand.dialect;
-    if (dialect == v1::DIALECT_UNSPECIFIED) {
-      const bool has_cuda = fleet::HasDialect(state.worker.device(), v1::DIALECT_CUDA);
-      dialect = has_cuda ? v1::DIALECT_CUDA : v1::DIALECT_OPENCL;
+    const v1::DeviceFacts& device = state.worker.device();
+    DeviceBalance::Class& of_device = classes[fleet::DeviceClass(device)];
+    if (of_device.num_workers == 0) {
+      of_device.device = device;
+      of_device.dialect = demand.dialect;
+      if (demand.dialect == v1::DIALECT_UNSPECIFIED) {
+        const bool has_cuda = fleet::HasDialect(device, v1::DIALECT_CUDA);
+        of_device.dialect = has_cuda ? v1::DIALECT_CUDA : v1::DIALECT_OPENCL;
+      }
     }
-    const int rank = (dialect == v1::DIALECT_CUDA ? 2 : 0) + (state.lease.empty() ? 1 : 0);
-    if (rank <= best_rank) continue;
-    best_rank = rank;
-    best = {.device = state.worker.device(), .dialect = dialect};
+    ++of_device.num_workers;
+    if (state.lease.empty()) ++of_device.num_idle;
   }
-  if (!best) unserved_[WorkQueue::KeyOf(demand)];
-  return best;
+  const DeviceBalance::Class* chosen = balance_.Choose(classes);
+  if (chosen == nullptr) {
+    unserved_[WorkQueue::KeyOf(demand)];
+    return std::nullopt;
+  }
+  return search::DeviceChoice{.device = chosen->device, .dialect = chosen->dialect};
 }
 
 std::string LeaseManager::WhyNoDevice(const v1::Job& job) {
@@ -74,6 +86,7 @@ void LeaseManager::AwaitFleetChange(std::function<void()> changed) {
 // A worker is there, or gone, or another than before.
 void LeaseManager::NoteFleetChange() {
   unserved_.clear();
+  balance_.Forget();
   has_fleet_changed_ = true;
   // Reasons may be others now.
   stuck_time_ = absl::InfinitePast();
@@ -130,10 +143,28 @@ v1::Worker LeaseManager::Describe(const FleetMember& state) const {
 std::vector<v1::Worker> LeaseManager::ListWorkers() const {
   std::vector<v1::Worker> workers;
   for (const auto& [name, state] : workers_) {
-    if (clock_.Now() - FromProto(state.worker.synchronize_time()) > options_.memory) continue;
-    workers.push_back(Describe(state));
+    if (!IsForgotten(state)) workers.push_back(Describe(state));
   }
   return workers;
+}
+
+// What was drained stays drained, however long its host is away.
+void LeaseManager::ForgetWorkers() {
+  const absl::Time now = clock_.Now();
+  if (now - forget_time_ < kForgetInterval) return;
+  forget_time_ = now;
+  std::vector<std::string> forgotten;
+  for (const auto& [name, state] : workers_) {
+    const bool is_used = state.is_live || !state.is_idle() || state.held || state.is_draining;
+    if (!is_used && IsForgotten(state)) forgotten.push_back(name);
+    if (forgotten.size() == kMostForgotten) break;
+  }
+  if (forgotten.empty() || !Commit({.forgotten_workers = forgotten}, nullptr).ok()) return;
+  for (const std::string& name : forgotten) workers_.erase(name);
+}
+
+bool LeaseManager::IsForgotten(const FleetMember& state) const {
+  return clock_.Now() - FromProto(state.worker.synchronize_time()) > options_.memory;
 }
 
 absl::StatusOr<v1::Worker> LeaseManager::LookupWorker(const std::string& name) const {
@@ -161,6 +192,7 @@ void LeaseManager::ShowMetrics() {
   // There may be thousands of each: words are made for what differs.
   std::map<std::pair<v1::Worker::State, std::string_view>, int> states;
   for (const auto& [name, state] : workers_) {
+    if (IsForgotten(state)) continue;
     ++states[{state.StateWith(leases_.Contains(state.lease)), state.worker.device().product()}];
   }
   CoordinatorMetrics::Counts workers;
@@ -172,7 +204,9 @@ void LeaseManager::ShowMetrics() {
   std::map<std::pair<bool, std::string_view>, int> tasks;
   for (const auto& [key, task] : queue_.tasks()) {
     if (!task.lease.empty()) continue;
-    ++tasks[{task.work.lease.has_evaluation(), task.work.demand.selector.product()}];
+    const fleet::WorkerDemand& demand = task.work.demand;
+    ++tasks[{task.work.lease.has_evaluation(),
+             demand.device ? demand.device->product() : demand.selector.product()}];
   }
   // From the start, so that an empty queue is told from one that nobody sees.
   CoordinatorMetrics::Counts queue = {{{"evaluation", "any"}, 0}, {{"inspection", "any"}, 0}};

@@ -2,6 +2,8 @@
 //
 // Which worker LeaseManager gives work to, and what it says when there is none.
 #include <catch2/catch.hpp>
+#include <map>
+#include <memory>
 #include <string>
 
 #include "common/rpc/error.h"
@@ -143,6 +145,91 @@ TEST_CASE("LeaseManager chooses a CUDA device for a job without a dialect", "[co
   CHECK(farm.leases->FindDevice(job)->dialect == v1::DIALECT_CUDA);
   job.mutable_worker_selector()->set_product("cpu");
   CHECK(farm.leases->FindDevice(job)->dialect == v1::DIALECT_OPENCL);
+}
+
+namespace {
+
+// A worker with a GPU calls for the first time.
+std::shared_ptr<Call> Join(Farm& farm, const std::string& worker, const std::string& product) {
+  v1::SynchronizeRequest request = farm.Request(worker);
+  request.mutable_worker()->mutable_device()->set_product(product);
+  request.mutable_worker()->mutable_device()->add_dialects(v1::DIALECT_CUDA);
+  return farm.Send(request);
+}
+
+// How many of the next jobs go to each product.
+std::map<std::string, int> Shares(Farm& farm, int num_jobs) {
+  std::map<std::string, int> shares;
+  for (int i = 0; i < num_jobs; ++i) {
+    ++shares[farm.leases->FindDevice(v1::Job())->device.product()];
+  }
+  return shares;
+}
+
+}  // namespace
+
+TEST_CASE("Jobs that may go anywhere are shared by the classes of devices", "[coordinator]") {
+  Farm farm;
+  Join(farm, "a", "A100");
+  Join(farm, "b", "H200");
+  Join(farm, "c", "H200");
+  // No class of a GPU, so that it gets nothing.
+  farm.Idle("cpu");
+
+  CHECK(Shares(farm, 30) == std::map<std::string, int>{{"A100", 10}, {"H200", 20}});
+}
+
+TEST_CASE("A job goes to a class with idle workers first", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f", "j", {.device = TestDevice("A100")});
+  const auto busy = Join(farm, "a", "A100");
+  Join(farm, "b", "H200");
+  REQUIRE_FALSE(busy->lease().empty());
+
+  CHECK(Shares(farm, 3) == std::map<std::string, int>{{"H200", 3}});
+}
+
+TEST_CASE("Who joins gets a share of the jobs, not all that others got before", "[coordinator]") {
+  Farm farm;
+  Join(farm, "a", "A100");
+  Shares(farm, 100);
+  Join(farm, "b", "H200");
+
+  CHECK(Shares(farm, 10) == std::map<std::string, int>{{"A100", 5}, {"H200", 5}});
+}
+
+TEST_CASE("A worker that was not heard for a day is forgotten", "[coordinator]") {
+  Farm farm;
+  farm.Idle("pod-1");
+  farm.Idle("drained");
+  REQUIRE_THAT(farm.leases->SetDraining("workers/drained", true).status(), IsOk());
+  farm.LoseSilentWorkers();
+  farm.clock.Advance(LeaseManager::Options().memory + absl::Minutes(1));
+  farm.Idle("pod-2");
+
+  farm.leases->Tick();
+
+  CHECK(rpc::ErrorReason(farm.leases->LookupWorker("workers/pod-1").status()) ==
+        "WORKER_NOT_FOUND");
+  CHECK(farm.leases->ListWorkers().size() == 1);
+  // Whoever drained a host did so until they say otherwise.
+  CHECK_THAT(farm.leases->LookupWorker("workers/drained").status(), IsOk());
+  CHECK(farm.store.ReadFleet()->workers.size() == 2);
+}
+
+TEST_CASE("A worker that has a lease is not forgotten, however long the store was away",
+          "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  const std::string lease = farm.Idle("w")->lease();
+  farm.clock.Advance(LeaseManager::Options().memory + absl::Minutes(1));
+  farm.Restart();
+  farm.Submit("f");
+
+  farm.leases->Tick();
+  farm.Completed("w", lease);
+
+  CHECK(farm.results["f"].size() == 1);
 }
 
 TEST_CASE("A worker with too little isolation is never given the work", "[coordinator]") {

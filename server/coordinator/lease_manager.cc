@@ -332,6 +332,7 @@ void LeaseManager::Tick() {
   Dispatch();
   TellStuck();
   TellFleetChange();
+  ForgetWorkers();
   // Scrapes are seconds apart, and a fleet may be large.
   if (now - metrics_time_ >= kShownEvery) {
     metrics_time_ = now;

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "mtmc/v1/worker.pb.h"
+#include "server/coordinator/device_balance.h"
 #include "server/coordinator/fleet_member.h"
 #include "server/coordinator/lease_book.h"
 #include "server/coordinator/loss_odds.h"
@@ -102,7 +103,8 @@ class LeaseManager final : public search::Evaluator {
     absl::Duration min_rest = absl::Milliseconds(500);
     absl::Duration max_rest = absl::Seconds(30);
     int max_crashes = 2;
-    // Workers that were not heard for so long are not listed.
+    // Workers that were not heard for so long are not listed, and forgotten unless they were
+    // drained: names of pods and of jobs of a cluster never come again.
     absl::Duration memory = absl::Hours(24);
   };
 
@@ -227,6 +229,8 @@ class LeaseManager final : public search::Evaluator {
   void NoteFleetChange();
   void TellFleetChange();
   void TellStuck();
+  void ForgetWorkers();
+  bool IsForgotten(const FleetMember& state) const;
   void ShowMetrics();
 
   const Options options_;
@@ -251,6 +255,8 @@ class LeaseManager final : public search::Evaluator {
   absl::Time stuck_time_ = absl::InfinitePast();
   // Demands that no worker can serve as long as the fleet does not change, and why.
   std::map<std::string, std::string> unserved_;
+  DeviceBalance balance_;
+  absl::Time forget_time_ = absl::InfinitePast();
   std::vector<std::function<void()>> fleet_watchers_;
   bool has_fleet_changed_ = false;
   absl::Time fleet_time_ = absl::InfinitePast();

@@ -133,6 +133,7 @@ absl::Status FakeJobStore::Commit(const Write& write) {
                   [&](const auto& lease) { return lease.second.work == write.finished_work; });
   }
   for (const WorkerRecord& worker : write.workers) workers_[worker.worker.name()] = worker;
+  for (const std::string& name : write.forgotten_workers) workers_.erase(name);
   ApplyRecords(write);
   if (write.is_job_deleted) DeleteJob(write.job_name);
   return absl::OkStatus();

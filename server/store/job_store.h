@@ -105,6 +105,8 @@ struct Write {
   std::string finished_work;
   // Inserted or replaced, by name.
   std::vector<WorkerRecord> workers;
+  // Names of workers that are removed.
+  std::vector<std::string> forgotten_workers;
   // Inserted, or replace slower ones of the same name.
   std::vector<LearnedRecord> learned;
   // Names of records that are removed, before `learned` is applied.

@@ -300,6 +300,24 @@ TEMPLATE_TEST_CASE("JobStore drops every lease of finished work", "[store]", Sql
   CHECK(fleet.leases[0].identity == "alice");
 }
 
+TEMPLATE_TEST_CASE("JobStore forgets workers", "[store]", SqliteMaker, FakeMaker, PostgresMaker) {
+  TestType maker;
+  if (!maker.IsThere()) return;
+  auto store = maker.Open();
+  v1::Worker gone;
+  gone.set_name("workers/gone");
+  v1::Worker kept;
+  kept.set_name("workers/kept");
+  REQUIRE_THAT(store->Commit({.workers = {{.worker = gone}, {.worker = kept}}}), IsOk());
+
+  REQUIRE_THAT(store->Commit({.forgotten_workers = {"workers/gone", "workers/never"}}), IsOk());
+
+  const auto fleet = store->ReadFleet();
+  REQUIRE_THAT(fleet.status(), IsOk());
+  REQUIRE(fleet->workers.size() == 1);
+  CHECK(fleet->workers.front().worker.name() == "workers/kept");
+}
+
 TEMPLATE_TEST_CASE("JobStore keeps whose a worker's name is", "[store]", SqliteMaker, FakeMaker,
                    PostgresMaker) {
   TestType maker;

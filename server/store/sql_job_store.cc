@@ -61,6 +61,7 @@ std::string DigestOf(const Write& write) {
     add(absl::StrCat(worker.is_draining, " ", worker.identity, " ",
                      worker.worker.SerializeAsString()));
   }
+  for (const std::string& name : write.forgotten_workers) add(name);
   return hash.Finish().sha256_hex;
 }
 

@@ -117,6 +117,9 @@ void WriteFleet(SqlSession& sql, const Write& write) {
         " identity = excluded.identity, body = excluded.body",
         use(worker.worker.name()), use(is_draining), use(worker.identity), use(body));
   }
+  for (const std::string& name : write.forgotten_workers) {
+    sql.Run("DELETE FROM workers WHERE name = :name", use(name));
+  }
 }
 
 }  // namespace
