@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/executor.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
@@ -17,16 +18,29 @@ constexpr int kEventsPerRead = 64;
 // Events that wait for one watcher in memory; who is further behind reads them.
 constexpr size_t kMostTold = 64;
 
+absl::Status CursorExpired(const std::string& job, int64_t cursor) {
+  return rpc::MakeError(absl::StatusCode::kOutOfRange, "CURSOR_EXPIRED",
+                        absl::StrCat(job, " has no event ", cursor,
+                                     ": its log is another one, from a backup or of a job of the "
+                                     "same name; watch again from 0"),
+                        {{"job", job}, {"cursor", absl::StrCat(cursor)}});
+}
+
 }  // namespace
 
 struct JobFeed::Watcher {
   Watcher(std::string job_in, Sink sink_in, int64_t cursor_in)
-      : job(std::move(job_in)), sink(std::move(sink_in)), cursor(cursor_in) {}
+      : job(std::move(job_in)),
+        sink(std::move(sink_in)),
+        cursor(cursor_in),
+        is_cursor_known(cursor_in == 0) {}
 
   const std::string job;
   const Sink sink;
-  // Only the pump that runs touches these two.
+  // Only the pump that runs touches these three.
   int64_t cursor = 0;
+  // That there is such an event: a client may have seen what the store has lost since.
+  bool is_cursor_known = false;
   bool is_at_end = false;
 
   absl::Mutex mu;
@@ -138,6 +152,7 @@ absl::Status JobFeed::Send(Watcher& watcher, v1::JobEvent event) {
   const bool is_end = event.has_job() && search::HasEnded(event.job());
   MTMC_RETURN_IF_ERROR(watcher.sink.write(std::move(event)));
   watcher.cursor = sequence;
+  watcher.is_cursor_known = true;
   if (is_end) watcher.is_at_end = true;
   return absl::OkStatus();
 }
@@ -150,6 +165,11 @@ absl::Status JobFeed::SendNew(Watcher& watcher) {
     for (v1::JobEvent& event : events) MTMC_RETURN_IF_ERROR(Send(watcher, std::move(event)));
   } while (events.size() == kEventsPerRead);
   if (watcher.is_at_end || watcher.cursor > before) return absl::OkStatus();
+  if (!watcher.is_cursor_known) {
+    MTMC_ASSIGN_OR_RETURN(events, store_.ReadEvents(watcher.job, watcher.cursor - 1, 1));
+    if (events.empty()) return CursorExpired(watcher.job, watcher.cursor);
+    watcher.is_cursor_known = true;
+  }
   // A cursor at or behind the last event of a job that has ended.
   MTMC_ASSIGN_OR_RETURN(const v1::Job::State state, store_.LookupState(watcher.job));
   watcher.is_at_end = search::HasEnded(state) &&

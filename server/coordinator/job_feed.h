@@ -41,7 +41,8 @@ class JobFeed {
   JobFeed(store::JobStore& store, base::Executor& executor);
 
   // Sends the events of `job` after `cursor` and then each new one. Ends after
-  // the event with which the job ended.
+  // the event with which the job ended; OUT_OF_RANGE with reason CURSOR_EXPIRED where the log
+  // has not come to `cursor`, as after a restore from a backup.
   void Watch(const std::string& job, int64_t cursor, Sink sink);
 
   // New events of `job` are in the store: these, with their sequences, or others if there are

@@ -9,6 +9,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "common/base/executor.h"
+#include "common/rpc/error.h"
 #include "common/testing/status_matchers.h"
 #include "server/coordinator/fake_parts.h"
 #include "server/store/fake_job_store.h"
@@ -85,6 +86,23 @@ TEST_CASE("A watcher is sent what was there and what it is told of, each once", 
   feed.Settle();
 
   CHECK(sent->texts == Texts{"1a", "2b", "3c"});
+}
+
+TEST_CASE("A watcher is told that the log has lost what it saw", "[coordinator]") {
+  Feed feed;
+  feed.Record("a");
+  feed.Record("b");
+
+  const auto at_end = feed.Watch(2);
+  const auto beyond = feed.Watch(3);
+
+  CHECK_FALSE(at_end->end);
+  REQUIRE(beyond->end);
+  CHECK_THAT(*beyond->end, StatusIs(absl::StatusCode::kOutOfRange, "has no event 3"));
+  CHECK(rpc::ErrorReason(*beyond->end) == "CURSOR_EXPIRED");
+  feed.feed.Tell(kJob, {feed.Record("c")});
+  feed.Settle();
+  CHECK(at_end->texts == Texts{"3c"});
 }
 
 TEST_CASE("An event that a watcher is told of is not read", "[coordinator]") {
