@@ -24,6 +24,28 @@ struct FilteredPage {
   std::string next_page_token;
 };
 
+// The page of `records`, which are all of them, that comes after the token, ordered by what
+// `name_of` makes of each. Records may come and go between two pages: none of those that stay
+// is missed, and none comes twice.
+template <typename Record, typename NameOf>
+absl::StatusOr<FilteredPage<Record>> PageByName(const std::string& listing,
+                                                std::vector<Record> records, int page_size,
+                                                const std::string& page_token, NameOf name_of) {
+  MTMC_ASSIGN_OR_RETURN(const int size, store::EffectivePageSize(page_size));
+  MTMC_ASSIGN_OR_RETURN(const std::string after, store::ParseNameToken(listing, page_token));
+  std::erase_if(records, [&](const Record& record) { return name_of(record) <= after; });
+  std::sort(records.begin(), records.end(), [&](const Record& a, const Record& b) {
+    return std::string(name_of(a)) < std::string(name_of(b));
+  });
+  FilteredPage<Record> page;
+  if (records.size() > static_cast<std::size_t>(size)) {
+    records.erase(records.begin() + size, records.end());
+    page.next_page_token = store::MakeNameToken(listing, name_of(records.back()));
+  }
+  page.records = std::move(records);
+  return page;
+}
+
 // Records that one call looks at: where few of them fit the filter, a page ends early and
 // its token goes on, so that no call takes long.
 inline constexpr int kMostScanned = 5'000;

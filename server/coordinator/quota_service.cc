@@ -2,7 +2,6 @@
 #include <google/protobuf/util/time_util.h>
 #include <grpcpp/grpcpp.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,11 +12,11 @@
 #include "common/rpc/unary.h"
 #include "mtmc/v1/quota.grpc.pb.h"
 #include "server/coordinator/coordinator.h"
+#include "server/coordinator/paging.h"
 #include "server/coordinator/relay.h"
 #include "server/coordinator/resource_name.h"
 #include "server/coordinator/services.h"
 #include "server/store/job_store.h"
-#include "server/store/page_token.h"
 
 namespace mtmc::coordinator {
 namespace {
@@ -160,17 +159,14 @@ class QuotaService final : public v1::QuotaService::CallbackService {
   }
 
   absl::StatusOr<v1::ListQuotasResponse> List(const v1::ListQuotasRequest& request) {
-    MTMC_ASSIGN_OR_RETURN(const int page_size, store::EffectivePageSize(request.page_size()));
-    MTMC_ASSIGN_OR_RETURN(const int64_t begin,
-                          store::ParsePageToken("quotas", request.page_token(), 0));
-    MTMC_ASSIGN_OR_RETURN(const std::vector<store::ProjectQuota> quotas, store_.ListQuotas(""));
-    const auto count = static_cast<int64_t>(quotas.size());
-    const int64_t end = std::min(count, begin + page_size);
+    MTMC_ASSIGN_OR_RETURN(std::vector<store::ProjectQuota> quotas, store_.ListQuotas(""));
+    MTMC_ASSIGN_OR_RETURN(
+        const FilteredPage<store::ProjectQuota> page,
+        PageByName("quotas", std::move(quotas), request.page_size(), request.page_token(),
+                   [](const store::ProjectQuota& quota) { return quota.project; }));
     v1::ListQuotasResponse response;
-    for (int64_t i = begin; i < end; ++i) {
-      *response.add_quotas() = ToProto(quotas[static_cast<size_t>(i)]);
-    }
-    if (end < count) response.set_next_page_token(store::MakePageToken("quotas", end));
+    for (const store::ProjectQuota& quota : page.records) *response.add_quotas() = ToProto(quota);
+    response.set_next_page_token(page.next_page_token);
     return response;
   }
 

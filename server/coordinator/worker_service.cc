@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <grpcpp/grpcpp.h>
 
-#include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "common/base/status_macros.h"
 #include "common/rpc/unary.h"
 #include "mtmc/v1/worker.grpc.pb.h"
 #include "server/coordinator/coordinator.h"
+#include "server/coordinator/paging.h"
 #include "server/coordinator/relay.h"
 #include "server/coordinator/resource_name.h"
 #include "server/coordinator/services.h"
-#include "server/store/page_token.h"
 
 namespace mtmc::coordinator {
 namespace {
@@ -63,17 +64,14 @@ class WorkerService final : public v1::WorkerService::CallbackService {
  private:
   static absl::StatusOr<v1::ListWorkersResponse> List(Coordinator& coordinator,
                                                       const v1::ListWorkersRequest& request) {
-    MTMC_ASSIGN_OR_RETURN(const int page_size, store::EffectivePageSize(request.page_size()));
-    MTMC_ASSIGN_OR_RETURN(const int64_t begin,
-                          store::ParsePageToken("workers", request.page_token(), 0));
-    MTMC_ASSIGN_OR_RETURN(const std::vector<v1::Worker> workers, coordinator.ListWorkers());
-    const auto count = static_cast<int64_t>(workers.size());
-    const int64_t end = std::min(count, begin + page_size);
+    MTMC_ASSIGN_OR_RETURN(std::vector<v1::Worker> workers, coordinator.ListWorkers());
+    MTMC_ASSIGN_OR_RETURN(
+        FilteredPage<v1::Worker> page,
+        PageByName("workers", std::move(workers), request.page_size(), request.page_token(),
+                   [](const v1::Worker& worker) { return worker.name(); }));
     v1::ListWorkersResponse response;
-    for (int64_t i = begin; i < end; ++i) {
-      *response.add_workers() = workers[static_cast<size_t>(i)];
-    }
-    if (end < count) response.set_next_page_token(store::MakePageToken("workers", end));
+    response.mutable_workers()->Assign(page.records.begin(), page.records.end());
+    response.set_next_page_token(page.next_page_token);
     return response;
   }
 

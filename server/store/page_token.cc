@@ -38,6 +38,21 @@ std::string MakePageToken(const std::string& listing, const PageMark& mark) {
       absl::StrCat("2:", ListingTag(listing), ":", mark.key, ":", mark.position));
 }
 
+std::string MakeNameToken(const std::string& listing, const std::string& name) {
+  return absl::WebSafeBase64Escape(absl::StrCat("3:", ListingTag(listing), ":", name));
+}
+
+absl::StatusOr<std::string> ParseNameToken(const std::string& listing, const std::string& token) {
+  if (token.empty()) return "";
+  std::string text;
+  if (absl::WebSafeBase64Unescape(token, &text)) {
+    // A name may hold anything.
+    const std::vector<std::string> parts = absl::StrSplit(text, absl::MaxSplits(':', 2));
+    if (parts.size() == 3 && parts[0] == "3" && parts[1] == ListingTag(listing)) return parts[2];
+  }
+  return Foreign(token);
+}
+
 absl::StatusOr<int64_t> ParsePageToken(const std::string& listing, const std::string& token,
                                        int64_t start) {
   if (token.empty()) return start;

@@ -20,6 +20,13 @@ struct PageMark {
 std::string MakePageToken(const std::string& listing, int64_t position);
 std::string MakePageToken(const std::string& listing, const PageMark& mark);
 
+// The same, in a listing that is ordered by name, after the one of that name.
+std::string MakeNameToken(const std::string& listing, const std::string& name);
+
+// The name of a token of the same listing, empty for an empty token. INVALID_ARGUMENT with
+// reason INVALID_PAGE_TOKEN otherwise.
+absl::StatusOr<std::string> ParseNameToken(const std::string& listing, const std::string& token);
+
 // The position, or mark, of a token of the same listing, `start` for an empty token.
 // INVALID_ARGUMENT with reason INVALID_PAGE_TOKEN otherwise.
 absl::StatusOr<int64_t> ParsePageToken(const std::string& listing, const std::string& token,
