@@ -189,7 +189,7 @@ void CoordinatorMetrics::ShowJobs(const std::map<std::string, int>& jobs_by_stat
 }
 
 void CoordinatorMetrics::ShowQueue(const Counts& counts) {
-  Show("mtmc_queue_depth", "Work that waits for a worker, by the product that it asks for.",
+  Show("mtmc_queue_depth", "Work that waits for a worker, by the product that it is for.",
        "queue", counts, shown_queue_);
 }
 
