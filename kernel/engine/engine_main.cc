@@ -4,7 +4,7 @@
 //   mtmc-engine print GRAPH.json --dialect cuda
 //   mtmc-engine actions GRAPH.json --apply "fuse gelu into linear (line 19)"
 //   mtmc-engine check GRAPH.json     says whether a worker would take the program
-//   mtmc-engine operators            prints docs/operations.md
+//   mtmc-engine operators            prints docs/operators.md
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <string>

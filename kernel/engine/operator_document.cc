@@ -12,7 +12,7 @@
 namespace mtmc::kernel {
 namespace {
 
-constexpr std::string_view kHead = R"(# Operations of programs
+constexpr std::string_view kHead = R"(# Operators of programs
 
 What `forward` does is traced to ATen operators. Each is computed by kernels of ours, by a library call, or by either, as the search finds
 faster. This page is printed by `mtmc-engine operators`; the table behind it, `kernel/graph/operators.inc`, is written by

@@ -5,7 +5,7 @@
 
 namespace mtmc::kernel {
 
-// docs/operations.md: every ATen operator with what computes it, kernels of ours,
+// docs/operators.md: every ATen operator with what computes it, kernels of ours,
 // a library call or neither. `mtmc-engine operators` prints it.
 std::string OperatorDocument();
 

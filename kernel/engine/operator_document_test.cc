@@ -7,11 +7,11 @@
 
 namespace mtmc::kernel {
 
-TEST_CASE("docs/operations.md is what the tables say", "[engine]") {
-  const auto committed = base::ReadFile(MTMC_TEST_DATA "/operations.md");
+TEST_CASE("docs/operators.md is what the tables say", "[engine]") {
+  const auto committed = base::ReadFile(MTMC_TEST_DATA "/operators.md");
 
   REQUIRE(committed.ok());
-  INFO("run `mtmc-engine operators > docs/operations.md`");
+  INFO("run `mtmc-engine operators > docs/operators.md`");
   CHECK(*committed == OperatorDocument());
 }
 
