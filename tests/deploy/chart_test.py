@@ -68,6 +68,16 @@ REFUSED = [
     ({"coordinator": {"store": {"artifacts": {"s3": {"url": "/mnt"}}}}}, "url"),
     ({"coordinator": {"resources": {"limits": None}}}, "limits"),
     ({"coordinator": {"retention": "3 weeks"}}, "retention"),
+    ({"coordinator": {"artifactRetention": "a week"}}, "artifactRetention"),
+    ({"coordinator": {"maxArtifactBytes": "20Gi"}}, "maxArtifactBytes"),
+    ({"coordinator": {"leaseGraceMs": 10}}, "leaseGraceMs"),
+    ({"coordinator": {"auditLog": {"file": "a"}}}, "file"),
+    ({"tls": {"mode": "off", "clients": {"required": True}}}, "tls.clients.required needs TLS"),
+    ({"tls": {"mode": "secret", "existingSecret": "a", "clients": {"required": True}}}, "tls.clients.existingSecret"),
+    ({"tls": {"clients": {"required": True, "existingSecret": "a"}}}, "belongs to tls.mode secret or certManager"),
+    ({"auth": {"jwt": {"existingConfigMap": "a"}}}, "auth.jwt.issuer"),
+    ({"auth": {"jwt": {"issuer": "https://a"}}}, "kubectl create configmap NAME --from-file=jwks.json"),
+    ({"auth": {"mode": "off", "jwt": {"existingConfigMap": "a", "issuer": "b"}}}, "auth.mode is off"),
     ({"image": {"tag": "latest"}}, "tag"),
     ({"image": {"digests": {"worker": "sha256:12"}}}, "digests"),
     ({"tls": {"mode": "secret"}}, "tls.existingSecret"),
@@ -271,19 +281,100 @@ GETS = {
 }
 
 
+def mounted(pod, container):
+    """Paths of the files of secrets and ConfigMaps that a container sees."""
+    volumes = {volume["name"]: volume.get("secret") or volume.get("configMap") for volume in pod["volumes"]}
+    return {
+        f"{mount['mountPath']}/{item['path']}"
+        for mount in container["volumeMounts"] if volumes.get(mount["name"])
+        for item in volumes[mount["name"]]["items"]
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_pod_gets_the_secrets_that_its_flags_name_and_no_other(name):
     for component, pod, container in containers(name):
-        volumes = {volume["name"]: volume["secret"] for volume in pod["volumes"] if "secret" in volume}
-        files = {
-            f"{mount['mountPath']}/{item['path']}"
-            for mount in container["volumeMounts"] if mount["name"] in volumes
-            for item in volumes[mount["name"]]["items"]
-        }  # fmt: skip
+        files = mounted(pod, container)
         got = {path.rsplit("/", 1)[1] for path in files if path.startswith(("/etc/mtmc/tls/", "/etc/mtmc/auth/"))}
         assert got == GETS[component]
         named = {value for value in flags(container).values() if value.startswith("/etc/mtmc/")}
         assert named <= files and len(named) >= 2
+
+
+def test_whoever_calls_shows_a_certificate_where_one_is_asked_for(tmp_path):
+    objects = charts.render({"tls": {"clients": {"required": True}}, "workers": {"classes": {"a": {}}}})
+    for component, pod in charts.pods(objects):
+        container = pod["containers"][0]
+        given, files = flags(container), mounted(pod, container)
+        has_server = component in ("coordinator", "policyd", "gateway")
+        assert given.get("--tls-client-ca") == ("/etc/mtmc/clients/ca.crt" if has_server else None), component
+        # Daemons call each other by what they serve with; a worker never holds their key.
+        folder = "tls" if has_server else "clients"
+        assert given["--tls-cert"] == f"/etc/mtmc/{folder}/tls.crt" and given["--tls-key"] == f"/etc/mtmc/{folder}/tls.key"
+        assert {value for value in given.values() if value.startswith("/etc/mtmc/")} <= files
+        assert ("/etc/mtmc/tls/tls.key" in files) is has_server and ("/etc/mtmc/clients/tls.key" in files) is not has_server
+
+    clients, servers = secret(objects, "mtmc-clients"), secret(objects, "mtmc-tls")
+    (tmp_path / "ca").write_text(clients["ca.crt"])
+    for shown in (clients, servers):
+        (tmp_path / "shown").write_text(shown["tls.crt"])
+        done = subprocess.run(
+            ["openssl", "verify", "-purpose", "sslclient", "-CAfile", tmp_path / "ca", tmp_path / "shown"],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    done = charts.named(charts.rendered("team"), "Certificate")["mtmc-clients"]["spec"]
+    assert done["secretName"] == "mtmc-clients" and "client auth" in done["usages"]
+
+
+def coordinator_of(settings):
+    objects = charts.render({"coordinator": settings.get("coordinator", {}), "auth": settings.get("auth", {})})
+    pod = charts.named(objects, "StatefulSet")["mtmc-coordinator"]["spec"]["template"]["spec"]
+    return pod, pod["containers"][0]
+
+
+def test_the_coordinator_is_told_what_to_keep_and_for_how_long():
+    limits = {"artifactRetention": "168h", "artifactRetentionTrial": True, "maxArtifactBytes": 500000000000,
+              "maxDatabaseBytes": 20000000000, "leaseGraceMs": 20000}  # fmt: skip
+    given = flags(coordinator_of({"coordinator": limits})[1])
+    assert given["--artifact-retention"] == "168h" and "--artifact-retention-trial" in given
+    # Not 5e+11, as Helm prints large numbers.
+    assert given["--max-artifact-bytes"] == "500000000000" and given["--max-database-bytes"] == "20000000000"
+    assert given["--lease-grace-ms"] == "20000"
+    given = flags(coordinator_of({})[1])
+    assert given["--artifact-retention"] == "0" and "--artifact-retention-trial" not in given
+    assert given["--max-artifact-bytes"] == "0" and not {"--audit-log", "--jwt-keys", "--tls-client-ca"} & set(given)
+
+
+def test_each_coordinator_writes_an_audit_log_of_its_own():
+    volume = {"persistentVolumeClaim": {"claimName": "audit"}}
+    pod, container = coordinator_of({"coordinator": {"auditLog": {"volume": volume}}})
+    path = pathlib.PurePosixPath(flags(container)["--audit-log"])
+    assert path.name == "$(POD_NAME).jsonl" and "POD_NAME" in {entry["name"] for entry in container["env"]}
+    (mount,) = [mount for mount in container["volumeMounts"] if mount["mountPath"] == str(path.parent)]
+    assert {"name": mount["name"], **volume} in pod["volumes"]
+
+
+def test_the_keys_of_an_issuer_are_a_folder_so_that_new_ones_are_seen():
+    jwt = {"existingConfigMap": "keys", "key": "team.json", "issuer": "https://login.example", "audience": "kernels"}
+    pod, container = coordinator_of({"auth": {"jwt": jwt}})
+    given = flags(container)
+    assert given["--jwt-keys"] in mounted(pod, container) and given["--jwt-keys"].endswith("/team.json")
+    assert (given["--jwt-issuer"], given["--jwt-audience"]) == ("https://login.example", "kernels")
+    assert given["--jwt-grants-claim"] == "mtmc_grants"
+    assert all("subPath" not in mount for mount in container["volumeMounts"])
+
+
+def test_files_of_others_can_be_mounted_beside_every_service():
+    extra = {"extraVolumes": [{"name": "more", "emptyDir": {}}],
+             "extraVolumeMounts": [{"name": "more", "mountPath": "/more"}]}  # fmt: skip
+    objects = charts.render({"coordinator": extra, "policy": extra, "gateway": extra})
+    seen = {
+        component
+        for component, pod in charts.pods(objects)
+        if extra["extraVolumes"][0] in pod["volumes"] and extra["extraVolumeMounts"][0] in pod["containers"][0]["volumeMounts"]
+    }
+    assert seen == {"coordinator", "policyd", "gateway"}
 
 
 def test_a_class_of_workers_asks_for_one_gpu_of_its_product():

@@ -180,7 +180,7 @@ def test_a_drained_node_costs_a_job_nothing_but_time(site):
 def test_an_upgrade_and_the_way_back_leave_jobs_open_and_secrets_as_they_are(site):
     secrets = [site.cluster.json("get", "secret", "-n", NAMESPACE, name)["data"] for name in ("mtmc-tls", "mtmc-tokens")]
     job = site.open_job(13, 6)
-    site.page("helm rollback", {"--reuse-values": "--reuse-values --set log.level=debug"})
+    site.page("helm rollback", {"--reset-then-reuse-values": "--reset-then-reuse-values --set log.level=debug"})
     assert [site.cluster.json("get", "secret", "-n", NAMESPACE, name)["data"] for name in ("mtmc-tls", "mtmc-tokens")] == secrets
     site.await_end(job)
     history = json.loads(site.cluster.run("helm", "history", "mtmc", "-n", NAMESPACE, "-o", "json").stdout)
@@ -189,7 +189,7 @@ def test_an_upgrade_and_the_way_back_leave_jobs_open_and_secrets_as_they_are(sit
 
 def test_an_upgrade_that_fails_is_undone(site):
     done = site.cluster.sh(
-        f"helm upgrade mtmc deploy/helm/mtmc -n {NAMESPACE} --reuse-values --atomic --timeout 60s --set image.tag=0.0.0",
+        f"helm upgrade mtmc deploy/helm/mtmc -n {NAMESPACE} --reset-then-reuse-values --atomic --timeout 60s --set image.tag=0.0.0",
         check=False,
     )
     assert done.returncode != 0 and "rolled back" in done.stderr.lower().replace("-", " "), done.stderr

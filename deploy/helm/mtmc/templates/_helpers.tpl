@@ -34,6 +34,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{ .Values.tls.existingSecret | default (printf "%s-tls" (include "mtmc.fullname" .)) }}
 {{- end }}
 
+{{- define "mtmc.clientsSecret" -}}
+{{ .Values.tls.clients.existingSecret | default (printf "%s-clients" (include "mtmc.fullname" .)) }}
+{{- end }}
+
 {{- define "mtmc.authSecret" -}}
 {{ .Values.auth.existingSecret | default (printf "%s-tokens" (include "mtmc.fullname" .)) }}
 {{- end }}

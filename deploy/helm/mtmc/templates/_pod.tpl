@@ -78,6 +78,9 @@ readinessProbe:
 - --tls-cert=/etc/mtmc/tls/tls.crt
 - --tls-key=/etc/mtmc/tls/tls.key
 - --tls-ca=/etc/mtmc/tls/ca.crt
+{{- if .Values.tls.clients.required }}
+- --tls-client-ca=/etc/mtmc/clients/ca.crt
+{{- end }}
 {{- end }}
 {{- if ne .Values.auth.mode "off" }}
 - --tokens=/etc/mtmc/auth/tokens
@@ -94,6 +97,10 @@ readinessProbe:
 - --insecure
 {{- else }}
 - --tls-ca=/etc/mtmc/tls/ca.crt
+{{- if $top.Values.tls.clients.required }}
+- --tls-cert=/etc/mtmc/clients/tls.crt
+- --tls-key=/etc/mtmc/clients/tls.key
+{{- end }}
 {{- end }}
 {{- if ne $top.Values.auth.mode "off" }}
 - --token-file=/etc/mtmc/auth/{{ index . 1 }}
@@ -103,6 +110,9 @@ readinessProbe:
 {{- define "mtmc.secretMounts" -}}
 {{- if ne .Values.tls.mode "off" }}
 - {name: tls, mountPath: /etc/mtmc/tls, readOnly: true}
+{{- if .Values.tls.clients.required }}
+- {name: clients, mountPath: /etc/mtmc/clients, readOnly: true}
+{{- end }}
 {{- end }}
 {{- if ne .Values.auth.mode "off" }}
 - {name: auth, mountPath: /etc/mtmc/auth, readOnly: true}
@@ -121,6 +131,17 @@ readinessProbe:
       {{- range index . 1 }}
       - {key: {{ . }}, path: {{ . }}}
       {{- end }}
+{{- if $top.Values.tls.clients.required }}
+- name: clients
+  secret:
+    secretName: {{ include "mtmc.clientsSecret" $top }}
+    defaultMode: 0440
+    items:
+      # Who serves has to know whom it lets in, who calls what to show.
+      {{- range ternary (list "ca.crt") (list "tls.crt" "tls.key") (has "tls.key" (index . 1)) }}
+      - {key: {{ . }}, path: {{ . }}}
+      {{- end }}
+{{- end }}
 {{- end }}
 {{- if ne $top.Values.auth.mode "off" }}
 - name: auth
