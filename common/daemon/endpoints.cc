@@ -44,7 +44,8 @@ absl::StatusOr<std::unique_ptr<Endpoints>> Endpoints::OpenHttp(
                           }});
   metrics::HttpEndpoint::Options http{.address = flags.http,
                                       .dependencies = std::move(dependencies)};
-  if (!flags.tls_cert.empty()) {
+  // One without the other is told of where it is used.
+  if (!flags.tls_cert.empty() && !flags.tls_key.empty()) {
     http.tls = {.cert_file = flags.tls_cert,
                 .key_file = flags.tls_key,
                 .client_ca_file = flags.tls_client_ca};

@@ -189,8 +189,8 @@ void CoordinatorMetrics::ShowJobs(const std::map<std::string, int>& jobs_by_stat
 }
 
 void CoordinatorMetrics::ShowQueue(const Counts& counts) {
-  Show("mtmc_queue_depth", "Work that waits for a worker, by the product that it is for.",
-       "queue", counts, shown_queue_);
+  Show("mtmc_queue_depth", "Work that waits for a worker, by the product that it is for.", "queue",
+       counts, shown_queue_);
 }
 
 void CoordinatorMetrics::ShowWorkers(const Counts& counts) {

@@ -441,6 +441,13 @@ def test_without_tls_and_tokens_every_daemon_says_so():
     assert seen == set(PROGRAMS) and charts.named(objects, "Secret") == {}
 
 
+def test_rest_goes_to_others_in_clear_only_where_all_does():
+    for mode, is_clear in (("generate", False), ("off", True)):
+        objects = charts.render({"tls": {"mode": mode}, "auth": {"mode": "off"}})
+        [pod] = [pod for component, pod in charts.pods(objects) if component == "coordinator"]
+        assert ("--insecure-http" in flags(pod["containers"][0])) == is_clear
+
+
 def test_artifacts_of_several_coordinators_are_in_a_bucket_or_in_a_volume_of_all():
     def coordinator(artifacts):
         store = {"kind": "postgresql", "postgresql": {"existingSecret": "a"}, "artifacts": artifacts}
