@@ -9,12 +9,14 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "client/cli/interrupt.h"
+#include "common/rpc/retry_rule.h"
 
 namespace mtmc::client {
 namespace {
 
-// Between attempts to take a broken stream up again.
-constexpr absl::Duration kReconnectPause = absl::Milliseconds(300);
+// Between attempts to take a broken stream up again, unless the coordinator asks for more.
+constexpr absl::Duration kFirstPause = absl::Milliseconds(300);
+constexpr absl::Duration kLastPause = absl::Seconds(2);
 // A coordinator that is gone this long will not come back by itself.
 constexpr absl::Duration kGiveUpAfter = absl::Seconds(60);
 // Cadence of the live line and of supervision.
@@ -41,12 +43,14 @@ absl::Status FollowJob(Session& session, const std::string& job, JobView& view,
     }
   });
   absl::Status status;
+  rpc::RetryRule retry({.first_pause = kFirstPause, .max_pause = kLastPause});
   absl::Time last_heard = absl::Now();
   while (!Interrupted()) {
     status = session.api->WatchJob(job, view.cursor(), [&](const v1::JobEvent& event) {
       absl::MutexLock lock(&mu);
       view.Observe(event);
       last_heard = absl::Now();
+      retry.Reset();
       return !view.has_ended();
     });
     absl::MutexLock lock(&mu);
@@ -55,7 +59,8 @@ absl::Status FollowJob(Session& session, const std::string& job, JobView& view,
     const bool may_come_back =
         absl::IsUnavailable(status) || absl::IsResourceExhausted(status) || status.ok();
     if (!may_come_back || absl::Now() - last_heard > kGiveUpAfter) break;
-    ended.WaitWithTimeout(&mu, kReconnectPause);
+    const absl::Time next = absl::Now() + retry.PauseAfter(status);
+    while (absl::Now() < next && !Interrupted() && !is_late) ended.WaitWithTimeout(&mu, kTick);
   }
   {
     absl::MutexLock lock(&mu);

@@ -92,7 +92,8 @@ rpc::Gate::Decision Guard::Decide(const rpc::ArrivedCall& call) {
   const absl::StatusOr<Identity> identity = Authenticate(call);
   // Who is nobody leaves no line: anybody could fill the disk.
   if (!identity.ok()) return {.status = identity.status(), .on_end = {}};
-  const absl::Duration wait = rate_ ? rate_->Take(identity->name) : absl::ZeroDuration();
+  const bool is_counted = rate_ && !IsMachine(*identity);
+  const absl::Duration wait = is_counted ? rate_->Take(identity->name) : absl::ZeroDuration();
   if (wait > absl::ZeroDuration()) return {.status = RateExceeded(wait), .on_end = {}};
   const Rule* rule = FindRule(call.service, call.method);
   // A method that is newer than the table.

@@ -34,7 +34,8 @@ class Guard final : public rpc::Gate {
     std::optional<JwtVerifier::Options> jwt{};
     // Empty writes none.
     std::string audit_log;
-    // For each name; 0 is no limit.
+    // For each name that is no machine (IsMachine): those call as often as their work takes,
+    // and many of them may share a name. 0 is no limit.
     double requests_per_second = 0;
   };
 

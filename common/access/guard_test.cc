@@ -23,12 +23,16 @@ namespace {
 using testing::IsOk;
 using Json = nlohmann::json;
 
-// A guard that knows alice, a submitter of project vision.
+// A guard that knows alice, a submitter of project vision, machines, which are workers, and
+// carol, who runs a worker of her own as well.
 struct Guarded {
   explicit Guarded(double requests_per_second = 0) {
     const std::string tokens = folder.path() / "tokens";
     REQUIRE_THAT(base::WriteFileAtomically(
-                     tokens, TokenLine("alice", Role::kSubmitter, "vision", "mtmc_planted")),
+                     tokens, TokenLine("alice", Role::kSubmitter, "vision", "mtmc_planted") + "\n" +
+                                 TokenLine("machines", Role::kWorker, "*", "mtmc_machines") + "\n" +
+                                 TokenLine("carol", Role::kWorker, "*", "mtmc_carol") + "\n" +
+                                 TokenLine("carol", Role::kViewer, "vision", "mtmc_carol")),
                  IsOk());
     auto created = Guard::Create(
         {.token_file = tokens, .audit_log = audit, .requests_per_second = requests_per_second},
@@ -188,6 +192,26 @@ TEST_CASE("Who calls too often is told when to come again", "[access]") {
   CHECK(rpc::RetryDelay(status) == absl::Milliseconds(500));
   guarded.clock.Advance(absl::Milliseconds(500));
   CHECK_THAT(guarded.Decide({"Bearer mtmc_planted"}).status, IsOk());
+}
+
+TEST_CASE("Machines that share a token are not held to the rate of one caller", "[access]") {
+  Guarded guarded(/*requests_per_second=*/2);
+
+  for (int i = 0; i < 50; ++i) {
+    // Let in by its token; what it may do is another question.
+    CHECK(rpc::ErrorReason(guarded.Decide({"Bearer mtmc_machines"}).status) == "ROLE_MISSING");
+  }
+}
+
+TEST_CASE("Who is more than a machine somewhere is held to the rate everywhere", "[access]") {
+  Guarded guarded(/*requests_per_second=*/2);
+  const auto reason = [&] {
+    return rpc::ErrorReason(guarded.Decide({"Bearer mtmc_carol"}).status);
+  };
+  CHECK(reason() == "ROLE_MISSING");
+  CHECK(reason() == "ROLE_MISSING");
+
+  CHECK(reason() == "REQUEST_RATE_EXCEEDED");
 }
 
 }  // namespace

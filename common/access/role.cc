@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/access/role.h"
 
+#include <algorithm>
+
 namespace mtmc::access {
 
 std::string_view RoleName(Role role) {
@@ -27,6 +29,12 @@ std::optional<Role> FindRole(std::string_view name) {
 bool Includes(Role role, Role least) {
   if (role == Role::kAdministrator || role == least) return true;
   return role == Role::kSubmitter && least == Role::kViewer;
+}
+
+bool IsMachine(const Identity& identity) {
+  return !identity.grants.empty() &&
+         std::all_of(identity.grants.begin(), identity.grants.end(),
+                     [](const Grant& grant) { return grant.role == Role::kWorker; });
 }
 
 }  // namespace mtmc::access

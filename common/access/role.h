@@ -41,4 +41,7 @@ struct Identity {
   std::vector<Grant> grants;
 };
 
+// Whether it is a machine of the fleet: a worker, and no more than that anywhere.
+bool IsMachine(const Identity& identity);
+
 }  // namespace mtmc::access

@@ -34,7 +34,7 @@ void DeclareServer(CLI::App& app, Flags& flags) {
       ->needs(keys);
   app.add_option("--audit-log", flags.audit_log, "file that gets a line for each changing call");
   app.add_option("--requests-per-second", flags.requests_per_second,
-                 "most calls a second of one caller; 0 is no limit")
+                 "most calls a second of one caller that is no worker; 0 is no limit")
       ->check(CLI::NonNegativeNumber);
   app.add_flag("--insecure-http", flags.is_insecure_http,
                "serve REST to other hosts, also without TLS");

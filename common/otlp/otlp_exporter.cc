@@ -17,6 +17,7 @@
 #include "common/rpc/channel.h"
 #include "common/rpc/deadline.h"
 #include "common/rpc/error.h"
+#include "common/rpc/retry_rule.h"
 #include "common/rpc/status.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.grpc.pb.h"
 
@@ -180,17 +181,14 @@ OtlpExporter::Batch OtlpExporter::AwaitBatch() {
 
 // Until it has arrived, was refused, or the process ends.
 void OtlpExporter::Send(const Batch& batch) {
-  absl::Duration backoff = options_.min_backoff;
+  rpc::RetryRule retry({.first_pause = options_.min_backoff, .max_pause = options_.max_backoff});
   absl::Status status = Call(batch);
   const bool was_passing = IsPassing(status);
   if (was_passing) {
     base::Log(base::LogLevel::kWarning, "traces wait for their collector",
               {{"endpoint", options_.endpoint}, {"error", status}});
   }
-  while (IsPassing(status) && Pause(backoff)) {
-    backoff = std::min(2 * backoff, options_.max_backoff);
-    status = Call(batch);
-  }
+  while (IsPassing(status) && Pause(retry.PauseAfter(status))) status = Call(batch);
   if (status.ok()) {
     if (was_passing) base::Log(base::LogLevel::kInfo, "the collector of traces answers again");
     return;

@@ -46,7 +46,8 @@ class OtlpExporter final : public trace::SpanSink {
     // Longest wait for a batch to fill.
     absl::Duration max_delay = absl::Seconds(1);
     absl::Duration call_timeout = absl::Seconds(5);
-    // Wait after a call that failed and may succeed later; doubled each time.
+    // Wait after a call that failed and may succeed later; doubled each time, and longer where
+    // the collector asks for it.
     absl::Duration min_backoff = absl::Milliseconds(500);
     absl::Duration max_backoff = absl::Seconds(30);
     // Hear of spans that arrived, and of those that nobody will see. On any thread; must

@@ -1,32 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/rpc/patient_call.h"
 
-#include <algorithm>
-#include <random>
-#include <string>
-
 #include "absl/synchronization/mutex.h"
-#include "common/rpc/error.h"
 
 namespace mtmc::rpc {
 
 absl::Status PatientCall::operator()(const std::function<absl::Status()>& call) const {
   const absl::Time give_up = clock_.Now() + options_.patience;
-  std::minstd_rand random(std::random_device{}());
-  absl::Duration wait = options_.first_wait;
-  while (true) {
+  RetryRule retry(options_.retry);
+  for (int calls = 1;; ++calls) {
     const absl::Status status = call();
-    const std::string reason = ErrorReason(status);
-    const bool is_refused_unseen =
-        reason == "OVERLOADED" || reason == "SHUTTING_DOWN" || reason == "REQUEST_RATE_EXCEEDED";
-    if (!is_refused_unseen) return status;
-    // Between half and all of it, so that clients that were refused together part.
-    const absl::Duration own = wait * std::uniform_real_distribution<double>(0.5, 1.0)(random);
-    const absl::Time next = clock_.Now() + std::max(own, RetryDelay(status));
+    if (!MayRepeat(status) || calls >= options_.max_calls) return status;
+    const absl::Time next = clock_.Now() + retry.PauseAfter(status);
     if (next > give_up) return status;
     WaitUntil(next);
-    wait = std::min(2 * wait, options_.max_wait);
   }
+}
+
+bool PatientCall::MayRepeat(const absl::Status& status) const {
+  return IsRefusedUnseen(status) || (options_.repeats_unavailable && absl::IsUnavailable(status));
 }
 
 void PatientCall::WaitUntil(absl::Time time) const {

@@ -2,25 +2,28 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/rpc/retry_rule.h"
 
 namespace mtmc::rpc {
 
-// Calls a service again while it is full (OVERLOADED), is asked too often
-// (REQUEST_RATE_EXCEEDED) or stops (SHUTTING_DOWN): it has
-// not begun the call then, so that any call may be made again. Waits as long as the
-// service asks, otherwise twice as long each time, with jitter, and gives up with the
-// last answer when the next try would be after `patience`. Blocks. A value.
+// Calls a service again while it refuses calls that it has not begun (IsRefusedUnseen): any
+// call may be made again then. Waits in between as RetryRule says, and gives up with the last
+// answer when the next try would be after `patience`. Blocks. A value.
 class PatientCall {
  public:
   struct Options {
     // As long as people watch a command line that does not answer.
     absl::Duration patience = absl::Seconds(60);
-    absl::Duration first_wait = absl::Milliseconds(100);
-    absl::Duration max_wait = absl::Seconds(5);
+    RetryRule::Options retry = {};
+    // The call does no harm when it is made twice: it is also made again when it ended as
+    // UNAVAILABLE for any other reason.
+    bool repeats_unavailable = false;
+    int max_calls = std::numeric_limits<int>::max();
   };
 
   // `clock` is borrowed.
@@ -29,6 +32,7 @@ class PatientCall {
   absl::Status operator()(const std::function<absl::Status()>& call) const;
 
  private:
+  bool MayRepeat(const absl::Status& status) const;
   void WaitUntil(absl::Time time) const;
 
   base::Clock& clock_;

@@ -70,5 +70,29 @@ TEST_CASE("PatientCall does not repeat what was refused for another reason", "[r
   CHECK(calls == 1);
 }
 
+TEST_CASE("PatientCall repeats what does no harm when it is made twice", "[rpc]") {
+  LeapingClock clock;
+  int calls = 0;
+
+  const absl::Status status = PatientCall(clock, {.repeats_unavailable = true})(
+      [&] { return ++calls < 3 ? absl::UnavailableError("cut off") : absl::OkStatus(); });
+
+  CHECK_THAT(status, IsOk());
+  CHECK(calls == 3);
+}
+
+TEST_CASE("PatientCall makes no more calls than it is allowed", "[rpc]") {
+  LeapingClock clock;
+  int calls = 0;
+
+  const absl::Status status = PatientCall(clock, {.max_calls = 4})([&] {
+    ++calls;
+    return Full();
+  });
+
+  CHECK(ErrorReason(status) == "OVERLOADED");
+  CHECK(calls == 4);
+}
+
 }  // namespace
 }  // namespace mtmc::rpc

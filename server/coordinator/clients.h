@@ -20,7 +20,8 @@ std::unique_ptr<search::MicroCoder> ConnectToGateway(const std::string& endpoint
                                                      absl::Duration timeout = absl::Minutes(10));
 
 // The policy service at `endpoint`. The time-out is short, because the rules
-// are there in no time: it allows a small model on a busy CPU.
+// are there in no time: it allows a small model on a busy CPU. While the service asks not to be
+// called, calls end with what it said, at once.
 std::unique_ptr<search::MacroPolicy> ConnectToPolicy(const std::string& endpoint,
                                                      CoordinatorMetrics& metrics,
                                                      const rpc::ChannelSecurity& security = {},

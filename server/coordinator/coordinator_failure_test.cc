@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "common/rpc/error.h"
 #include "server/coordinator/coordinator_fixture.h"
 
@@ -28,6 +29,25 @@ TEST_CASE("Coordinator goes on with the rules when the policy does not answer we
   CHECK(world.Candidates()[1].decision().is_fallback());
   CHECK(world.Candidates()[1].decision().policy() == "rules");
   CHECK(world.registry.Render().find("mtmc_policy_fallback_total") != std::string::npos);
+}
+
+TEST_CASE("Coordinator asks a full coder no sooner than it says", "[coordinator]") {
+  World world;
+  // Far above the longest pause of its own.
+  constexpr absl::Duration kAsked = absl::Milliseconds(400);
+  world.coder.BreakNext(
+      1, rpc::WithRetryDelay(
+             rpc::MakeError(absl::StatusCode::kResourceExhausted, "OVERLOADED", "full"), kAsked));
+  world.StartWithWorker();
+  world.Create(world.Request());
+  world.Await([&](const v1::Job&) { return world.coder.calls() >= 1; });
+  const absl::Time refused = absl::Now();
+
+  world.Await([&](const v1::Job&) { return world.coder.calls() >= 2; });
+
+  // A moment passes before the first call is seen.
+  CHECK(absl::Now() - refused > kAsked / 2);
+  CHECK(world.AwaitEnd().state() == v1::Job::STATE_SUCCEEDED);
 }
 
 TEST_CASE("Coordinator fails a job whose coder is not there", "[coordinator]") {

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/rpc/error.h"
+#include "common/rpc/retry_rule.h"
 #include "server/search/known_step.h"
 #include "server/search/macro_step.h"
 #include "server/search/shared_graph.h"
@@ -71,7 +72,7 @@ awaitable<absl::StatusOr<Response>> PatientCoder::Write(std::function<void(Done<
 
 template <class Response>
 awaitable<absl::StatusOr<Response>> PatientCoder::Call(std::function<void(Done<Response>)> start) {
-  absl::Duration backoff = options_.min_backoff;
+  rpc::RetryRule retry({.first_pause = options_.min_backoff, .max_pause = options_.max_backoff});
   bool was_down = false;
   bool is_writing = false;
   int late_calls = 0;
@@ -97,9 +98,8 @@ awaitable<absl::StatusOr<Response>> PatientCoder::Call(std::function<void(Done<R
     }
     was_down = true;
     is_writing = std::exchange(is_writing_, false);
-    co_await WaitFor(tools_.loop, interruption_, backoff);
+    co_await WaitFor(tools_.loop, interruption_, retry.PauseAfter(response.status()));
     is_writing_ = is_writing;
-    backoff = std::min(2 * backoff, options_.max_backoff);
   }
 }
 

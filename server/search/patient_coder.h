@@ -19,9 +19,9 @@
 namespace mtmc::search {
 
 // The micro step for one job: gives every request the job's context and the trace of its
-// trial, and waits for as long as the gateway is down, with a notice in the event log when
-// that begins and when it is over. A gateway that is there and lets calls end by their deadline
-// is asked `max_late_calls` times: what it hangs on may be the request.
+// trial, and waits for as long as the gateway is down or asks to be left alone, with a notice
+// in the event log when that begins and when it is over. A gateway that is there and lets calls end
+// by their deadline is asked `max_late_calls` times: what it hangs on may be the request.
 //
 // Every call returns what the gateway answered, or CANCELLED if the interruption
 // came first; RESOURCE_EXHAUSTED with reason QUOTA_EXCEEDED when the project has no tokens

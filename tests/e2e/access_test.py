@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 import urllib.error
 import urllib.request
 
@@ -311,6 +312,46 @@ def test_a_project_has_its_artifacts_and_evaluations_to_itself(tmp_path):
         assert service.get("q", source) == 200
         assert not service.run_job("p", source)[0].evaluation.is_cached
         assert service.run_job("q", source)[0].evaluation.is_cached
+    assert service.exit_codes == [0] * 4
+
+
+def handled(service, code):
+    """How often each method of the coordinator was answered with `code`."""
+    url = f"http://{service.http['mtmc-coordinator']}/metrics"
+    with urllib.request.urlopen(url, timeout=contract.CALL_SECONDS) as answer:
+        text = answer.read().decode()
+    lines = re.findall(r"^grpc_server_handled_total{(.*)} (\S+)$", text, re.M)
+    labels = [(dict(re.findall(r'(\w+)="([^"]*)"', line)), float(count)) for line, count in lines]
+    return {label["grpc_method"]: count for label, count in labels if label["grpc_code"] == code}
+
+
+def test_who_calls_too_often_is_slowed_down_and_workers_are_not(tmp_path):
+    calls = 4
+    with Projects(tmp_path, "--requests-per-second", "1") as service:
+        known = dict(MTMC_ENDPOINT=service.endpoint, MTMC_TOKEN_FILE=str(tmp_path / "p.token"))
+        # A job from its upload to its winner, by a client that calls as often as it likes.
+        problem = service.write("problem.py", problems.pointwise())
+        done = service.run("-o", "json", "--project", "p", "optimize", problem, "--trials", "2", **known)
+        assert done.returncode in (0, 4), done.stderr
+        assert json.loads(done.stdout)["state"] == "STATE_SUCCEEDED"
+
+        began = time.monotonic()
+        listing = [service.start("--project", "p", "jobs", "list", log=f"list-{i}.log", **known) for i in range(calls)]
+        codes = [process.wait(stacks.COMMAND_SECONDS) for process in listing]
+        assert codes == [0] * calls, [(tmp_path / f"list-{i}.log").read_text() for i in range(calls)]
+        assert time.monotonic() - began >= calls - 2
+
+        refused = handled(service, "RESOURCE_EXHAUSTED")
+        assert refused.pop("ListJobs") > 0
+        assert "Synchronize" not in refused and "DownloadArtifact" not in refused
+        # The worker made more calls than its name might, had it been anybody else's.
+        assert handled(service, "OK")["Synchronize"] > 10
+        # Who does not wait is told.
+        service.of("q").call("JobService", "ListJobs", parent="projects/q")
+        with pytest.raises(contract.CallError) as error:
+            for _ in range(3):
+                service.of("q").call("JobService", "ListJobs", parent="projects/q")
+        assert (error.value.code.name, error.value.reason) == ("RESOURCE_EXHAUSTED", "REQUEST_RATE_EXCEEDED")
     assert service.exit_codes == [0] * 4
 
 

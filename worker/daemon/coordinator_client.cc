@@ -8,8 +8,11 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/clock.h"
 #include "common/base/digest.h"
+#include "common/base/status_macros.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/patient_call.h"
 #include "common/rpc/status.h"
 #include "mtmc/v1/artifact.grpc.pb.h"
 #include "mtmc/v1/worker.grpc.pb.h"
@@ -21,7 +24,8 @@ namespace {
 // rest is for a coordinator that restarts.
 constexpr absl::Duration kDownloadTimeout = absl::Seconds(60);
 
-// Tries of a download that a coordinator's end cuts off; each waits for a connection.
+// Tries of a download that a coordinator's end cuts off, or that it has no room for; each waits
+// for a connection. Whoever has the lease waits longer, if that is worth it.
 constexpr int kDownloadTries = 5;
 
 class GrpcCoordinatorClient : public CoordinatorClient {
@@ -61,11 +65,12 @@ class GrpcCoordinatorClient : public CoordinatorClient {
 
   absl::StatusOr<std::string> Download(const v1::Digest& digest) override {
     const absl::Time deadline = absl::Now() + kDownloadTimeout;
-    absl::StatusOr<std::string> bytes = Read(digest, deadline);
-    for (int tries = 1; absl::IsUnavailable(bytes.status()) && tries < kDownloadTries; ++tries) {
-      bytes = Read(digest, deadline);
-    }
-    if (bytes.ok() && base::Sha256(*bytes).sha256_hex != digest.sha256()) {
+    const rpc::PatientCall call(
+        clock_,
+        {.patience = kDownloadTimeout, .repeats_unavailable = true, .max_calls = kDownloadTries});
+    absl::StatusOr<std::string> bytes;
+    MTMC_RETURN_IF_ERROR(call([&] { return (bytes = Read(digest, deadline)).status(); }));
+    if (base::Sha256(*bytes).sha256_hex != digest.sha256()) {
       return absl::DataLossError(absl::StrCat("artifact ", digest.sha256(), " arrived damaged"));
     }
     return bytes;
@@ -87,6 +92,7 @@ class GrpcCoordinatorClient : public CoordinatorClient {
     return bytes;
   }
 
+  base::RealClock clock_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::LeaseService::Stub> leases_;
   const std::unique_ptr<v1::ArtifactService::Stub> artifacts_;

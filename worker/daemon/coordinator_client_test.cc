@@ -5,9 +5,12 @@
 
 #include <catch2/catch.hpp>
 #include <thread>
+#include <utility>
 
+#include "absl/time/clock.h"
 #include "common/base/digest.h"
 #include "common/rpc/server.h"
+#include "common/rpc/status.h"
 #include "common/testing/status_matchers.h"
 #include "mtmc/v1/artifact.grpc.pb.h"
 #include "mtmc/v1/worker.grpc.pb.h"
@@ -35,6 +38,9 @@ class Artifacts final : public v1::ArtifactService::Service {
   std::string first = "kernel ";
   std::string second = "text";
   int cuts = 0;
+  int calls = 0;
+  // The next download is refused with it.
+  absl::Status refusal;
 
   v1::Digest digest() const {
     v1::Digest digest;
@@ -44,6 +50,10 @@ class Artifacts final : public v1::ArtifactService::Service {
 
   grpc::Status DownloadArtifact(grpc::ServerContext*, const v1::DownloadArtifactRequest*,
                                 grpc::ServerWriter<v1::DownloadArtifactResponse>* writer) override {
+    ++calls;
+    if (const absl::Status status = std::exchange(refusal, {}); !status.ok()) {
+      return rpc::ToGrpc(status);
+    }
     v1::DownloadArtifactResponse response;
     response.set_chunk(first);
     writer->Write(response);
@@ -108,6 +118,21 @@ TEST_CASE("A download that is cut off begins again", "[worker]") {
 
   REQUIRE_THAT(bytes.status(), IsOk());
   CHECK(*bytes == "kernel text");
+}
+
+TEST_CASE("A download waits as long as a full coordinator asks", "[worker]") {
+  Coordinator coordinator;
+  constexpr absl::Duration kAsked = absl::Milliseconds(300);
+  coordinator.artifacts.refusal = rpc::WithRetryDelay(
+      rpc::MakeError(absl::StatusCode::kResourceExhausted, "OVERLOADED", "full"), kAsked);
+  const auto client = ConnectToCoordinator(coordinator.address);
+  const absl::Time start = absl::Now();
+
+  const auto bytes = client->Download(coordinator.artifacts.digest());
+
+  REQUIRE_THAT(bytes.status(), IsOk());
+  CHECK(coordinator.artifacts.calls == 2);
+  CHECK(absl::Now() - start >= kAsked);
 }
 
 TEST_CASE("A download that does not hash to its digest is refused", "[worker]") {

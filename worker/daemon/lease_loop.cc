@@ -8,6 +8,7 @@
 #include "common/base/id.h"
 #include "common/base/log.h"
 #include "common/rpc/error.h"
+#include "common/rpc/retry_rule.h"
 
 namespace mtmc::worker {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 constexpr absl::Duration kCallTimeout = absl::Seconds(30);
 
 // Waits between calls that the coordinator answers with an error grow to the second
-// value; one that cannot be reached is called once it can.
+// value; one that cannot be reached is called once it can, with the first one in between.
 constexpr absl::Duration kFirstRetry = absl::Milliseconds(100);
 constexpr absl::Duration kLastRetry = absl::Seconds(3);
 
@@ -200,6 +201,11 @@ void LeaseLoop::AwaitChange(absl::Time deadline, const std::stop_token& stop) {
   }
 }
 
+void LeaseLoop::AwaitRetry(absl::Time time) {
+  absl::MutexLock lock(&mu_);
+  while (clock_.Now() < time) clock_.Wait(changed_, mu_, time);
+}
+
 void LeaseLoop::CallOff(const absl::Status& reason) {
   absl::MutexLock lock(&mu_);
   if (!current_) return;
@@ -221,7 +227,7 @@ absl::Status LeaseLoop::Run(const std::stop_token& stop) {
     absl::MutexLock lock(&mu_);
     changed_.SignalAll();
   });
-  absl::Duration retry = kFirstRetry;
+  rpc::RetryRule retry({.first_pause = kFirstRetry, .max_pause = kLastRetry});
   // Of the last call, if that failed.
   std::string failure;
   absl::Time last_offer = absl::InfiniteFuture();
@@ -246,17 +252,16 @@ absl::Status LeaseLoop::Run(const std::stop_token& stop) {
                   {{"error", response.status()}});
         failure = Kind(response.status());
       }
-      AwaitChange(clock_.Now() + retry, std::stop_token());
+      if (absl::IsUnavailable(response.status())) retry.Reset();
+      AwaitRetry(clock_.Now() + retry.PauseAfter(response.status()));
       if (absl::IsUnavailable(response.status())) {
         client_.AwaitConnection(clock_.Now() + kLastRetry);
-      } else {
-        retry = std::min(retry * 2, kLastRetry);
       }
       continue;
     }
     if (!failure.empty()) base::Log(base::LogLevel::kInfo, "coordinator answers again");
     failure.clear();
-    retry = kFirstRetry;
+    retry.Reset();
     prefetcher_.Adopt(response->lease().id(),
                       {response->prefetches().begin(), response->prefetches().end()});
     Adopt(request, *response);

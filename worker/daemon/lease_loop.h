@@ -41,7 +41,8 @@ struct Rest {
 //
 // A response that names no lease, or another one, calls the present work off.
 // A completed result is repeated until a call succeeds, over any outage; only a
-// worker that is to stop gives up after 15 s, and its work is done again.
+// worker that is to stop gives up after 15 s, and its work is done again. A coordinator
+// that asks for a pause (RetryRule) is not called before it is over, whatever happens meanwhile.
 class LeaseLoop {
  public:
   // Runs one lease; blocks. Calls `progress` at each stage. Must return soon
@@ -92,6 +93,7 @@ class LeaseLoop {
   void CallOff(const absl::Status& reason);
   bool IsIdle();
   void AwaitChange(absl::Time deadline, const std::stop_token& stop);
+  void AwaitRetry(absl::Time time);
 
   CoordinatorClient& client_;
   base::Clock& clock_;

@@ -208,6 +208,64 @@ TEST_CASE("LeaseLoop takes no lease in quarantine and recovers by itself", "[wor
   CHECK(clock.Now() - start >= absl::Seconds(60));
 }
 
+// Full for as long as it says, once: calls within that time are counted.
+class FullCoordinator : public CoordinatorClient {
+ public:
+  FullCoordinator(base::Clock& clock, absl::Duration asked) : clock_(clock), asked_(asked) {}
+
+  absl::StatusOr<v1::SynchronizeResponse> Synchronize(const v1::SynchronizeRequest& request,
+                                                      absl::Duration) override {
+    if (clock_.Now() < free_) ++too_early;
+    v1::SynchronizeResponse response;
+    if (request.has_completed()) {
+      result_time = clock_.Now();
+      stop.request_stop();
+    }
+    if (stop.stop_requested()) return response;
+    response.mutable_lease()->set_id("a");
+    if (!request.has_executing() || is_full) return response;
+    is_full = true;
+    free_ = clock_.Now() + asked_;
+    return rpc::WithRetryDelay(
+        rpc::MakeError(absl::StatusCode::kResourceExhausted, "OVERLOADED", "full"), asked_);
+  }
+
+  bool AwaitConnection(absl::Time) override { return true; }
+
+  void Interrupt() override {}
+
+  absl::StatusOr<std::string> Download(const v1::Digest&) override { return std::string(); }
+
+  std::atomic<bool> is_full = false;
+  int too_early = 0;
+  absl::Time result_time;
+  std::stop_source stop;
+
+ private:
+  base::Clock& clock_;
+  const absl::Duration asked_;
+  absl::Time free_ = absl::InfinitePast();
+};
+
+TEST_CASE("LeaseLoop does not call before the time that the coordinator asks for", "[worker]") {
+  testing::FakeClock clock;
+  FullCoordinator coordinator(clock, absl::Seconds(7));
+  const absl::Time start = clock.Now();
+  LeaseLoop loop(coordinator, clock, {}, [&](const v1::Lease&, const auto& progress) {
+    progress(v1::STAGE_BUILD);
+    while (!coordinator.is_full) std::this_thread::yield();
+    // News that would end any other wait.
+    progress(v1::STAGE_VERIFY);
+    return Reason("done");
+  });
+  const std::jthread time = LetTimePass(clock, [] { return true; });
+
+  CHECK_THAT(loop.Run(coordinator.stop.get_token()), IsOk());
+
+  CHECK(coordinator.too_early == 0);
+  CHECK(coordinator.result_time - start >= absl::Seconds(7));
+}
+
 TEST_CASE("LeaseLoop leaves without a result that the coordinator never takes", "[worker]") {
   FakeCoordinator coordinator({"a"});
   coordinator.failures_left = std::numeric_limits<int>::max();
