@@ -78,7 +78,7 @@ CoordinatorMetrics::CoordinatorMetrics(metrics::Registry& registry)
   for (const char* cause : {"expired", "restarted", "worker_failure"}) {
     registry_.MakeCounter(kLost, kLostHelp, {{"cause", cause}});
   }
-  for (const char* cause : {"worker_lost", "candidate_failed"}) {
+  for (const char* cause : {"worker_lost", "candidate_failed", "given_back"}) {
     registry_.MakeCounter(kRetries, kRetriesHelp, {{"cause", cause}});
   }
   for (const char* reason :

@@ -41,7 +41,7 @@ class CoordinatorMetrics {
   // `cause`: `expired`, `restarted`, `worker_failure`.
   void CountLostWorker(const std::string& cause);
   void CountExpiredLease();
-  // `cause`: `worker_lost`, `candidate_failed`.
+  // `cause`: `worker_lost`, `candidate_failed`, `given_back`.
   void CountRetry(const std::string& cause);
   void ObservePolicy(absl::Duration duration);
   // Of a sweep over the artifacts; on any thread.

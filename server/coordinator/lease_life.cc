@@ -208,7 +208,7 @@ void LeaseManager::TakeBackAhead(FleetMember& state) {
   while (!state.ahead.empty()) TakeBack(state, std::string(state.ahead.back()));
 }
 
-// Puts work that its worker has not begun back into the queue.
+// Puts work back into the queue that its worker has not begun, or has given back.
 void LeaseManager::TakeBack(FleetMember& state, const std::string& lease) {
   std::erase(state.ahead, lease);
   NoteAhead(state);
@@ -219,6 +219,19 @@ void LeaseManager::TakeBack(FleetMember& state, const std::string& lease) {
   if (task != nullptr) queue_.Requeue(*task, record->id, clock_.Now());
   // What was not written comes back with the worker after a restart.
   Commit({.leases = {*record}}, &state).IgnoreError();
+}
+
+// The worker that has it does not go on with its work, and says so: no loss.
+void LeaseManager::GiveBack(FleetMember& state) {
+  const store::LeaseRecord* const record = leases_.Find(state.lease);
+  if (record != nullptr && state.is_running) {
+    Log(LogLevel::kInfo, "lease given back",
+        {{"worker", state.worker.name()}, {"lease", state.lease}});
+    metrics_.CountRetry("given_back");
+    Task* task = queue_.Find(record->work);
+    if (task != nullptr) SettleShare(state, *task);
+  }
+  TakeBack(state, std::exchange(state.lease, ""));
 }
 
 // Takes work that another worker holds ahead, and would begin last, back for `state`,

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <random>
 #include <set>
 #include <string>
@@ -25,6 +26,14 @@ void DieRunning(Farm& farm, const std::string& worker) {
   REQUIRE_FALSE(lease.empty());
   farm.Executing(worker, lease);
   farm.LoseSilentWorkers();
+}
+
+// A worker that has nothing, or does not go on with it, says that it is about to exit.
+std::shared_ptr<Call> Leave(Farm& farm, const std::string& worker,
+                            const std::string& instance = "") {
+  v1::SynchronizeRequest request = farm.Request(worker, instance);
+  request.set_is_leaving(true);
+  return farm.Send(request);
 }
 
 // A worker cannot do what it is given, if anything, and a moment passes. Whether it was.
@@ -245,6 +254,81 @@ TEST_CASE("A worker that is quarantined before it begins has lost nothing", "[co
   farm.Send(sick);
 
   CHECK(farm.Idle("w2")->value().lease().attempt() == 0);
+}
+
+TEST_CASE("Work that a worker gives back as it leaves is another's at once", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  const std::string lease = farm.Idle("w1")->lease();
+  farm.Executing("w1", lease);
+  const auto other = farm.Idle("w2");
+  REQUIRE(other->is_held());
+
+  const auto farewell = Leave(farm, "w1");
+
+  CHECK(farewell->value().has_idle());
+  CHECK_FALSE(other->lease().empty());
+  CHECK(other->value().lease().attempt() == 0);
+}
+
+TEST_CASE("Work that is given back time and again is blamed for nothing", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  for (int i = 0; i < 3 * LeaseManager::Options().max_grants; ++i) {
+    const std::string worker = "w" + std::to_string(i % 3);
+    const std::string lease = farm.Idle(worker, worker + std::to_string(i))->lease();
+    REQUIRE_FALSE(lease.empty());
+    v1::SynchronizeRequest executing = farm.Request(worker, worker + std::to_string(i));
+    executing.mutable_executing()->set_lease_id(lease);
+    farm.Send(executing);
+    farm.clock.Advance(absl::Seconds(5));
+    Leave(farm, worker, worker + std::to_string(i));
+    farm.leases->Tick();
+  }
+  CHECK(farm.results.empty());
+
+  const auto last = farm.Idle("w");
+  CHECK(last->value().lease().attempt() == 0);
+  farm.Submit("g");
+  // Nor is it suspect, and kept alone.
+  CHECK(farm.Prefetching("w", last->lease())->value().prefetches_size() == 1);
+  farm.Completed("w", last->lease());
+  CHECK(farm.results["f"].at(0).evaluation().has_measurement());
+}
+
+TEST_CASE("A worker may say more than once that it leaves", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  farm.Executing("w1", farm.Idle("w1")->lease());
+  Leave(farm, "w1");
+
+  CHECK(Leave(farm, "w1")->value().has_idle());
+
+  farm.LoseSilentWorkers();
+  CHECK(farm.Idle("w2")->value().lease().attempt() == 0);
+}
+
+TEST_CASE("What was given back is no loss after a restart either", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  farm.Executing("w1", farm.Idle("w1")->lease());
+  Leave(farm, "w1");
+
+  farm.Restart();
+  farm.Submit("f");
+
+  CHECK(farm.Idle("w2")->value().lease().attempt() == 0);
+}
+
+TEST_CASE("A worker that leaves is not given the lease of which it never heard", "[coordinator]") {
+  Farm farm;
+  farm.Submit("f");
+  // The answer is lost.
+  REQUIRE_FALSE(farm.Idle("w1")->lease().empty());
+
+  CHECK(Leave(farm, "w1")->value().has_idle());
+
+  CHECK_FALSE(farm.Idle("w2")->lease().empty());
 }
 
 TEST_CASE("Work is granted a bounded number of times over any restarts", "[coordinator]") {

@@ -161,9 +161,10 @@ void LeaseManager::Synchronize(v1::SynchronizeRequest request, const std::string
   } else if (request.has_executing()) {
     const absl::Status status = TakeProgress(state, request.executing().lease_id());
     if (!status.ok()) return reply(status);
-  } else if (state.is_quarantined() && !state.lease.empty()) {
-    // Granted before the canary failed, and not begun.
-    TakeBack(state, std::exchange(state.lease, ""));
+  } else if ((state.is_quarantined() || state.is_leaving) && !state.lease.empty()) {
+    // Granted before the canary failed, and not begun; or its worker leaves, and has no time
+    // left for it, or never heard of it.
+    GiveBack(state);
   }
   ForgetFinished(state);
   TakeBackUnfit(state);

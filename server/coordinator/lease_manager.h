@@ -50,7 +50,8 @@ class CoordinatorMetrics;
 //     than `max_grants` times. A crash of the runner is counted apart and tried
 //     `max_crashes` times. Work that a worker could not do goes to another, and rests before
 //     it goes to the same, or once `max_failures` could not. One that is quarantined for the
-//     same cause is not counted.
+//     same cause is not counted, and neither is what a worker gives back as it leaves: as if it
+//     had not been granted.
 //  4. A worker holds no more leases ahead of the one it works on than it can prepare,
 //     and only while no other worker could begin their tasks at once. They have not
 //     begun: losing the worker is no loss of a task, and a worker that becomes idle
@@ -209,6 +210,7 @@ class LeaseManager final : public search::Evaluator {
   void TakeBackUnfit(FleetMember& state);
   void TakeBackAhead(FleetMember& state);
   void TakeBack(FleetMember& state, const std::string& lease);
+  void GiveBack(FleetMember& state);
   bool TakeOverFor(const FleetMember& state);
   // `ahead` of the worker may have become empty, or is no longer.
   void NoteAhead(FleetMember& state);
