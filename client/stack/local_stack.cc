@@ -16,8 +16,9 @@
 namespace mtmc::client {
 namespace {
 
-// A daemon drains on SIGTERM; a worker finishes its stage.
+// A daemon drains on SIGTERM; a worker finishes its lease, or gives it back in good time.
 constexpr absl::Duration kStopGrace = absl::Seconds(10);
+constexpr char kWorkerGrace[] = "4s";
 
 // Looks for the ready file this often while a daemon starts.
 constexpr absl::Duration kReadyPoll = absl::Milliseconds(10);
@@ -157,8 +158,9 @@ absl::Status LocalStack::StartAll() {
       start({"mtmc-coordinator",
              {"--data-dir", options_.data_dir.string(), "--policy", policy, "--gateway", gateway},
              options_.listen}));
-  std::vector<std::string> worker = {"--coordinator", endpoint_, "--scratch",
-                                     (options_.data_dir / "scratch").string()};
+  std::vector<std::string> worker = {"--coordinator", endpoint_,
+                                     "--scratch",     (options_.data_dir / "scratch").string(),
+                                     "--grace",       kWorkerGrace};
   if (options_.has_all_devices) {
     worker.push_back("--all-devices");
   } else {

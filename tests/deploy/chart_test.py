@@ -181,6 +181,17 @@ def test_flags_are_ones_that_the_programs_have(name):
         assert set(flags(container)) - known == set(), program
 
 
+@pytest.mark.parametrize(("given", "grace"), [(300, "270s"), (40, "10s"), (20, "0s")])
+def test_a_worker_gives_its_lease_back_before_its_pod_is_killed(given, grace):
+    values = charts.example(EXAMPLES[0])
+    values.setdefault("workers", {})["terminationGracePeriodSeconds"] = given
+    pods = [pod for component, pod in charts.pods(charts.render(values)) if component == "worker"]
+    assert pods
+    for pod in pods:
+        assert pod["terminationGracePeriodSeconds"] == given
+        assert flags(pod["containers"][0])["--grace"] == grace
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_services_and_probes_lead_to_ports_that_the_daemons_listen_at(name):
     listening = {}

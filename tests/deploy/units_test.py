@@ -78,6 +78,14 @@ def test_each_variable_of_a_command_line_is_set_or_is_in_the_settings(service):
     assert used - known == set()
 
 
+def test_a_worker_gives_its_lease_back_before_it_is_killed():
+    text = (UNITS / "mtmc-worker@.service").read_text()
+    grace = int(re.search(r" --grace (\d+)m ", text).group(1)) * 60
+    timeout = int(re.search(r"^TimeoutStopSec=(\d+)min$", text, re.M).group(1)) * 60
+    # What mtmc-worker --help says that it takes then.
+    assert grace + 30 <= timeout
+
+
 def test_every_service_belongs_to_the_target():
     for service in SERVICES:
         text = (UNITS / service).read_text()

@@ -204,7 +204,9 @@ std::vector<std::string> WorkerCommand(const std::string& program, const WorkerF
       "--isolation",
       flags.isolation,
       "--builders",
-      std::to_string(flags.num_builders)};
+      std::to_string(flags.num_builders),
+      "--grace",
+      flags.grace};
   const std::pair<const char*, std::string> optional[] = {
       {"--tls-ca", flags.daemon.tls_ca},
       {"--tls-cert", flags.daemon.tls_cert},

@@ -35,7 +35,8 @@ class DeviceSupervisor {
     // Path of `mtmc-worker`.
     std::string program;
     std::vector<DeviceChoice> devices;
-    // How long the workers may take until they serve, and to finish their leases.
+    // How long the workers may take until they serve, and to finish their leases or give them
+    // back.
     absl::Duration start_timeout = absl::Minutes(5);
     absl::Duration stop_timeout = absl::Minutes(5);
   };

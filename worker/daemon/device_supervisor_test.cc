@@ -78,6 +78,7 @@ TEST_CASE("Each device's worker has a name, a folder, a port and a ready file", 
   flags.coordinator = "head:50151";
   flags.daemon.http = "127.0.0.1:9154";
   flags.daemon.ready_file = "/run/ready.json";
+  flags.grace = "90s";
 
   const auto first = WorkerCommand("mtmc-worker", flags, kFirst, 0);
   const auto second = WorkerCommand("mtmc-worker", flags, kSecond, 1);
@@ -90,6 +91,7 @@ TEST_CASE("Each device's worker has a name, a folder, a port and a ready file", 
   CHECK(After(first, "--http") == "127.0.0.1:9154");
   CHECK(After(second, "--http") == "127.0.0.1:9155");
   CHECK(After(second, "--ready-file") == "/run/ready.json.cuda-1");
+  CHECK(After(second, "--grace") == "90s");
 }
 
 TEST_CASE("Every device's worker reaches the coordinator as its parent was told", "[worker]") {

@@ -25,8 +25,11 @@ constexpr absl::Duration kLastRetry = absl::Seconds(3);
 // one that does not from being called in a busy loop.
 constexpr absl::Duration kIdlePause = absl::Milliseconds(10);
 
-// How long a worker that leaves offers a result that the coordinator does not take.
+// How long a worker that leaves offers what it has, a result or its lease, to a coordinator that
+// does not take it; in calls that one which hangs does not keep long. With a call under way
+// before, a wait for the connection and a last call they make kFarewell.
 constexpr absl::Duration kLeaveGrace = absl::Seconds(15);
+constexpr absl::Duration kLeaveCallTimeout = absl::Seconds(5);
 
 // It does not hold the call of a worker that takes no work.
 constexpr absl::Duration kSickPause = absl::Milliseconds(500);
@@ -70,9 +73,9 @@ LeaseLoop::LeaseLoop(CoordinatorClient& client, base::Clock& clock, v1::Worker w
       worker_thread_([this](const std::stop_token& stop) { WorkUntilStopped(stop); }) {}
 
 LeaseLoop::~LeaseLoop() {
-  is_cancelled_ = true;
-  worker_thread_.request_stop();
   absl::MutexLock lock(&mu_);
+  worker_thread_.request_stop();
+  is_cancelled_ = true;
   changed_.SignalAll();
 }
 
@@ -94,7 +97,8 @@ void LeaseLoop::WorkUntilStopped(const std::stop_token& stop) {
       has_news_ = true;
       changed_.SignalAll();
     });
-    std::string reason = check_health_();
+    // Of a worker that is gone nobody asks how its device is, and a canary takes its time.
+    std::string reason = has_given_back_.load() ? "" : check_health_();
     absl::MutexLock lock(&mu_);
     is_working_ = false;
     has_worked_ = true;
@@ -216,12 +220,23 @@ void LeaseLoop::CallOff(const absl::Status& reason) {
   while (is_working_) changed_.Wait(&mu_);
 }
 
+// Calls the work in hand off, which takes too long. What is done is reported.
+void LeaseLoop::GiveBack() {
+  absl::MutexLock lock(&mu_);
+  if (!current_ || current_->result) return;
+  base::Log(base::LogLevel::kWarning, "no time left for the lease, it is given back",
+            {{"lease", current_->lease.id()}, {"stage", v1::Stage_Name(current_->stage)}});
+  is_cancelled_ = true;
+  has_given_back_ = true;
+  current_.reset();
+}
+
 bool LeaseLoop::IsIdle() {
   absl::MutexLock lock(&mu_);
   return !current_;
 }
 
-absl::Status LeaseLoop::Run(const std::stop_token& stop) {
+absl::Status LeaseLoop::Run(const std::stop_token& stop, absl::Duration grace) {
   const std::stop_callback wake(stop, [this] {
     client_.Interrupt();
     absl::MutexLock lock(&mu_);
@@ -231,19 +246,25 @@ absl::Status LeaseLoop::Run(const std::stop_token& stop) {
   // Of the last call, if that failed.
   std::string failure;
   absl::Time last_offer = absl::InfiniteFuture();
+  absl::Time grace_end = absl::InfiniteFuture();
   while (true) {
     const bool is_leaving = stop.stop_requested();
+    if (is_leaving) grace_end = std::min(grace_end, clock_.Now() + grace);
+    if (clock_.Now() >= grace_end) GiveBack();
+    const bool gives_back = has_given_back_.load();
     const v1::SynchronizeRequest request = Describe(is_leaving);
-    const auto response = client_.Synchronize(request, kCallTimeout);
+    const auto response =
+        client_.Synchronize(request, is_leaving ? kLeaveCallTimeout : kCallTimeout);
     if (!response.ok()) {
       if (absl::IsFailedPrecondition(response.status())) return response.status();
-      if (is_leaving && request.has_idle()) return absl::OkStatus();
+      if (is_leaving && request.has_idle() && !gives_back) return absl::OkStatus();
       if (rpc::ErrorReason(response.status()) == "LEASE_NOT_YOURS") CallOff(response.status());
-      if (is_leaving && request.has_completed()) {
+      if (is_leaving && (request.has_completed() || gives_back)) {
         last_offer = std::min(last_offer, clock_.Now() + kLeaveGrace);
-        if (clock_.Now() >= last_offer) {
-          base::Log(base::LogLevel::kWarning, "result not taken, another worker will do it again",
-                    {{"lease", request.completed().lease_id()}, {"error", response.status()}});
+        if (clock_.Now() + rpc::RetryDelay(response.status()) >= last_offer) {
+          base::Log(base::LogLevel::kWarning,
+                    "the coordinator does not answer, another worker will do the lease again",
+                    {{"error", response.status()}});
           return absl::OkStatus();
         }
       }
@@ -262,6 +283,7 @@ absl::Status LeaseLoop::Run(const std::stop_token& stop) {
     if (!failure.empty()) base::Log(base::LogLevel::kInfo, "coordinator answers again");
     failure.clear();
     retry.Reset();
+    if (gives_back) return absl::OkStatus();
     prefetcher_.Adopt(response->lease().id(),
                       {response->prefetches().begin(), response->prefetches().end()});
     Adopt(request, *response);
@@ -271,7 +293,9 @@ absl::Status LeaseLoop::Run(const std::stop_token& stop) {
           clock_.Now() + (request.worker().quarantine_reason().empty() ? kIdlePause : kSickPause),
           stop);
     } else {
-      AwaitChange(NextCall(*response, clock_.Now()), stop);
+      // That it is to leave is no news any more once it was said.
+      AwaitChange(std::min(NextCall(*response, clock_.Now()), grace_end),
+                  is_leaving ? std::stop_token() : stop);
     }
   }
 }

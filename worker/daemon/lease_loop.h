@@ -37,11 +37,16 @@ struct Rest {
 //                          <----   result
 //   Synchronize(completed) until it is acknowledged
 //
+// A worker that is to stop finishes the lease in hand. If that takes longer than its grace,
+// the work is called off, and the lease given back (it leaves, and says that it is idle):
+// another worker gets it at once, and nobody has lost anything.
+//
 // Meanwhile the leases that are to follow are prepared on other threads.
 //
 // A response that names no lease, or another one, calls the present work off.
 // A completed result is repeated until a call succeeds, over any outage; only a
-// worker that is to stop gives up after 15 s, and its work is done again. A coordinator
+// worker that is to stop gives up after 15 s, and its work is done again. So it is with a
+// lease that is given back. A coordinator
 // that asks for a pause (RetryRule) is not called before it is over, whatever happens meanwhile.
 class LeaseLoop {
  public:
@@ -69,10 +74,15 @@ class LeaseLoop {
       Rest rest = {});
   ~LeaseLoop();
 
+  // How long Run takes at most after a stop and its grace: for offers of what it has, while the
+  // coordinator does not answer.
+  static constexpr absl::Duration kFarewell = absl::Seconds(28);
+
   // Until `stop` is requested and the lease in hand is done, and reported if the
-  // coordinator takes it.
+  // coordinator takes it, or is given back `grace` later. Work that was called off may go on
+  // until the destructor has ended.
   // FAILED_PRECONDITION when the coordinator refuses this worker's version.
-  absl::Status Run(const std::stop_token& stop);
+  absl::Status Run(const std::stop_token& stop, absl::Duration grace = absl::InfiniteDuration());
 
   // Whether the work in hand was called off. Thread-safe; for the parties.
   bool is_cancelled() const { return is_cancelled_.load(); }
@@ -91,6 +101,7 @@ class LeaseLoop {
   void Adopt(const v1::SynchronizeRequest& sent, const v1::SynchronizeResponse& response);
   // The coordinator says that the lease in hand is another's.
   void CallOff(const absl::Status& reason);
+  void GiveBack();
   bool IsIdle();
   void AwaitChange(absl::Time deadline, const std::stop_token& stop);
   void AwaitRetry(absl::Time time);
@@ -103,6 +114,8 @@ class LeaseLoop {
   const Rest rest_;
   const std::string instance_id_;
   std::atomic<bool> is_cancelled_ = false;
+  // The worker leaves without the result of its work.
+  std::atomic<bool> has_given_back_ = false;
 
   absl::Mutex mu_;
   absl::CondVar changed_;

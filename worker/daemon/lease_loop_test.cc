@@ -281,6 +281,123 @@ TEST_CASE("LeaseLoop leaves without a result that the coordinator never takes", 
   CHECK(clock.Now() - start >= absl::Seconds(15));
 }
 
+// Wants "a" done, and the worker to stop once that works on it.
+class PreemptingCoordinator : public CoordinatorClient {
+ public:
+  absl::StatusOr<v1::SynchronizeResponse> Synchronize(const v1::SynchronizeRequest& request,
+                                                      absl::Duration) override {
+    if (request.has_executing() && request.executing().stage() == v1::STAGE_BUILD) {
+      stop.request_stop();
+    }
+    if (request.is_leaving() && request.has_executing()) ++calls_while_leaving;
+    v1::SynchronizeResponse response;
+    if (request.has_completed()) {
+      results.push_back(request.completed().result().worker_failure().reason());
+      return response;
+    }
+    if (request.has_idle() && request.is_leaving()) {
+      ++farewells;
+      if (outages-- > 0) return absl::UnavailableError("restarting");
+      response.mutable_idle();
+      return response;
+    }
+    response.mutable_lease()->set_id("a");
+    return response;
+  }
+
+  bool AwaitConnection(absl::Time) override { return true; }
+
+  void Interrupt() override {}
+
+  absl::StatusOr<std::string> Download(const v1::Digest&) override { return std::string(); }
+
+  std::stop_source stop;
+  std::vector<std::string> results;
+  // Of the last calls, how many fail.
+  int outages = 0;
+  int farewells = 0;
+  std::atomic<int> calls_while_leaving = 0;
+};
+
+// Work that takes for ever, unless it is called off; whether it was.
+bool WorkUntilCalledOff(const LeaseLoop& loop, const std::function<void(v1::Stage)>& progress) {
+  progress(v1::STAGE_BUILD);
+  while (!loop.is_cancelled()) std::this_thread::yield();
+  return true;
+}
+
+TEST_CASE("LeaseLoop gives back a lease that takes longer than its grace", "[worker]") {
+  PreemptingCoordinator coordinator;
+  coordinator.outages = GENERATE(0, 3);
+  const int outages = coordinator.outages;
+  testing::FakeClock clock;
+  std::atomic<bool> was_called_off = false;
+  int checks = 0;
+  absl::Duration taken;
+  {
+    LeaseLoop* self = nullptr;
+    LeaseLoop loop(
+        coordinator, clock, {},
+        [&](const v1::Lease&, const auto& progress) {
+          was_called_off = WorkUntilCalledOff(*self, progress);
+          return Reason("late");
+        },
+        [&] {
+          ++checks;
+          return std::string();
+        });
+    self = &loop;
+    const std::jthread time = LetTimePass(clock, [] { return true; });
+    const absl::Time start = clock.Now();
+
+    CHECK_THAT(loop.Run(coordinator.stop.get_token(), absl::Seconds(30)), IsOk());
+
+    taken = clock.Now() - start;
+  }
+
+  CHECK(was_called_off);
+  CHECK(checks == 0);
+  CHECK(coordinator.results.empty());
+  CHECK(coordinator.farewells == outages + 1);
+  CHECK(taken >= absl::Seconds(30));
+  // One that leaves calls no more often than one that works.
+  CHECK(coordinator.calls_while_leaving > 0);
+  CHECK(coordinator.calls_while_leaving <= absl::ToInt64Seconds(taken) + 1);
+}
+
+TEST_CASE("LeaseLoop gives a lease back to nobody when nobody answers", "[worker]") {
+  PreemptingCoordinator coordinator;
+  coordinator.outages = std::numeric_limits<int>::max();
+  testing::FakeClock clock;
+  LeaseLoop* self = nullptr;
+  LeaseLoop loop(coordinator, clock, {}, [&](const v1::Lease&, const auto& progress) {
+    WorkUntilCalledOff(*self, progress);
+    return Reason("late");
+  });
+  self = &loop;
+  const std::jthread time = LetTimePass(clock, [] { return true; });
+  const absl::Time start = clock.Now();
+
+  CHECK_THAT(loop.Run(coordinator.stop.get_token(), absl::ZeroDuration()), IsOk());
+
+  CHECK(clock.Now() - start >= absl::Seconds(15));
+}
+
+TEST_CASE("LeaseLoop reports a lease that is done within its grace", "[worker]") {
+  PreemptingCoordinator coordinator;
+  testing::FakeClock clock;
+  LeaseLoop loop(coordinator, clock, {}, [&](const v1::Lease&, const auto& progress) {
+    progress(v1::STAGE_BUILD);
+    while (coordinator.calls_while_leaving < 3) std::this_thread::yield();
+    return Reason("done");
+  });
+  const std::jthread time = LetTimePass(clock, [] { return true; });
+
+  CHECK_THAT(loop.Run(coordinator.stop.get_token(), absl::Hours(10'000)), IsOk());
+
+  CHECK(coordinator.results == std::vector<std::string>{"done"});
+}
+
 TEST_CASE("LeaseLoop ends when its version is refused", "[worker]") {
   FakeCoordinator coordinator({});
   coordinator.is_version_refused = true;

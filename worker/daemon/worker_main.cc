@@ -21,6 +21,11 @@
 namespace mtmc::worker {
 namespace {
 
+// What CLI11 wants of a check: what is wrong, or nothing.
+std::string IsGrace(const std::string& text) {
+  return ParseGrace(text) ? "" : "must be a duration such as 4m, or 0";
+}
+
 void Declare(CLI::App& app, WorkerFlags& flags) {
   daemon::Declare(app, flags.daemon);
   daemon::DeclareChannels(app, flags.daemon);
@@ -42,6 +47,12 @@ void Declare(CLI::App& app, WorkerFlags& flags) {
       ->capture_default_str();
   app.add_option("--builders", flags.num_builders,
                  "builder processes; 0: half as many as there are cores, four at most");
+  app.add_option("--grace", flags.grace,
+                 "how long a worker that is told to end goes on with its lease before it gives it "
+                 "back, such as 4m; it has ended half a minute later")
+      ->check(IsGrace)
+      ->take_last()
+      ->capture_default_str();
   app.add_flag("--doctor", flags.is_doctor, "print what this host offers as JSON, and exit");
 }
 
@@ -57,7 +68,8 @@ int RunAllDevices(const WorkerFlags& flags, bool has_nvidia_device,
   auto devices = ListDevices(has_nvidia_device);
   if (!devices.ok()) return daemon::Fail("cannot use --all-devices", devices.status());
   return DeviceSupervisor(flags, {.program = (config::ProgramDir() / "mtmc-worker").string(),
-                                  .devices = *std::move(devices)})
+                                  .devices = *std::move(devices),
+                                  .stop_timeout = EndTimeout(flags)})
       .Run(shutdown);
 }
 

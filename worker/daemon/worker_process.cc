@@ -19,6 +19,23 @@
 #include "worker/daemon/lease_span.h"
 
 namespace mtmc::worker {
+namespace {
+
+// For its children, which are killed.
+constexpr absl::Duration kBurial = absl::Seconds(2);
+
+}  // namespace
+
+std::optional<absl::Duration> ParseGrace(const std::string& text) {
+  absl::Duration grace;
+  if (!absl::ParseDuration(text, &grace) || grace < absl::ZeroDuration()) return std::nullopt;
+  return grace;
+}
+
+absl::Duration EndTimeout(const WorkerFlags& flags) {
+  return ParseGrace(flags.grace).value_or(absl::ZeroDuration()) + LeaseLoop::kFarewell + kBurial;
+}
+
 // A host's name may have capitals and dots, a resource id may not.
 std::string WorkerIdOf(const WorkerFlags& flags, const DeviceChoice& device) {
   if (!flags.name.empty()) return flags.name;
@@ -71,6 +88,17 @@ int WorkerProcess::Run(base::ShutdownSignal& shutdown) {
   bench_.Describe(worker_);
   worker_.set_host(base::HostName());
   metrics_.ShowDevice(worker_.device());
+  const absl::Status serving = (*endpoints)->Serve({});
+  if (!serving.ok()) return daemon::Fail("cannot serve", serving);
+  base::Log(base::LogLevel::kInfo, "serving",
+            {{"device", worker_.device().product()}, {"coordinator", flags_.coordinator}});
+  const absl::Status ended = TakeLeases(shutdown.token());
+  loop_ = nullptr;
+  return ended.ok() ? 0 : daemon::Fail("the coordinator refuses this worker", ended);
+}
+
+// The loop is still asked whether the work in hand is called off while it ends.
+absl::Status WorkerProcess::TakeLeases(const std::stop_token& stop) {
   LeaseLoop loop(
       *coordinator_, clock_, worker_,
       [this](const v1::Lease& lease, const auto& progress) { return Work(lease, progress); },
@@ -83,13 +111,7 @@ int WorkerProcess::Run(base::ShutdownSignal& shutdown) {
        .most = bench_.most_prefetched()},
       {.prepare = [this] { bench_.PrepareRest(); }, .begin = [this] { bench_.Rest(); }});
   loop_ = &loop;
-  const absl::Status serving = (*endpoints)->Serve({});
-  if (!serving.ok()) return daemon::Fail("cannot serve", serving);
-  base::Log(base::LogLevel::kInfo, "serving",
-            {{"device", worker_.device().product()}, {"coordinator", flags_.coordinator}});
-  const absl::Status ended = loop.Run(shutdown.token());
-  loop_ = nullptr;
-  return ended.ok() ? 0 : daemon::Fail("the coordinator refuses this worker", ended);
+  return loop.Run(stop, ParseGrace(flags_.grace).value_or(absl::InfiniteDuration()));
 }
 
 bool WorkerProcess::IsCancelled() const {

@@ -3,8 +3,11 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
+#include <stop_token>
 #include <string>
 
+#include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/config/python_environment.h"
 #include "common/daemon/flags.h"
@@ -35,6 +38,9 @@ struct WorkerFlags {
   std::string name;
   std::string isolation = "best";
   int num_builders = 0;
+  // A duration, how long a worker that is told to end goes on with its lease: below the five
+  // minutes that units, chart and containers give it.
+  std::string grace = "4m";
   bool is_doctor = false;
   bool has_all_devices = false;
 };
@@ -49,6 +55,7 @@ class WorkerProcess {
   int Run(base::ShutdownSignal& shutdown);
 
  private:
+  absl::Status TakeLeases(const std::stop_token& stop);
   bool IsCancelled() const;
   v1::LeaseResult Work(const v1::Lease& lease, const Evaluator::Progress& progress);
   std::string CheckHealth();
@@ -66,6 +73,12 @@ class WorkerProcess {
   std::atomic<LeaseLoop*> loop_ = nullptr;
   Workbench bench_;
 };
+
+// Of `--grace`; nothing if it is no duration.
+std::optional<absl::Duration> ParseGrace(const std::string& text);
+
+// How long the worker takes at most to end.
+absl::Duration EndTimeout(const WorkerFlags& flags);
 
 // Last part of a worker's name: what the flags say, or one from host and device.
 std::string WorkerIdOf(const WorkerFlags& flags, const DeviceChoice& device);
