@@ -72,6 +72,14 @@ void JobView::Observe(const v1::JobEvent& event) {
   Tick();
 }
 
+void JobView::StartOver() {
+  PrintLine(Dim("       the service has lost what was shown, as after a restore: from the start"));
+  cursor_ = 0;
+  job_.reset();
+  candidates_.clear();
+  has_head_ = false;
+}
+
 void JobView::ObserveJob(const v1::Job& job) {
   const bool had_inspection = job_ && job_->has_inspection();
   v1::Inspection kept;

@@ -30,6 +30,9 @@ class JobView {
   // REQUIRES: events in order of sequence; repeated ones are ignored.
   void Observe(const v1::JobEvent& event);
 
+  // The log is another one than what was shown; its events come from the first on.
+  void StartOver();
+
   // Redraws the live line; call a few times a second.
   void Tick();
 

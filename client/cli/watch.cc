@@ -9,6 +9,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "client/cli/interrupt.h"
+#include "common/rpc/error.h"
 #include "common/rpc/retry_rule.h"
 
 namespace mtmc::client {
@@ -55,6 +56,10 @@ absl::Status FollowJob(Session& session, const std::string& job, JobView& view,
     });
     absl::MutexLock lock(&mu);
     if (view.has_ended() || is_late) break;
+    if (rpc::ErrorReason(status) == "CURSOR_EXPIRED" && view.cursor() > 0) {
+      view.StartOver();
+      continue;
+    }
     // A full service closes the stream before it begins.
     const bool may_come_back =
         absl::IsUnavailable(status) || absl::IsResourceExhausted(status) || status.ok();

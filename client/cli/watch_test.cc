@@ -41,7 +41,7 @@ class Jobs final : public v1::JobService::Service {
 };
 
 // A watch of a job that `jobs` has.
-absl::Status Follow(Jobs& jobs) {
+absl::Status Follow(v1::JobService::Service& jobs) {
   auto server = rpc::RpcServer::Create({.address = "127.0.0.1:0", .services = {&jobs}});
   REQUIRE_THAT(server.status(), IsOk());
   Session session;
@@ -64,6 +64,34 @@ TEST_CASE("A watch that is refused begins again when the coordinator says", "[cl
 
   REQUIRE(jobs.calls.size() == 3);
   for (size_t i = 1; i < jobs.calls.size(); ++i) CHECK(jobs.calls[i] - jobs.calls[i - 1] >= kAsked);
+}
+
+// A log that loses its events 1 to 5 when they have been read, and has another end.
+class RestoredJobs final : public v1::JobService::Service {
+ public:
+  std::vector<int64_t> cursors;
+
+  grpc::Status WatchJob(grpc::ServerContext*, const v1::WatchJobRequest* request,
+                        grpc::ServerWriter<v1::WatchJobResponse>* writer) override {
+    cursors.push_back(request->cursor());
+    if (request->cursor() > 0) {
+      return rpc::ToGrpc(rpc::MakeError(absl::StatusCode::kOutOfRange, "CURSOR_EXPIRED", "lost"));
+    }
+    v1::WatchJobResponse response;
+    response.mutable_event()->set_sequence(cursors.size() == 1 ? 5 : 1);
+    response.mutable_event()->mutable_job()->set_state(
+        cursors.size() == 1 ? v1::Job::STATE_RUNNING : v1::Job::STATE_SUCCEEDED);
+    writer->Write(response);
+    return grpc::Status::OK;
+  }
+};
+
+TEST_CASE("A watch of a job that came back from a backup begins anew", "[cli]") {
+  RestoredJobs jobs;
+
+  CHECK_THAT(Follow(jobs), IsOk());
+
+  CHECK(jobs.cursors == std::vector<int64_t>{0, 5, 0});
 }
 
 TEST_CASE("A watch of a job that is not there ends at once", "[cli]") {
