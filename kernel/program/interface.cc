@@ -123,6 +123,8 @@ ProgramInterface FromGraph(const Graph& graph, const std::set<std::string>& idle
          .type = input.type});
     const auto need = needs.find(input.name);
     if (need == needs.end() || idle.contains(input.name)) continue;
+    // A constant of the code never is another one: a program may have it in its text.
+    if (input.kind == GraphInput::Kind::kConstant) continue;
     interface.needed.push_back(
         {.name = input.name, .output = need->second.output, .line = need->second.line});
   }

@@ -52,6 +52,21 @@ TEST_CASE("FromGraph does not need what the reference ignores", "[program]") {
   CHECK(Needed({Node("aten::sub.Tensor", {"x", "w"}, "y")}, {"w"}) == "x");
 }
 
+TEST_CASE("FromGraph does not need what stands in the code of the reference", "[program]") {
+  Graph graph;
+  graph.inputs = {{.name = "x", .type = kType},
+                  {.name = "c", .kind = GraphInput::Kind::kConstant, .type = kType}};
+  graph.nodes = {Node("aten::mul.Tensor", {"x", "c"}, "y")};
+  graph.outputs = {{.name = "out", .value = "y", .type = kType}};
+
+  const ProgramInterface interface = FromGraph(graph);
+
+  REQUIRE(interface.needed.size() == 1);
+  CHECK(interface.needed[0].name == "x");
+  // A program may declare it all the same.
+  CHECK(interface.inputs.size() == 2);
+}
+
 TEST_CASE("FromGraph does not need what has no element", "[program]") {
   Graph graph;
   graph.inputs = {{.name = "x", .type = {.shape = {0, 3}}}};

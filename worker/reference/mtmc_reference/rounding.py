@@ -13,7 +13,7 @@ or amplifies there.
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import noise_kernels, norm_rounding, settled, sum_rounding
+from . import noise_kernels, norm_rounding, settled, solver_rounding, sum_rounding
 from .schema import arguments_by_name
 
 
@@ -137,12 +137,16 @@ def _is_view(func):
 # mask of -1e9 is not off by 100.
 _EXACT = frozenset(
     """
-    abs amax amin arange argmax argmin cat ceil clamp clamp_max clamp_min clone constant_pad_nd copy
-    detach embedding empty empty_like eye fill flip floor full full_like gather hardtanh index
-    index_put index_select lift_fresh lift_fresh_copy masked_fill masked_scatter
-    max max_pool2d_with_indices max_pool3d_with_indices maximum min minimum neg new_full new_ones
-    new_zeros ones ones_like relu repeat resize resize_as roll round scalar_tensor scatter set sign sort
-    stack threshold topk tril triu trunc where zero zeros zeros_like _cudnn_rnn_flatten_weight _to_copy
+    abs amax amin aminmax arange argmax argmin cat ceil clamp clamp_max clamp_min clone
+    constant_pad_nd copy copysign cummax cummin detach diagonal_scatter embedding empty empty_like
+    eye fill flip floor fmax fmin full full_like gather hardtanh im2col index index_copy index_fill
+    index_put index_select kthvalue lift_fresh lift_fresh_copy masked_fill masked_scatter
+    masked_select max max_pool2d_with_indices max_pool3d_with_indices maximum median min minimum mode
+    nan_to_num nanmedian neg new_full new_ones new_zeros ones ones_like reflection_pad1d
+    reflection_pad2d reflection_pad3d relu repeat replication_pad1d replication_pad2d
+    replication_pad3d resize resize_as roll round scalar_tensor scatter select_scatter set sign
+    slice_scatter sort stack take threshold topk tril triu trunc where zero zeros zeros_like
+    _cudnn_rnn_flatten_weight _to_copy
     _reshape_alias _reshape_copy _unsafe_index _unsafe_view
     """.split()
 )
@@ -198,4 +202,9 @@ _RULES = {
     "_softmax": norm_rounding.weighted,
     "_log_softmax": norm_rounding.weighted,
     "logsumexp": norm_rounding.weighted,
+    "_linalg_solve_ex": solver_rounding.backward,
+    "linalg_solve_triangular": solver_rounding.backward,
+    "linalg_inv_ex": solver_rounding.backward,
+    "linalg_cholesky_ex": solver_rounding.backward,
+    "_linalg_det": solver_rounding.backward,
 }

@@ -14,6 +14,7 @@ from .compare import are_finite, chunks, float_spreads, root_mean_squares, toler
 from .failure import ProblemFailure, is_out_of_memory
 from .groups import measured
 from .oracle import kernelbench_tolerance
+from .picks import Scores
 from .precision import Arithmetic
 from .rounding import Disturbed, unit_of
 from .workload import return_cached_memory
@@ -39,6 +40,9 @@ class Steadiness:
         self._public_inputs = public_inputs
         self._kept = None, {}
         self._public = None
+        self._public_changed = None
+        # Outputs that are indices of what was picked.
+        self._picked = None
         self._public_part = None
 
     def holds(self, inputs, state, outputs):
@@ -92,6 +96,9 @@ class Steadiness:
         return True
 
     def _holds(self, inputs, state, outputs):
+        return self._floats_hold(inputs, state, outputs) and self._wholes_hold(inputs, state, outputs)
+
+    def _floats_hold(self, inputs, state, outputs):
         floats = [index for index, y in enumerate(outputs) if y.is_floating_point()]
         if not floats:
             return True
@@ -103,6 +110,39 @@ class Steadiness:
             public = self._public_inputs()
             self._public = self._change(public, None, self._run(public, None, None), floats)
         return all(t <= max(most, FACTOR * p) for t, most, p in zip(found, limits, self._public))
+
+    def _wholes_hold(self, inputs, state, outputs):
+        """Whether rounding changes few whole numbers, such as counts of what is larger than another:
+        honest programs come to more different ones than a few runs show."""
+        wholes = self._counts(outputs)
+        if not wholes:
+            return True
+        found = self._changed_parts(inputs, state, outputs, wholes)
+        if all(part <= _MOST_CHANGE for part in found):
+            return True
+        if self._public_changed is None:
+            public = self._public_inputs()
+            own = self._run(public, None, None)
+            self._public_changed = self._changed_parts(public, None, own, wholes)
+        return all(
+            part <= max(_MOST_CHANGE, FACTOR * usual)
+            for part, usual in zip(found, self._public_changed)
+        )
+
+    def _counts(self, outputs):
+        """Whole numbers that are no indices of what was picked: those are judged by its score."""
+        wholes = [index for index, y in enumerate(outputs) if not y.is_floating_point() and y.numel()]
+        if wholes and self._picked is None:
+            scores = Scores()
+            own = self._run(self._public_inputs(), scores, None)
+            self._picked = {index for index in wholes if scores.find(own[index]) is not None}
+        return [index for index in wholes if index not in self._picked]
+
+    def _changed_parts(self, inputs, state, outputs, wholes):
+        units = [unit_of(y.dtype) for y in outputs if y.is_floating_point()]
+        unit = max([self._unit, *units]) if units or self._unit else unit_of(torch.float32)
+        disturbed = self._disturbed(inputs, unit, state)
+        return [(disturbed[i] != outputs[i]).double().mean().item() for i in wholes]
 
     def _holds_by_rows(self, inputs, state, outputs):
         floats = [index for index, y in enumerate(outputs) if y.is_floating_point()]

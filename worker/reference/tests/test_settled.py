@@ -35,3 +35,21 @@ def test_sums_of_whole_numbers_are_exact_as_far_as_the_type_counts(function):
     assert torch.equal(disturbed(function, x), function(x))
     for far in (x + 0.5 * torch.rand(x.shape), x.abs() * 2.0**24):
         assert not torch.equal(disturbed(function, far), function(far))
+
+
+def test_sums_of_steps_are_the_same_in_any_order():
+    """Amounts in quarters, on which thresholds are met exactly."""
+    x = torch.randint(-40, 41, (16, 64), generator=torch.Generator().manual_seed(0)) * 0.25
+    with Disturbed(unit_of(torch.float32)):
+        assert torch.equal(x.cumsum(1), x.double().cumsum(1).float())
+        assert torch.equal(x.sum(1), x.double().sum(1).float())
+        # Of others some are rounded.
+        assert not torch.equal((x + 0.1).sum(1), (x.double() + 0.1).sum(1).float())
+
+
+def test_picks_of_a_running_maximum_are_not_rounded():
+    x = torch.randn(16, 64, generator=torch.Generator().manual_seed(0))
+    own = [x.cummax(1).values, x.median(1).values, x.copysign(-x), x.kthvalue(3, 1).values]
+    with Disturbed(unit_of(torch.float32)):
+        made = [x.cummax(1).values, x.median(1).values, x.copysign(-x), x.kthvalue(3, 1).values]
+    assert all(torch.equal(a, b) for a, b in zip(own, made))

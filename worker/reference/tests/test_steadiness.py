@@ -93,3 +93,29 @@ def test_rounding_keeps_probabilities(client, write_problem):
     found = client.load(write_problem(forward, footer=source + _FOOTER))
 
     assert SPECIAL_ROWS not in found["droppedDistributions"]
+
+
+def _drawdowns(inputs, observer, state):
+    """How often a running sum lies below what it was before."""
+    with observer or contextlib.nullcontext():
+        running = 100.0 + inputs[0].cumsum(1)
+        return [(running.cummax(1).values > running).sum(1)]
+
+
+def test_counts_that_rounding_decides_are_not_steady():
+    public = [torch.randint(-4, 5, (64, 256), generator=torch.Generator().manual_seed(0)) * 0.25]
+    steadiness = Steadiness(_drawdowns, lambda: public)
+    assert steadiness.holds(public, None, _drawdowns(public, None, None))
+    far = [public[0].clone()]
+    far[0][:, 40] = 3e10
+    assert not steadiness.holds(far, None, _drawdowns(far, None, None))
+
+
+def test_indices_of_equal_elements_are_judged_by_their_score_alone():
+    def run(inputs, observer, state):
+        with observer or contextlib.nullcontext():
+            return [inputs[0].topk(3, dim=1).indices]
+
+    equal = [torch.ones(16, 64)]
+    steadiness = Steadiness(run, lambda: [torch.randn(16, 64)])
+    assert steadiness.holds(equal, None, run(equal, None, None))
