@@ -98,8 +98,9 @@ def equal_ways(tensor, domain):
     low, high = uses.legal or (int(domain.low), int(domain.high))
     if tensor.element_size() > 1:
         return [_one_between(int(low), int(high))]
-    # Sums and products of numbers of a byte are the largest there.
-    most = [] if uses.is_restricted else [_all(torch.iinfo(tensor.dtype).max)]
+    # Sums and products of numbers of a byte are the largest there: of -128 those of two leave 16 bits.
+    ends = torch.iinfo(tensor.dtype)
+    most = [] if uses.is_restricted else [_all(ends.min or ends.max)]
     return [*most, _all(high)]
 
 

@@ -47,8 +47,8 @@ def far_rows(tensor, generator, *_):
 
 
 def special_rows(tensor, generator, *_):
-    """Some rows are zero, equal, tied at their ends, denormal, in order, up and down, or have a
-    spike. What comes first is zero, in all inputs alike."""
+    """Some rows are zero, equal, tied at their ends, denormal, in order, up and down, with their
+    largest elements a power of two apart, or have a spike. What comes first is zero, in all inputs alike."""
     _change_planes(tensor, generator, has_zeros=True)
     _change_rows(tensor, generator, _SPECIAL)
     _clear_first(tensor)
@@ -372,9 +372,22 @@ def zigzag(rows, _):
     return found
 
 
+def _comb(rows, generator):
+    """The largest elements of each row lie a power of two apart, where one lane of many finds them
+    all."""
+    extent = rows.shape[1]
+    powers = max((extent // 4).bit_length() - 1, 1)
+    options = {"generator": generator, "device": rows.device}
+    gap = 2 ** torch.randint(1, powers + 1, (len(rows), 1), **options)
+    lane = torch.randint(extent, (len(rows), 1), **options) % gap
+    places = torch.arange(extent, device=rows.device).expand(len(rows), -1)
+    in_turn = ((places - lane) % gap * extent + places).argsort(dim=1)
+    return torch.empty_like(rows).scatter_(1, in_turn, rows.sort(dim=1, descending=True).values)
+
+
 # Ways that the reference may bear only where all inputs are changed so.
 JOINT = (tied_rows_after_zeros,)
-_SPECIAL = [_zero, _equal, _tie, _denormal, _spike, _sort, _reverse, zigzag, _island]
+_SPECIAL = [_zero, _equal, _tie, _denormal, _spike, _sort, _reverse, zigzag, _comb, _island]
 
 
 def _bound_of_rows(tensor, part, first_element, count):
