@@ -34,6 +34,12 @@ absl::Status OpenLibpq() {
   return absl::OkStatus();
 }
 
+bool HasPostgresPipelines() {
+  static const bool has_them =
+      Library() != nullptr && dlsym(Library(), "PQenterPipelineMode") != nullptr;
+  return has_them;
+}
+
 }  // namespace mtmc::store
 
 // What SOCI and this folder call. A declaration in its header that differs from one of
@@ -85,6 +91,9 @@ MTMC_FORWARD(int, PQsendQueryPrepared,
              (PGconn * connection, const char* name, int count, const char* const* values,
               const int* lengths, const int* formats, int format),
              (connection, name, count, values, lengths, formats, format))
+MTMC_FORWARD(int, PQenterPipelineMode, (PGconn * connection), (connection))
+MTMC_FORWARD(int, PQpipelineSync, (PGconn * connection), (connection))
+MTMC_FORWARD(int, PQexitPipelineMode, (PGconn * connection), (connection))
 MTMC_FORWARD(int, PQsetSingleRowMode, (PGconn * connection), (connection))
 MTMC_FORWARD(PGresult*, PQgetResult, (PGconn * connection), (connection))
 

@@ -11,4 +11,7 @@ namespace mtmc::store {
 // the first call. FAILED_PRECONDITION with reason LIBPQ_MISSING.
 absl::Status OpenLibpq();
 
+// Whether that library has a pipeline mode: from version 14 on. Thread-safe.
+bool HasPostgresPipelines();
+
 }  // namespace mtmc::store

@@ -16,18 +16,19 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
 #include "server/store/libpq.h"
+#include "server/store/postgres_pipeline.h"
 #include "server/store/sql_database.h"
+#include "server/store/sql_session.h"
 
 namespace mtmc::store {
 namespace {
-
-using soci::into;
-using soci::use;
 
 // Older ones get no fixes any more, and nobody has tried them.
 constexpr int kOldestServer = 130000;
 // An arbitrary number that only mtmc uses: the lock of the schema.
 constexpr char kLockSchema[] = "SELECT pg_advisory_xact_lock(7236832)";
+// In bytes; PostgreSQL takes less than 8,000.
+constexpr size_t kMaxPayload = 7'900;
 
 // A server that is there answers within milliseconds; one that is not is known after
 // these seconds instead of TCP's quarter of an hour.
@@ -68,19 +69,24 @@ std::string Trimmed(std::string message) {
   return absl::StrReplaceAll(message, {{"\n", " "}});
 }
 
-PGconn* ConnectionOf(soci::session& session) {
-  return static_cast<soci::postgresql_session_backend*>(session.get_backend())->conn_;
+soci::postgresql_session_backend& BackendOf(soci::session& session) {
+  return *static_cast<soci::postgresql_session_backend*>(session.get_backend());
 }
+
+PGconn* ConnectionOf(soci::session& session) { return BackendOf(session).conn_; }
 
 class Postgres final : public SqlDatabase {
  public:
   explicit Postgres(std::string info) : info_(std::move(info)) {}
 
-  void Connect(soci::session& session, Use /*use*/) const override {
+  void Connect(SqlSession& session, Use use) const override {
     session.open(soci::postgresql, info_);
     // libpq prints what is no error to the standard error otherwise.
     PQsetNoticeProcessor(
         ConnectionOf(session), [](void*, const char*) {}, nullptr);
+    if (use == Use::kWrites && HasPostgresPipelines()) {
+      session.SendThrough(std::make_unique<PostgresPipeline>(BackendOf(session)));
+    }
   }
 
   bool IsLost(soci::session& session) const override {
@@ -109,16 +115,22 @@ class Postgres final : public SqlDatabase {
 
   bool CanLoseCommits() const override { return true; }
 
-  void Announce(soci::session& session, const std::string& job) const override {
-    const std::string channel = kEventChannel;
-    std::string nothing;
-    soci::indicator is_void = soci::i_null;
-    session << "SELECT CAST(pg_notify(:channel, :job) AS TEXT)", use(channel), use(job),
-        into(nothing, is_void);
+  void Announce(SqlSession& session, const std::set<std::string>& jobs) const override {
+    std::string payload;
+    const auto notify = [&] {
+      session.Send(notify_, {payload});
+      payload.clear();
+    };
+    for (const std::string& job : jobs) {
+      if (!payload.empty() && payload.size() + 1 + job.size() > kMaxPayload) notify();
+      absl::StrAppend(&payload, payload.empty() ? "" : kEventSeparator, job);
+    }
+    if (!payload.empty()) notify();
   }
 
  private:
   const std::string info_;
+  const std::string notify_ = absl::StrCat("SELECT pg_notify('", kEventChannel, "', :jobs)");
 };
 
 absl::Status CheckVersion(const std::string& info) {

@@ -9,9 +9,10 @@
 
 namespace mtmc::store {
 
-// The channel of PostgreSQL on which each Commit tells the name of a job with new
-// events.
+// The channel of PostgreSQL on which each transaction tells the names of jobs with new
+// events, and what stands between two of them.
 inline constexpr char kEventChannel[] = "mtmc_events";
+inline constexpr char kEventSeparator[] = "\n";
 
 // How to reach a database, checked and completed: `address` is a URI
 // (postgresql://user@host/database) or a list of key=value, as libpq takes them. A

@@ -11,8 +11,10 @@
 #include <cerrno>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "server/store/postgres_job_store.h"
@@ -65,8 +67,9 @@ void PostgresListener::Listen() {
   while (Wait(PQsocket(connection.get()), -1)) {
     if (PQconsumeInput(connection.get()) == 0) return;
     while (PGnotify* notification = PQnotifies(connection.get())) {
-      sink_.on_events(notification->extra);
+      const std::vector<std::string> jobs = absl::StrSplit(notification->extra, kEventSeparator);
       PQfreemem(notification);
+      for (const std::string& job : jobs) sink_.on_events(job);
     }
   }
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
@@ -16,6 +17,7 @@
 #include "server/store/quota.h"
 #include "server/store/quota_records.h"
 #include "server/store/store_makers.h"
+#include "server/store/test_records.h"
 
 namespace mtmc::store {
 namespace {
@@ -143,6 +145,41 @@ TEMPLATE_TEST_CASE("What the database has no room for is not written at all", "[
   CHECK(*other->FindQuota(Job(0), QuotaResource::kOpenJobs) ==
         QuotaAccount{.allowed = 1, .reserved = 1, .own = 1});
   CHECK(other->FindQuota(Job(0), kTime)->used == 5);
+}
+
+TEMPLATE_TEST_CASE("What is refused between others of its group takes nothing of theirs along",
+                   "[store]", SqliteMaker, PostgresMaker) {
+  TestType maker;
+  if (!maker.IsThere()) return;
+  auto store = maker.Open();
+  auto other = maker.Reopen(nullptr);
+  store->BeginGroups();
+  REQUIRE_THAT(store->Commit(Open(Job(0))), IsOk());
+  Flush(*store);
+  // Against the rules, as above.
+  REQUIRE_THAT(other->Commit(Limit(QuotaResource::kOpenJobs, 1)), IsOk());
+  std::vector<std::string> told;
+
+  for (int i = 1; i <= 20; ++i) {
+    Write refused = Open(Job(i));
+    refused.events = {Notice("refused")};
+    REQUIRE_THAT(store->Commit(refused), IsOk());
+    const std::string text = absl::StrCat(i);
+    REQUIRE_THAT(store->Commit({.job_name = Job(0), .events = {Notice(text)}}), IsOk());
+    told.push_back(text);
+  }
+  Flush(*store);
+
+  std::vector<std::string> written;
+  const auto events = *other->ReadEvents(Job(0), 0, 100);
+  for (const v1::JobEvent& event : events) {
+    written.push_back(event.notice());
+    CHECK(event.sequence() == static_cast<int64_t>(written.size()));
+  }
+  CHECK(written == told);
+  CHECK(other->ListJobs({})->jobs.size() == 1);
+  CHECK(other->ReadEvents(Job(7), 0, 100)->empty());
+  store->EndGroups();
 }
 
 TEMPLATE_TEST_CASE("One that owns the jobs no more reserves nothing", "[store]", SqliteMaker,

@@ -28,7 +28,7 @@ struct SqlJobStore::Connection {
   void Close() {
     is_open = false;
     marks.clear();
-    session.ForgetStatements();
+    session.Forget();
     try {
       session.close();
     } catch (const std::exception&) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -12,6 +12,8 @@ class soci_error;
 }  // namespace soci
 
 namespace mtmc::store {
+
+class SqlSession;
 
 // What each database of SqlJobStore does in its own way. Private to this folder:
 // its functions may throw what SOCI throws, and SqlJobStore catches it.
@@ -24,7 +26,7 @@ class SqlDatabase {
   virtual ~SqlDatabase() = default;
 
   // Opens a session, which is closed.
-  virtual void Connect(soci::session& session, Use use) const = 0;
+  virtual void Connect(SqlSession& session, Use use) const = 0;
 
   // Whether a session that failed is of no use any more, and what it had begun and
   // not committed is undone.
@@ -43,9 +45,9 @@ class SqlDatabase {
   // did.
   virtual bool CanLoseCommits() const = 0;
 
-  // Tells listeners of other processes, once the transaction commits, that `job` has
+  // Tells listeners of other processes, once the transaction commits, that each of `jobs` has
   // new events.
-  virtual void Announce(soci::session& session, const std::string& job) const = 0;
+  virtual void Announce(SqlSession& session, const std::set<std::string>& jobs) const = 0;
 };
 
 }  // namespace mtmc::store

@@ -77,10 +77,10 @@ SqlJobStore::~SqlJobStore() = default;
 absl::Status SqlJobStore::Open() {
   absl::MutexLock lock(&write_mu_);
   return Run(*writer_, [this](SqlSession& session) {
-    soci::transaction transaction(session);
+    SqlTransaction transaction(session);
     database_->LockSchema(session);
     const absl::Status status = sql::Migrate(session);
-    if (status.ok()) transaction.commit();
+    if (status.ok()) transaction.Commit();
     return status;
   });
 }
@@ -117,8 +117,7 @@ absl::Status SqlJobStore::TryCommit(const Write& write, bool& is_in_doubt) {
     id = is_repeated ? doubt->second : base::MakeUuid4();
   }
   const absl::Status status = Run(*writer_, [&](SqlSession& session) -> absl::Status {
-    // Destroyed before its commit, the transaction is rolled back.
-    soci::transaction transaction(session);
+    SqlTransaction transaction(session);
     if (!id.empty() && !sql::WriteCommitId(session, settled, id)) {
       was_written = true;
       return absl::OkStatus();
@@ -130,10 +129,11 @@ absl::Status SqlJobStore::TryCommit(const Write& write, bool& is_in_doubt) {
     sql::JobMarks marks;
     MTMC_RETURN_IF_ERROR(sql::Apply(session, write, marks).status());
     if (!write.events.empty() || write.is_job_deleted) {
-      database_->Announce(session, write.job_name);
+      database_->Announce(session, {write.job_name});
     }
+    session.Collect();
     is_in_doubt = true;
-    transaction.commit();
+    transaction.Commit();
     is_in_doubt = false;
     return absl::OkStatus();
   });
@@ -266,9 +266,10 @@ absl::StatusOr<std::set<std::string>> SqlJobStore::FindOwned(
 template <class Body>
 absl::Status SqlJobStore::WriteUses(const Body& body) {
   const auto write = [&body](SqlSession& session) {
-    soci::transaction transaction(session);
+    SqlTransaction transaction(session);
     body(session);
-    transaction.commit();
+    session.Collect();
+    transaction.Commit();
     return absl::OkStatus();
   };
   // The one that writes, because SQLite has one at a time.

@@ -30,24 +30,15 @@ std::string EncodeJob(const v1::Job& job) {
   return Encode(without);
 }
 
-// What a job is ordered by, as it is bound; NULL where the job has no such value.
-// Not const where it is bound: SOCI takes indicators as they may come back.
-struct OrderKeys {
-  explicit OrderKeys(const v1::Job& job) {
-    Set(OrderKey(job, JobOrder::Field::kEndTime), end, end_kind);
-    Set(OrderKey(job, JobOrder::Field::kBestSpeedup), speedup, speedup_kind);
-  }
+// What a job is ordered by; NULL where the job has no such value.
+SqlValue KeyOf(const v1::Job& job, JobOrder::Field field) {
+  const std::optional<int64_t> key = OrderKey(job, field);
+  return key ? SqlValue(static_cast<long long>(*key)) : SqlValue();
+}
 
-  static void Set(const std::optional<int64_t>& key, long long& value, soci::indicator& kind) {
-    value = key.value_or(0);
-    kind = key ? soci::i_ok : soci::i_null;
-  }
+SqlValue EndOf(const v1::Job& job) { return KeyOf(job, JobOrder::Field::kEndTime); }
 
-  long long end = 0;
-  soci::indicator end_kind = soci::i_null;
-  long long speedup = 0;
-  soci::indicator speedup_kind = soci::i_null;
-};
+SqlValue SpeedupOf(const v1::Job& job) { return KeyOf(job, JobOrder::Field::kBestSpeedup); }
 
 // The part of a WHERE clause that only holds numbers of our own.
 std::string StateFilter(const std::vector<v1::Job::State>& states) {
@@ -70,17 +61,15 @@ JobMark InsertJob(SqlSession& sql, const Write& write) {
   const std::string project = ProjectOfJob(job.name());
   const int state = job.state();
   const std::string body = EncodeJob(job);
-  OrderKeys keys(job);
-  soci::indicator request_kind = write.request_id.empty() ? soci::i_null : soci::i_ok;
+  const SqlValue request = write.request_id.empty() ? SqlValue() : SqlValue(write.request_id);
   // PostgreSQL takes a parameter of a SELECT for text unless it is told.
-  sql.Run(
+  sql.Send(
       "INSERT INTO jobs (name, project, position, state, request_id, last_event,"
       " inspection_key, body, end_order, speedup_order) SELECT :name, :project, "
       "COALESCE(MAX(position), 0) + 1,"
       " CAST(:state AS BIGINT), :request, 0, '', :body, CAST(:ended AS BIGINT),"
       " CAST(:speedup AS BIGINT) FROM jobs",
-      use(job.name()), use(project), use(state), use(write.request_id, request_kind), use(body),
-      use(keys.end, keys.end_kind), use(keys.speedup, keys.speedup_kind));
+      {job.name(), project, state, request, body, EndOf(job), SpeedupOf(job)});
   WriteUses(sql, job);
   return {.state = job.state(), .end_order = OrderKey(job, JobOrder::Field::kEndTime)};
 }
@@ -98,23 +87,21 @@ std::optional<JobMark> ReadMark(SqlSession& sql, const std::string& name) {
 void UpdateJob(SqlSession& sql, const Write& write, JobMark& mark) {
   const int state = write.job->state();
   const std::string body = EncodeJob(*write.job);
-  OrderKeys keys(*write.job);
   const auto last = static_cast<long long>(mark.last_event);
   const std::optional<int64_t> end_order = OrderKey(*write.job, JobOrder::Field::kEndTime);
   if (mark.state == write.job->state() && mark.end_order == end_order) {
-    sql.Run(
+    sql.Send(
         "UPDATE jobs SET body = :body, last_event = :last, speedup_order = :speedup"
         " WHERE name = :name",
-        use(body), use(last), use(keys.speedup, keys.speedup_kind), use(write.job_name));
+        {body, last, SpeedupOf(*write.job), write.job_name});
     return;
   }
   mark.state = write.job->state();
   mark.end_order = end_order;
-  sql.Run(
+  sql.Send(
       "UPDATE jobs SET state = :state, body = :body, last_event = :last, end_order = :ended,"
       " speedup_order = :speedup WHERE name = :name",
-      use(state), use(body), use(last), use(keys.end, keys.end_kind),
-      use(keys.speedup, keys.speedup_kind), use(write.job_name));
+      {state, body, last, EndOf(*write.job), SpeedupOf(*write.job), write.job_name});
 }
 
 bool IsFree(SqlSession& sql, const std::string& name, const std::string& request_id) {
@@ -128,21 +115,21 @@ bool IsFree(SqlSession& sql, const std::string& name, const std::string& request
 }
 
 void DeleteJob(SqlSession& sql, const std::string& name) {
-  sql.Run(
+  sql.Send(
       "DELETE FROM evaluations WHERE candidate IN"
       " (SELECT name FROM candidates WHERE job = :job)",
-      use(name));
-  sql.Run("DELETE FROM candidates WHERE job = :job", use(name));
-  sql.Run("DELETE FROM events WHERE job = :job", use(name));
+      {name});
+  sql.Send("DELETE FROM candidates WHERE job = :job", {name});
+  sql.Send("DELETE FROM events WHERE job = :job", {name});
   DeleteUses(sql, name);
   DropReservations(sql, name);
   std::string inspection;
   sql.Run("SELECT inspection_key FROM jobs WHERE name = :name", use(name), into(inspection));
-  sql.Run("DELETE FROM jobs WHERE name = :name", use(name));
-  sql.Run(
+  sql.Send("DELETE FROM jobs WHERE name = :name", {name});
+  sql.Send(
       "DELETE FROM inspections WHERE key = :key AND NOT EXISTS"
       " (SELECT 1 FROM jobs WHERE inspection_key = :other)",
-      use(inspection), use(inspection));
+      {inspection, inspection});
 }
 
 absl::Status FillOrderKeys(SqlSession& sql) {
@@ -152,10 +139,10 @@ absl::Status FillOrderKeys(SqlSession& sql) {
   for (const std::string& name : names) {
     const auto body = FindBody(sql, "SELECT body FROM jobs WHERE name = :name", name);
     MTMC_ASSIGN_OR_RETURN(const v1::Job job, Decode<v1::Job>(body.value_or("")));
-    OrderKeys keys(job);
-    sql.Run("UPDATE jobs SET end_order = :ended, speedup_order = :speedup WHERE name = :name",
-            use(keys.end, keys.end_kind), use(keys.speedup, keys.speedup_kind), use(name));
+    sql.Send("UPDATE jobs SET end_order = :ended, speedup_order = :speedup WHERE name = :name",
+             {EndOf(job), SpeedupOf(job), name});
   }
+  sql.Collect();
   return absl::OkStatus();
 }
 

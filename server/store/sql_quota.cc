@@ -27,22 +27,22 @@ long long HeldBy(SqlSession& sql, const std::string& job, int resource) {
 
 void SetHeld(SqlSession& sql, const std::string& job, int resource, long long held) {
   if (held == 0) {
-    sql.Run("DELETE FROM reservations WHERE job = :job AND resource = :r", use(job), use(resource));
+    sql.Send("DELETE FROM reservations WHERE job = :job AND resource = :r", {job, resource});
     return;
   }
   const std::string project = ProjectOfJob(job);
-  sql.Run(
+  sql.Send(
       "INSERT INTO reservations (job, resource, project, amount) VALUES (:job, :r, :p, :a)"
       " ON CONFLICT (job, resource) DO UPDATE SET amount = excluded.amount",
-      use(job), use(resource), use(project), use(held));
+      {job, resource, project, held});
 }
 
 void AddUse(SqlSession& sql, const std::string& project, int resource, long long used) {
   if (used == 0) return;
-  sql.Run(
+  sql.Send(
       "INSERT INTO quotas (project, resource, used) VALUES (:p, :r, :u)"
       " ON CONFLICT (project, resource) DO UPDATE SET used = quotas.used + excluded.used",
-      use(project), use(resource), use(used));
+      {project, resource, used});
 }
 
 absl::Status Change(SqlSession& sql, const std::string& job, const QuotaChange& change) {
@@ -65,17 +65,17 @@ absl::Status Change(SqlSession& sql, const std::string& job, const QuotaChange& 
 
 void SetLimit(SqlSession& sql, const QuotaLimit& limit) {
   const int resource = Number(limit.resource);
-  long long allowed = limit.allowed.value_or(0);
-  soci::indicator kind = limit.allowed ? soci::i_ok : soci::i_null;
   if (limit.is_set) {
-    sql.Run(
+    const SqlValue allowed =
+        limit.allowed ? SqlValue(static_cast<long long>(*limit.allowed)) : SqlValue();
+    sql.Send(
         "INSERT INTO quotas (project, resource, allowed, used) VALUES (:p, :r, :a, 0)"
         " ON CONFLICT (project, resource) DO UPDATE SET allowed = excluded.allowed",
-        use(limit.project), use(resource), use(allowed, kind));
+        {limit.project, resource, allowed});
   }
   if (limit.resets_use) {
-    sql.Run("UPDATE quotas SET used = 0 WHERE project = :p AND resource = :r", use(limit.project),
-            use(resource));
+    sql.Send("UPDATE quotas SET used = 0 WHERE project = :p AND resource = :r",
+             {limit.project, resource});
   }
 }
 
@@ -90,7 +90,7 @@ absl::Status WriteQuotas(SqlSession& sql, const Write& write) {
 }
 
 void DropReservations(SqlSession& sql, const std::string& job) {
-  sql.Run("DELETE FROM reservations WHERE job = :job", use(job));
+  sql.Send("DELETE FROM reservations WHERE job = :job", {job});
 }
 
 absl::StatusOr<QuotaAccount> FindQuota(SqlSession& sql, const std::string& job,

@@ -27,7 +27,7 @@ std::string ProjectOf(const std::string& record_name) {
 
 void WriteRecords(SqlSession& sql, const Write& write) {
   for (const std::string& name : write.refuted) {
-    sql.Run("DELETE FROM records WHERE name = :name", use(name));
+    sql.Send("DELETE FROM records WHERE name = :name", {name});
   }
   for (const auto& [record, anchor] : write.learned) {
     const std::string project = ProjectOf(record.name());
@@ -35,13 +35,13 @@ void WriteRecords(SqlSession& sql, const Write& write) {
     const std::string body = Encode(record);
     // A name that is there keeps its position. PostgreSQL takes a parameter of a SELECT for
     // text unless it is told.
-    sql.Run(
+    sql.Send(
         "INSERT INTO records (name, project, position, anchor, picoseconds, body) SELECT :name,"
         " :project, COALESCE(MAX(position), 0) + 1, :anchor, CAST(:time AS BIGINT), :body"
         " FROM records WHERE true ON CONFLICT (name) DO UPDATE SET anchor = excluded.anchor,"
         " picoseconds = excluded.picoseconds, body = excluded.body"
         " WHERE excluded.picoseconds < records.picoseconds",
-        use(record.name()), use(project), use(anchor), use(picoseconds), use(body));
+        {record.name(), project, anchor, picoseconds, body});
   }
 }
 

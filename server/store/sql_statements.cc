@@ -39,11 +39,11 @@ struct StoredCandidate {
 void WriteCandidate(SqlSession& sql, const std::string& job, const v1::Candidate& candidate,
                     long long event) {
   const int trial = candidate.trial();
-  sql.Run(
+  sql.Send(
       "INSERT INTO candidates (name, job, trial, body, event)"
       " VALUES (:name, :job, :trial, '', :event)"
       " ON CONFLICT (name) DO UPDATE SET body = '', event = excluded.event",
-      use(candidate.name()), use(job), use(trial), use(event));
+      {candidate.name(), job, trial, event});
   // Its program was recorded before it ran.
   if (candidate.state() != v1::Candidate::STATE_RUNNING) WriteUse(sql, job, candidate);
 }
@@ -54,8 +54,8 @@ long long AppendEvents(SqlSession& sql, const Write& write, long long last) {
   for (const v1::JobEvent& event : write.events) {
     ++last;
     const std::string body = Encode(event);
-    sql.Run("INSERT INTO events (job, sequence, body) VALUES (:job, :sequence, :body)",
-            use(write.job_name), use(last), use(body));
+    sql.Send("INSERT INTO events (job, sequence, body) VALUES (:job, :sequence, :body)",
+             {write.job_name, last, body});
     if (event.has_candidate()) WriteCandidate(sql, write.job_name, event.candidate(), last);
   }
   return last;
@@ -69,22 +69,22 @@ void DropSuperseded(SqlSession& sql, const EvaluationRecord& later) {
   }
   const auto earlier = Decode<v1::Evaluation>(body);
   if (!earlier.ok() || !later.Supersedes(*earlier)) return;
-  sql.Run("DELETE FROM evaluations WHERE fingerprint = :f", use(later.fingerprint));
+  sql.Send("DELETE FROM evaluations WHERE fingerprint = :f", {later.fingerprint});
 }
 
 void WriteResults(SqlSession& sql, const Write& write) {
   if (write.evaluation) {
     DropSuperseded(sql, *write.evaluation);
     const std::string body = Encode(write.evaluation->evaluation);
-    sql.Run(
+    sql.Send(
         "INSERT INTO evaluations (fingerprint, candidate, body) VALUES (:f, :c, :b)"
         " ON CONFLICT (fingerprint) DO NOTHING",
-        use(write.evaluation->fingerprint), use(write.evaluation->candidate), use(body));
+        {write.evaluation->fingerprint, write.evaluation->candidate, body});
   }
   if (write.inspection) {
     const std::string body = Encode(write.inspection->inspection);
-    sql.Run("INSERT INTO inspections (key, body) VALUES (:k, :b) ON CONFLICT (key) DO NOTHING",
-            use(write.inspection->key), use(body));
+    sql.Send("INSERT INTO inspections (key, body) VALUES (:k, :b) ON CONFLICT (key) DO NOTHING",
+             {write.inspection->key, body});
   }
 }
 
@@ -92,7 +92,7 @@ void WriteFleet(SqlSession& sql, const Write& write) {
   for (const LeaseRecord& lease : write.leases) {
     const int is_lost = lease.is_lost ? 1 : 0;
     const int is_ahead = lease.is_ahead ? 1 : 0;
-    sql.Run(
+    sql.Send(
         "INSERT INTO leases (id, work, job, candidate, worker, instance, losses, crashes,"
         " is_lost, is_ahead, identity) VALUES (:id, :work, :job, :candidate, :worker,"
         " :instance, :losses, :crashes, :lost, :ahead, :identity) ON CONFLICT (id) DO UPDATE "
@@ -100,22 +100,21 @@ void WriteFleet(SqlSession& sql, const Write& write) {
         " instance = excluded.instance, losses = excluded.losses,"
         " crashes = excluded.crashes, is_lost = excluded.is_lost,"
         " is_ahead = excluded.is_ahead, identity = excluded.identity",
-        use(lease.id), use(lease.work), use(lease.job), use(lease.candidate), use(lease.worker),
-        use(lease.instance), use(lease.losses), use(lease.crashes), use(is_lost), use(is_ahead),
-        use(lease.identity));
+        {lease.id, lease.work, lease.job, lease.candidate, lease.worker, lease.instance,
+         lease.losses, lease.crashes, is_lost, is_ahead, lease.identity});
   }
   if (!write.finished_work.empty()) {
-    sql.Run("DELETE FROM leases WHERE work = :work", use(write.finished_work));
+    sql.Send("DELETE FROM leases WHERE work = :work", {write.finished_work});
   }
   for (const WorkerRecord& worker : write.workers) {
     const int is_draining = worker.is_draining ? 1 : 0;
     const std::string body = Encode(worker.worker);
-    sql.Run(
+    sql.Send(
         "INSERT INTO workers (name, is_draining, identity, body)"
         " VALUES (:name, :draining, :identity, :body)"
         " ON CONFLICT (name) DO UPDATE SET is_draining = excluded.is_draining,"
         " identity = excluded.identity, body = excluded.body",
-        use(worker.worker.name()), use(is_draining), use(worker.identity), use(body));
+        {worker.worker.name(), is_draining, worker.identity, body});
   }
   for (const std::string& name : write.forgotten_workers) {
     sql.Run("DELETE FROM workers WHERE name = :name", use(name));
@@ -154,12 +153,11 @@ int64_t ReadEpoch(SqlSession& session, const std::string& lock) {
 bool WriteCommitId(SqlSession& session, const std::vector<std::string>& settled,
                    const std::string& id) {
   for (const std::string& done : settled) {
-    session.Run("DELETE FROM commits WHERE id = :id", use(done));
+    session.Send("DELETE FROM commits WHERE id = :id", {done});
   }
-  soci::statement insert =
-      (session.prepare << "INSERT INTO commits (id) VALUES (:id) ON CONFLICT DO NOTHING", use(id));
-  insert.execute(/*withDataExchange=*/true);
-  return insert.get_affected_rows() == 1;
+  int one = 0;
+  return session.Run("INSERT INTO commits (id) VALUES (:id) ON CONFLICT DO NOTHING RETURNING 1",
+                     use(id), into(one));
 }
 
 absl::StatusOr<OwnerRecord> ReadOwner(SqlSession& session) {
@@ -205,8 +203,8 @@ absl::StatusOr<int64_t> Apply(SqlSession& session, const Write& write, JobMarks&
   mark.last_event = AppendEvents(session, write, mark.last_event);
   if (write.job) UpdateJob(session, write, mark);
   if (!write.inspection_key.empty()) {
-    session.Run("UPDATE jobs SET inspection_key = :key WHERE name = :name",
-                use(write.inspection_key), use(write.job_name));
+    session.Send("UPDATE jobs SET inspection_key = :key WHERE name = :name",
+                 {write.inspection_key, write.job_name});
   }
   WriteResults(session, write);
   WriteFleet(session, write);

@@ -4,6 +4,8 @@
 #include <soci/soci.h>
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include "common/base/status_macros.h"
 #include "server/store/quota.h"
@@ -19,10 +21,10 @@ using soci::use;
 void Insert(SqlSession& sql, const std::string& sha256, const std::string& project,
             const std::string& job) {
   if (sha256.empty()) return;
-  sql.Run(
+  sql.Send(
       "INSERT INTO artifact_uses (sha256, project, job) VALUES (:sha256, :project, :job)"
       " ON CONFLICT DO NOTHING",
-      use(sha256), use(project), use(job));
+      {sha256, project, job});
 }
 
 bool IsOwned(SqlSession& sql, const std::string& sha256, const std::string& project) {
@@ -32,8 +34,14 @@ bool IsOwned(SqlSession& sql, const std::string& sha256, const std::string& proj
       use(sha256), use(project), into(one));
 }
 
-std::vector<std::string> Column(soci::rowset<std::string> rows) {
-  return {rows.begin(), rows.end()};
+// The one column of what `query` finds.
+template <class... Values>
+std::vector<std::string> Column(SqlSession& sql, std::string_view query, Values... values) {
+  std::string text;
+  std::vector<std::string> texts;
+  sql.ForEach(
+      query, [&] { texts.push_back(text); }, std::move(values)..., into(text));
+  return texts;
 }
 
 }  // namespace
@@ -49,7 +57,7 @@ void WriteUse(SqlSession& sql, const std::string& job, const v1::Candidate& cand
 }
 
 void DeleteUses(SqlSession& sql, const std::string& job) {
-  sql.Run("DELETE FROM artifact_uses WHERE job = :job", use(job));
+  sql.Send("DELETE FROM artifact_uses WHERE job = :job", {job});
 }
 
 std::set<std::string> FindOwned(SqlSession& sql, const std::vector<std::string>& sha256s,
@@ -68,22 +76,21 @@ void AddUpload(SqlSession& sql, const std::string& sha256,
 }
 
 void RemoveUploads(SqlSession& sql, const std::string& sha256) {
-  sql.Run("DELETE FROM artifact_uses WHERE sha256 = :sha256 AND job = ''", use(sha256));
+  sql.Send("DELETE FROM artifact_uses WHERE sha256 = :sha256 AND job = ''", {sha256});
 }
 
 absl::Status FillUses(SqlSession& sql) {
-  const auto jobs = Column(soci::rowset<std::string>((sql.prepare << "SELECT name FROM jobs")));
-  for (const std::string& name : jobs) {
+  for (const std::string& name : Column(sql, "SELECT name FROM jobs")) {
     const auto body = FindBody(sql, "SELECT body FROM jobs WHERE name = :name", name);
     MTMC_ASSIGN_OR_RETURN(const v1::Job job, Decode<v1::Job>(body.value_or("")));
     WriteUses(sql, job);
-    const auto bodies = Column(soci::rowset<std::string>(
-        (sql.prepare << "SELECT body FROM candidates WHERE job = :job", use(name))));
+    const auto bodies = Column(sql, "SELECT body FROM candidates WHERE job = :job", use(name));
     for (const std::string& candidate_body : bodies) {
       MTMC_ASSIGN_OR_RETURN(const v1::Candidate candidate, Decode<v1::Candidate>(candidate_body));
       WriteUse(sql, name, candidate);
     }
   }
+  sql.Collect();
   return absl::OkStatus();
 }
 

@@ -167,8 +167,7 @@ absl::Status SqlJobStore::TryGroup(const std::deque<Write>& writes, std::vector<
       const bool is_news = !writes[write].events.empty() || writes[write].is_job_deleted;
       if (is_news) applied.push_back({.write = write, .last_event = last_event});
     };
-    // Destroyed before its commit, the transaction is rolled back.
-    soci::transaction transaction(session);
+    SqlTransaction transaction(session);
     if (!id.empty() && !sql::WriteCommitId(session, settled, id)) {
       for (size_t i = 0; i < writes.size(); ++i) note(i, std::nullopt);
       return absl::OkStatus();
@@ -176,18 +175,19 @@ absl::Status SqlJobStore::TryGroup(const std::deque<Write>& writes, std::vector<
     int64_t epoch = 0;
     for (size_t i = 0; i < writes.size(); ++i) {
       const Write& write = writes[i];
-      if (write.epoch != epoch) {
+      // It stays until the transaction ends.
+      if (write.epoch != 0 && write.epoch != epoch) {
         epoch = write.epoch;
         if (epoch != sql::ReadEpoch(session, database_->RowLock())) return NotOwner();
       }
       // It was looked at when it was committed. Should it be refused all the same, for
       // somebody else has changed the database, nothing of it is written.
       const bool may_be_refused = Reserves(write);
-      if (may_be_refused) session << "SAVEPOINT reserving";
+      if (may_be_refused) session.Send("SAVEPOINT reserving");
       const absl::StatusOr<int64_t> last_event = sql::Apply(session, write, marks);
       if (may_be_refused) {
-        session << (last_event.ok() ? "RELEASE SAVEPOINT reserving"
-                                    : "ROLLBACK TO SAVEPOINT reserving");
+        session.Send(last_event.ok() ? "RELEASE SAVEPOINT reserving"
+                                     : "ROLLBACK TO SAVEPOINT reserving");
       }
       if (!last_event.ok()) {
         marks.erase(write.job_name);
@@ -199,8 +199,9 @@ absl::Status SqlJobStore::TryGroup(const std::deque<Write>& writes, std::vector<
     }
     std::set<std::string> changed;
     for (const Applied& each : applied) changed.insert(writes[each.write].job_name);
-    for (const std::string& job : changed) database_->Announce(session, job);
-    transaction.commit();
+    database_->Announce(session, changed);
+    session.Collect();
+    transaction.Commit();
     return absl::OkStatus();
   });
 }

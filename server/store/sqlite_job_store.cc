@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
 #include "server/store/sql_database.h"
+#include "server/store/sql_session.h"
 
 namespace mtmc::store {
 namespace {
@@ -32,7 +33,7 @@ class Sqlite final : public SqlDatabase {
   Sqlite(std::string path, const SqliteJobStore::Options& options)
       : path_(std::move(path)), options_(options), checkpointer_(path_, options.log) {}
 
-  void Connect(soci::session& session, Use use) const override {
+  void Connect(SqlSession& session, Use use) const override {
     session.open(soci::sqlite3,
                  absl::StrCat("dbname=\"", path_, "\" timeout=", kBusyTimeoutMs / 1000));
     std::string mode;
@@ -79,7 +80,7 @@ class Sqlite final : public SqlDatabase {
 
   bool CanLoseCommits() const override { return false; }
 
-  void Announce(soci::session& /*session*/, const std::string& /*job*/) const override {}
+  void Announce(SqlSession& /*session*/, const std::set<std::string>& /*jobs*/) const override {}
 
  private:
   // Whoever has committed, with the pages that the log has now.
