@@ -63,8 +63,14 @@ soci::session Connect(const SqliteMaker& maker) {
 
 soci::session Connect(const PostgresMaker& maker) { return {soci::postgresql, maker.database}; }
 
+void ForgetVersion11(soci::session& session) {
+  session << "ALTER TABLE evaluations DROP COLUMN rank";
+  session << "DELETE FROM schema_version WHERE version = 11";
+}
+
 // What version 10 of the schema has brought: the store's one candidate has its own body again.
 void ForgetVersion10(soci::session& session, const v1::Candidate& candidate) {
+  ForgetVersion11(session);
   const std::string body = sql::Encode(candidate);
   session << "UPDATE candidates SET body = :body", soci::use(body);
   session << "ALTER TABLE candidates DROP COLUMN event";
@@ -218,6 +224,30 @@ TEMPLATE_TEST_CASE("A store of version 9 shows its candidates, and takes them on
   REQUIRE_THAT(store->Commit(NewCandidate(kJob, "program")), IsOk());
   CHECK(store->LookupCandidate(name)->program().sha256() == "program");
   CHECK(store->ListCandidates({.job = kJob})->candidates.size() == 1);
+}
+
+TEMPLATE_TEST_CASE("A store of version 10 knows which of its evaluations are to be superseded",
+                   "[store]", SqliteMaker, PostgresMaker) {
+  TestType maker;
+  if (!maker.IsThere()) return;
+  auto store = maker.Open();
+  v1::Evaluation unconfirmed;
+  unconfirmed.set_skipped_confirmation(true);
+  REQUIRE_THAT(store->Commit({.evaluation = EvaluationRecord{"f", "whole", {}}}), IsOk());
+  REQUIRE_THAT(store->Commit({.evaluation = EvaluationRecord{"g", "half", unconfirmed}}), IsOk());
+  store.reset();
+  {
+    soci::session session = Connect(maker);
+    ForgetVersion11(session);
+  }
+
+  store = maker.Reopen(nullptr);
+
+  for (const char* fingerprint : {"f", "g"}) {
+    REQUIRE_THAT(store->Commit({.evaluation = EvaluationRecord{fingerprint, "later", {}}}), IsOk());
+  }
+  CHECK((*store->FindEvaluation("f"))->candidate == "whole");
+  CHECK((*store->FindEvaluation("g"))->candidate == "later");
 }
 
 }  // namespace mtmc::store

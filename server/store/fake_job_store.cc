@@ -122,7 +122,7 @@ absl::Status FakeJobStore::Commit(const Write& write) {
   if (write.evaluation) {
     const auto [present, is_new] =
         evaluations_.emplace(write.evaluation->fingerprint, *write.evaluation);
-    if (!is_new && write.evaluation->Supersedes(present->second.evaluation)) {
+    if (!is_new && write.evaluation->rank() > present->second.rank()) {
       present->second = *write.evaluation;
     }
   }

@@ -28,11 +28,10 @@ struct EvaluationRecord {
   std::string candidate;
   v1::Evaluation evaluation;
 
-  // Whether it takes the place of `earlier` with the same fingerprint.
-  bool Supersedes(const v1::Evaluation& earlier) const {
-    if (!earlier.skipped_confirmation()) return false;
-    return !evaluation.skipped_confirmation() ||
-           (evaluation.has_profile() && !earlier.has_profile());
+  // One of a higher rank takes the place of one with the same fingerprint.
+  int rank() const {
+    if (!evaluation.skipped_confirmation()) return 2;
+    return evaluation.has_profile() ? 1 : 0;
   }
 };
 

@@ -14,6 +14,7 @@
 #include "common/rpc/error.h"
 #include "server/store/sql_connection.h"
 #include "server/store/sql_database.h"
+#include "server/store/sql_evaluations.h"
 #include "server/store/sql_lineage.h"
 #include "server/store/sql_quota.h"
 #include "server/store/sql_records.h"

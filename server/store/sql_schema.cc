@@ -105,9 +105,16 @@ constexpr const char* kVersion10[] = {
     "ALTER TABLE candidates ADD COLUMN event BIGINT NOT NULL DEFAULT 0",
 };
 
+constexpr const char* kVersion11[] = {
+    // EvaluationRecord::rank, so that a later one takes the place of an earlier one, or does not,
+    // in one statement. FillRanks writes those of older evaluations.
+    "ALTER TABLE evaluations ADD COLUMN rank BIGINT NOT NULL DEFAULT 0",
+};
+
 constexpr Migration kMigrations[] = {
-    {1, kVersion1}, {2, kVersion2}, {3, kVersion3}, {4, kVersion4}, {5, kVersion5},
-    {6, kVersion6}, {7, kVersion7}, {8, kVersion8}, {9, kVersion9}, {10, kVersion10},
+    {1, kVersion1}, {2, kVersion2},   {3, kVersion3},   {4, kVersion4},
+    {5, kVersion5}, {6, kVersion6},   {7, kVersion7},   {8, kVersion8},
+    {9, kVersion9}, {10, kVersion10}, {11, kVersion11},
 };
 
 }  // namespace

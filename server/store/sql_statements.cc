@@ -11,6 +11,7 @@
 #include "common/rpc/error.h"
 #include "server/store/page_token.h"
 #include "server/store/sql_codec.h"
+#include "server/store/sql_evaluations.h"
 #include "server/store/sql_jobs.h"
 #include "server/store/sql_quota.h"
 #include "server/store/sql_records.h"
@@ -61,26 +62,8 @@ long long AppendEvents(SqlSession& sql, const Write& write, long long last) {
   return last;
 }
 
-void DropSuperseded(SqlSession& sql, const EvaluationRecord& later) {
-  std::string body;
-  if (!sql.Run("SELECT body FROM evaluations WHERE fingerprint = :f", use(later.fingerprint),
-               into(body))) {
-    return;
-  }
-  const auto earlier = Decode<v1::Evaluation>(body);
-  if (!earlier.ok() || !later.Supersedes(*earlier)) return;
-  sql.Send("DELETE FROM evaluations WHERE fingerprint = :f", {later.fingerprint});
-}
-
 void WriteResults(SqlSession& sql, const Write& write) {
-  if (write.evaluation) {
-    DropSuperseded(sql, *write.evaluation);
-    const std::string body = Encode(write.evaluation->evaluation);
-    sql.Send(
-        "INSERT INTO evaluations (fingerprint, candidate, body) VALUES (:f, :c, :b)"
-        " ON CONFLICT (fingerprint) DO NOTHING",
-        {write.evaluation->fingerprint, write.evaluation->candidate, body});
-  }
+  if (write.evaluation) WriteEvaluation(sql, *write.evaluation);
   if (write.inspection) {
     const std::string body = Encode(write.inspection->inspection);
     sql.Send("INSERT INTO inspections (key, body) VALUES (:k, :b) ON CONFLICT (key) DO NOTHING",
@@ -139,6 +122,7 @@ absl::Status Migrate(SqlSession& session) {
     for (const char* statement : migration.statements) session << statement;
     if (migration.version == kOrderKeysVersion) MTMC_RETURN_IF_ERROR(FillOrderKeys(session));
     if (migration.version == kUsesVersion) MTMC_RETURN_IF_ERROR(FillUses(session));
+    if (migration.version == kRanksVersion) MTMC_RETURN_IF_ERROR(FillRanks(session));
     session.Run("INSERT INTO schema_version (version) VALUES (:v)", use(migration.version));
   }
   return absl::OkStatus();
@@ -271,17 +255,6 @@ absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(SqlSession& sql, const std:
       take, use(job), use(after_sequence), use(limit), into(sequence), into(body));
   if (!status.ok()) return status;
   return events;
-}
-
-absl::StatusOr<std::optional<EvaluationRecord>> FindEvaluation(SqlSession& sql,
-                                                               const std::string& fingerprint) {
-  EvaluationRecord record{.fingerprint = fingerprint};
-  std::string body;
-  const bool is_there = sql.Run("SELECT candidate, body FROM evaluations WHERE fingerprint = :f",
-                                use(fingerprint), into(record.candidate), into(body));
-  if (!is_there) return std::nullopt;
-  MTMC_ASSIGN_OR_RETURN(record.evaluation, Decode<v1::Evaluation>(body));
-  return record;
 }
 
 absl::StatusOr<std::optional<v1::Inspection>> FindInspection(SqlSession& sql,

@@ -55,8 +55,6 @@ absl::StatusOr<v1::Candidate> LookupCandidate(SqlSession& session, const std::st
 absl::StatusOr<CandidatePage> ListCandidates(SqlSession& session, const CandidateQuery& query);
 absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(SqlSession& session, const std::string& job,
                                                      int64_t after, int limit);
-absl::StatusOr<std::optional<EvaluationRecord>> FindEvaluation(SqlSession& session,
-                                                               const std::string& fingerprint);
 absl::StatusOr<std::optional<v1::Inspection>> FindInspection(SqlSession& session,
                                                              const std::string& key);
 absl::StatusOr<Fleet> ReadFleet(SqlSession& session);
