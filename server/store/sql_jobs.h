@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -26,6 +27,8 @@ struct JobMark {
   // What the row is found by, where it was written through this mark.
   std::optional<v1::Job::State> state;
   std::optional<int64_t> end_order;
+  // What it holds of quotas, where that was read or written through this mark.
+  std::map<QuotaResource, int64_t> held;
 };
 
 JobMark InsertJob(SqlSession& sql, const Write& write);

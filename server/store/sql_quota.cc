@@ -45,10 +45,13 @@ void AddUse(SqlSession& sql, const std::string& project, int resource, long long
       {project, resource, used});
 }
 
-absl::Status Change(SqlSession& sql, const std::string& job, const QuotaChange& change) {
+absl::Status Change(SqlSession& sql, const std::string& job, const QuotaChange& change,
+                    JobMark& mark) {
   const int resource = Number(change.resource);
   const std::string project = ProjectOfJob(job);
-  const int64_t before = HeldBy(sql, job, resource);
+  const auto [held, is_new] = mark.held.try_emplace(change.resource);
+  if (is_new) held->second = HeldBy(sql, job, resource);
+  const int64_t before = held->second;
   const QuotaStep step = QuotaStep::Of(change, before);
   const int64_t more = step.held + step.counted - before;
   // What was used is used; only a reservation can be refused.
@@ -59,6 +62,7 @@ absl::Status Change(SqlSession& sql, const std::string& job, const QuotaChange& 
     }
   }
   if (step.held != before) SetHeld(sql, job, resource, step.held);
+  held->second = step.held;
   AddUse(sql, project, resource, step.counted);
   return absl::OkStatus();
 }
@@ -81,10 +85,10 @@ void SetLimit(SqlSession& sql, const QuotaLimit& limit) {
 
 }  // namespace
 
-absl::Status WriteQuotas(SqlSession& sql, const Write& write) {
+absl::Status WriteQuotas(SqlSession& sql, const Write& write, JobMark& mark) {
   for (const QuotaLimit& limit : write.limits) SetLimit(sql, limit);
   for (const QuotaChange& change : write.quota) {
-    MTMC_RETURN_IF_ERROR(Change(sql, write.job_name, change));
+    MTMC_RETURN_IF_ERROR(Change(sql, write.job_name, change, mark));
   }
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "server/store/job_store.h"
 #include "server/store/quota_ledger.h"
+#include "server/store/sql_jobs.h"
 
 namespace mtmc::store {
 class SqlSession;
@@ -16,8 +17,9 @@ class SqlSession;
 // The statements of a SqlJobStore on quotas, like sql_statements.h. Private to this folder.
 namespace mtmc::store::sql {
 
-// The part of a Write that is of quotas. RESOURCE_EXHAUSTED with reason QUOTA_EXCEEDED.
-absl::Status WriteQuotas(SqlSession& session, const Write& write);
+// The part of a Write that is of quotas. `mark` is that of its job. RESOURCE_EXHAUSTED with reason
+// QUOTA_EXCEEDED.
+absl::Status WriteQuotas(SqlSession& session, const Write& write, JobMark& mark);
 
 // A deleted job holds nothing.
 void DropReservations(SqlSession& session, const std::string& job);

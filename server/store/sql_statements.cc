@@ -104,6 +104,14 @@ void WriteFleet(SqlSession& sql, const Write& write) {
   }
 }
 
+// Null if the job is not there.
+JobMark* FindMark(SqlSession& sql, const std::string& job, JobMarks& marks) {
+  const auto known = marks.find(job);
+  if (known != marks.end()) return &known->second;
+  const std::optional<JobMark> read = ReadMark(sql, job);
+  return read ? &(marks[job] = *read) : nullptr;
+}
+
 }  // namespace
 
 absl::Status Migrate(SqlSession& session) {
@@ -174,18 +182,16 @@ absl::Status ReplaceOwner(SqlSession& session, const OwnerRecord& seen, const Ow
 absl::StatusOr<int64_t> Apply(SqlSession& session, const Write& write, JobMarks& marks) {
   const bool touches_job = write.new_job || write.job || !write.events.empty() ||
                            write.is_job_deleted || !write.quota.empty();
-  JobMark mark;
+  JobMark of_none;
+  JobMark* mark = &of_none;
   if (write.new_job) {
-    mark = InsertJob(session, write);
+    mark = &(marks[write.job_name] = InsertJob(session, write));
   } else if (touches_job) {
-    const auto known = marks.find(write.job_name);
-    const std::optional<JobMark> found =
-        known != marks.end() ? known->second : ReadMark(session, write.job_name);
-    if (!found) return NotFound("JOB", write.job_name);
-    mark = *found;
+    mark = FindMark(session, write.job_name, marks);
+    if (mark == nullptr) return NotFound("JOB", write.job_name);
   }
-  mark.last_event = AppendEvents(session, write, mark.last_event);
-  if (write.job) UpdateJob(session, write, mark);
+  mark->last_event = AppendEvents(session, write, mark->last_event);
+  if (write.job) UpdateJob(session, write, *mark);
   if (!write.inspection_key.empty()) {
     session.Send("UPDATE jobs SET inspection_key = :key WHERE name = :name",
                  {write.inspection_key, write.job_name});
@@ -193,11 +199,13 @@ absl::StatusOr<int64_t> Apply(SqlSession& session, const Write& write, JobMarks&
   WriteResults(session, write);
   WriteFleet(session, write);
   WriteRecords(session, write);
-  MTMC_RETURN_IF_ERROR(WriteQuotas(session, write));
-  if (write.is_job_deleted) DeleteJob(session, write.job_name);
-  if (touches_job) marks[write.job_name] = mark;
-  if (write.is_job_deleted) marks.erase(write.job_name);
-  return mark.last_event;
+  MTMC_RETURN_IF_ERROR(WriteQuotas(session, write, *mark));
+  const int64_t last_event = mark->last_event;
+  if (write.is_job_deleted) {
+    DeleteJob(session, write.job_name);
+    marks.erase(write.job_name);
+  }
+  return last_event;
 }
 
 absl::StatusOr<v1::Candidate> LookupCandidate(SqlSession& sql, const std::string& name) {
