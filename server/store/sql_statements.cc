@@ -38,28 +38,29 @@ struct StoredCandidate {
 };
 
 void WriteCandidate(SqlSession& sql, const std::string& job, const v1::Candidate& candidate,
-                    long long event) {
+                    JobMark& mark) {
+  const auto event = static_cast<long long>(mark.last_event);
   const int trial = candidate.trial();
   sql.Send(
       "INSERT INTO candidates (name, job, trial, body, event)"
       " VALUES (:name, :job, :trial, '', :event)"
       " ON CONFLICT (name) DO UPDATE SET body = '', event = excluded.event",
       {candidate.name(), job, trial, event});
-  // Its program was recorded before it ran.
-  if (candidate.state() != v1::Candidate::STATE_RUNNING) WriteUse(sql, job, candidate);
+  // A candidate comes some three times in a row with its program.
+  if (candidate.program().sha256() == mark.newest_use) return;
+  mark.newest_use = candidate.program().sha256();
+  WriteUse(sql, job, candidate);
 }
 
-// `last` is the sequence of the newest event; returned is that of the newest one now. Only the
-// column has an event's own.
-long long AppendEvents(SqlSession& sql, const Write& write, long long last) {
+// Only the column has an event's own sequence.
+void AppendEvents(SqlSession& sql, const Write& write, JobMark& mark) {
   for (const v1::JobEvent& event : write.events) {
-    ++last;
+    const long long last = ++mark.last_event;
     const std::string body = Encode(event);
     sql.Send("INSERT INTO events (job, sequence, body) VALUES (:job, :sequence, :body)",
              {write.job_name, last, body});
-    if (event.has_candidate()) WriteCandidate(sql, write.job_name, event.candidate(), last);
+    if (event.has_candidate()) WriteCandidate(sql, write.job_name, event.candidate(), mark);
   }
-  return last;
 }
 
 void WriteResults(SqlSession& sql, const Write& write) {
@@ -190,7 +191,7 @@ absl::StatusOr<int64_t> Apply(SqlSession& session, const Write& write, JobMarks&
     mark = FindMark(session, write.job_name, marks);
     if (mark == nullptr) return NotFound("JOB", write.job_name);
   }
-  mark->last_event = AppendEvents(session, write, mark->last_event);
+  AppendEvents(session, write, *mark);
   if (write.job) UpdateJob(session, write, *mark);
   if (!write.inspection_key.empty()) {
     session.Send("UPDATE jobs SET inspection_key = :key WHERE name = :name",
