@@ -101,7 +101,7 @@ void WriteFleet(SqlSession& sql, const Write& write) {
         {worker.worker.name(), is_draining, worker.identity, body});
   }
   for (const std::string& name : write.forgotten_workers) {
-    sql.Run("DELETE FROM workers WHERE name = :name", use(name));
+    sql.Send("DELETE FROM workers WHERE name = :name", {name});
   }
 }
 
