@@ -29,7 +29,7 @@ class Fleet(stacks.Daemons):
         self.endpoint = self.add("mtmc-coordinator", *listen, "--policy", policy, "--gateway", gateway,
                                  "--data-dir", self.folder / "data")  # fmt: skip
 
-    def work(self, name, grace):
+    def add_worker(self, name, grace):
         """A worker, once it serves."""
         self.add("mtmc-worker", "--coordinator", self.endpoint, "--name", name, "--grace", grace,
                  "--scratch", self.folder / name)  # fmt: skip
@@ -72,7 +72,7 @@ def fleet(tmp_path):
 
 
 def test_a_lease_that_takes_too_long_is_given_back(fleet):
-    workers = {name: fleet.work(name, "500ms") for name in ("first", "second")}
+    workers = {name: fleet.add_worker(name, "500ms") for name in ("first", "second")}
     job = long_job(fleet)
     owner, candidate = fleet.await_candidate(*workers)
     (other,) = set(workers) - {owner}
@@ -99,7 +99,7 @@ def test_a_lease_that_takes_too_long_is_given_back(fleet):
 
 
 def test_a_lease_that_is_done_in_time_is_finished(fleet):
-    worker = fleet.work("only", "4m")
+    worker = fleet.add_worker("only", "4m")
     job = fleet.create_job(problems.pointwise(72), **problems.quick(stacks.CONTRACT, trials=1)).name
     _, candidate = fleet.await_candidate("only")
 

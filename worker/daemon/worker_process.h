@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/config/python_environment.h"
