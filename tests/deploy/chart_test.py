@@ -388,6 +388,14 @@ def test_files_of_others_can_be_mounted_beside_every_service():
     assert seen == {"coordinator", "policyd", "gateway"}
 
 
+def test_a_worker_tells_its_pod():
+    objects = charts.render({"workers": {"classes": {"a": {}}}})
+    (container,) = [pod["containers"][0] for component, pod in charts.pods(objects) if component == "worker"]
+    source = (charts.ROOT / "worker/daemon/place_labels.cc").read_text()
+    set_here = {entry["name"] for entry in container["env"] if entry["name"].startswith("MTMC_POD")}
+    assert set_here == set(re.findall(r'"(MTMC_POD\w*)"', source))
+
+
 def test_a_class_of_workers_asks_for_one_gpu_of_its_product():
     objects = charts.rendered("team")
     for name, product in (("h100", "NVIDIA-H100-80GB-HBM3"), ("a100", "NVIDIA-A100-SXM4-80GB")):

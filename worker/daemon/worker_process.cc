@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/daemon/worker_process.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include "worker/daemon/evaluator.h"
 #include "worker/daemon/lease_loop.h"
 #include "worker/daemon/lease_span.h"
+#include "worker/daemon/place_labels.h"
 
 namespace mtmc::worker {
 namespace {
@@ -87,6 +89,8 @@ int WorkerProcess::Run(base::ShutdownSignal& shutdown) {
   if (!opened.ok()) return daemon::Fail("cannot open the device", opened);
   bench_.Describe(worker_);
   worker_.set_host(base::HostName());
+  for (const auto& [key, value] : PlaceLabels(std::getenv))
+    (*worker_.mutable_labels())[key] = value;
   metrics_.ShowDevice(worker_.device());
   const absl::Status serving = (*endpoints)->Serve({});
   if (!serving.ok()) return daemon::Fail("cannot serve", serving);
