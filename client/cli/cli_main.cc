@@ -280,8 +280,8 @@ void Declare(CLI::App& app, Options& options, ExitCode& exit_code) {
   DeclareQuota(app, options, exit_code);
   DeclareWorkers(app, options, exit_code);
   DeclareToken(app, options, exit_code);
-  AddCommand(app, "doctor", "devices, isolation and counters of this host", exit_code,
-             [&] { return RunDoctor(options.common, options.python); })
+  AddCommand(app, "doctor", "what this host has for a worker, and the way to its coordinator",
+             exit_code, [&] { return RunDoctor(options.common, options.python); })
       ->add_option("--python", options.python, "interpreter that has PyTorch")
       ->envname("MTMC_PYTHON");
   AddCommand(app, "version", "print the version", exit_code,

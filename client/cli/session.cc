@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/session.h"
 
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/named_endpoint.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/config/paths.h"
@@ -19,12 +19,6 @@ namespace {
 constexpr absl::Duration kProbeTimeout = absl::Seconds(2);
 // One that was named may be far away.
 constexpr absl::Duration kConnectTimeout = absl::Seconds(5);
-
-std::string NamedEndpoint(const CommonOptions& options) {
-  if (!options.endpoint.empty()) return options.endpoint;
-  const char* variable = std::getenv("MTMC_ENDPOINT");
-  return variable == nullptr ? "" : variable;
-}
 
 std::filesystem::path StackFile() { return config::RuntimeDir() / "stack.json"; }
 
@@ -71,7 +65,7 @@ LocalStack::Options LocalStackOptions(const StackOptions& stack) {
 }
 
 absl::StatusOr<Session> Connect(const CommonOptions& options) {
-  const std::string named = NamedEndpoint(options);
+  const std::string named = NamedEndpoint(options.endpoint);
   if (!named.empty()) return ConnectTo(named, options.security);
   if (auto session = FindRunningStack()) return *std::move(session);
   return rpc::MakeError(absl::StatusCode::kUnavailable, "COORDINATOR_UNREACHABLE",
@@ -79,7 +73,7 @@ absl::StatusOr<Session> Connect(const CommonOptions& options) {
 }
 
 absl::StatusOr<Session> ConnectOrStart(const CommonOptions& options, const StackOptions& stack) {
-  const std::string named = NamedEndpoint(options);
+  const std::string named = NamedEndpoint(options.endpoint);
   if (!named.empty()) return ConnectTo(named, options.security);
   if (auto session = FindRunningStack()) return *std::move(session);
   Session session;

@@ -214,6 +214,15 @@ def test_doctor_says_what_the_host_has_and_how_to_get_the_rest(stack):
         assert helpless.returncode == EXIT_UNAVAILABLE
 
 
+def test_doctor_looks_for_the_coordinator_that_is_named(stack):
+    checks = {check["name"]: check for check in stack.json("--endpoint", stack.endpoint, "doctor")["checks"]}
+    assert checks["coordinator"]["detail"] == f"{stack.endpoint} answers"
+    # Port 1 is nobody's.
+    nobody = stack.run("--endpoint", "127.0.0.1:1", "doctor")
+    assert nobody.returncode == EXIT_UNAVAILABLE
+    assert "COORDINATOR_UNREACHABLE" in nobody.stdout and "the coordinator is not reached from here" in nobody.stdout
+
+
 def test_every_program_knows_its_version(stack):
     version = stack.json("version")["version"]
     for program in ("coordinator", "policyd", "gateway", "worker"):

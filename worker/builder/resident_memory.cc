@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/cgroup.h"
 
 namespace mtmc::worker {
 namespace {
@@ -54,13 +55,7 @@ int64_t ResidentBytesOfTree(pid_t root) {
 
 int64_t HostMemoryBytes() {
   const int64_t machine = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
-  // Both versions of control groups; "max" and an absent file are no limit.
-  for (const char* path :
-       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    int64_t limit = 0;
-    if (std::ifstream(path) >> limit && limit > 0) return std::min(machine, limit);
-  }
-  return machine;
+  return std::min(machine, base::ReadCgroupLimits().memory_bytes.value_or(machine));
 }
 
 }  // namespace mtmc::worker

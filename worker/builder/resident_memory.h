@@ -16,8 +16,8 @@ std::vector<pid_t> ChildrenOf(pid_t process);
 // per process.
 int64_t ResidentBytesOfTree(pid_t root);
 
-// Memory that this host lets its processes have: the machine's, or the limit of
-// the control group if that is smaller.
+// Memory that this host lets its processes have: the machine's, or the least limit of
+// the control groups around them (a container, service or batch job) if that is smaller.
 int64_t HostMemoryBytes();
 
 }  // namespace mtmc::worker

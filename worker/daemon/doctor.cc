@@ -16,6 +16,7 @@
 #include "common/base/file.h"
 #include "common/config/paths.h"
 #include "worker/daemon/child_trial.h"
+#include "worker/daemon/host_traps.h"
 #include "worker/opencl/device_names.h"
 #include "worker/sandbox/isolation.h"
 
@@ -166,6 +167,7 @@ std::vector<HostCheck> ExamineHost(const absl::StatusOr<config::PythonEnvironmen
                                 "build with MTMC_WITH_TORCH=ON; without it 'call' is refused"));
   checks.push_back(CheckCounters());
   checks.push_back(CheckSharedMemory());
+  for (HostCheck& check : FindTraps(ReadHostFacts())) checks.push_back(std::move(check));
   const std::string launcher = (config::ProgramDir() / "mtmc-sandbox").string();
   const Isolation isolation =
       DecideIsolation(launcher, ProbeHost(launcher), IsolationLevel::kConfined);
