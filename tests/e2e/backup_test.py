@@ -133,16 +133,20 @@ def version_of(path):
         return database.execute("SELECT MAX(version) FROM schema_version").fetchone()[0]
 
 
+# The candidates of a newer database are events of it.
+CANDIDATES = """SELECT c.name, e.body FROM {newer}.candidates c
+  JOIN {newer}.events e ON e.job = c.job AND e.sequence = c.event"""
+
+
+def body_of(told):
+    """The record of its own that a candidate had before."""
+    candidate = stacks.CONTRACT.JobEvent.FromString(base64.b64decode(told)).candidate
+    return base64.b64encode(candidate.SerializeToString()).decode()
+
+
 def give_bodies(database):
-    """The candidates of a newer database are events of it; they get records of their own."""
-    rows = database.execute(
-        "SELECT c.name, e.body FROM newer.candidates c JOIN newer.events e"
-        " ON e.job = c.job AND e.sequence = c.event"
-    ).fetchall()
-    for name, told in rows:
-        candidate = stacks.CONTRACT.JobEvent.FromString(base64.b64decode(told)).candidate
-        body = base64.b64encode(candidate.SerializeToString()).decode()
-        database.execute("UPDATE main.candidates SET body = ? WHERE name = ?", (body, name))
+    for name, told in database.execute(CANDIDATES.format(newer="newer")).fetchall():
+        database.execute("UPDATE main.candidates SET body = ? WHERE name = ?", (body_of(told), name))
 
 
 def take_back(path):
@@ -174,3 +178,56 @@ def test_a_database_of_the_first_version_is_upgraded_with_jobs_open(tmp_path):
     with kept.Service(tmp_path / "a", "--data-dir", data) as service:
         check_that_they_go_on(service, jobs, evaluated)
     assert version_of(data / "mtmc.db") == newest
+
+
+def columns_of(schema):
+    """Columns of each table that a schema makes, but for the one with its version."""
+    tables = re.findall(r"CREATE TABLE (\w+) \((.*?)\);", schema, re.S)
+    parts = {name: re.split(r",\s*", text) for name, text in tables if name != "schema_version"}
+    return {
+        name: [part.split()[0] for part in columns if re.match(r"\w+ (TEXT|BIGINT)", part)]
+        for name, columns in parts.items()
+    }
+
+
+def take_back_postgresql(postgres):
+    """As take_back: in a schema beside, which then takes the place of the newer one."""
+    told = [line.split("|") for line in postgres.ask(CANDIDATES.format(newer="public")).splitlines()]
+    copies = [
+        f"INSERT INTO first.{table} ({', '.join(columns)}) SELECT {', '.join(columns)} FROM public.{table};"
+        for table, columns in columns_of(FIRST_VERSION).items()
+    ]
+    bodies = [f"UPDATE first.candidates SET body = '{body_of(event)}' WHERE name = '{name}';" for name, event in told]
+    assert len(copies) == 7 and bodies
+    postgres.ask(
+        "\n".join([
+            "BEGIN; CREATE SCHEMA first; SET LOCAL search_path TO first;", FIRST_VERSION, *copies, *bodies,
+            "DROP SCHEMA public CASCADE; ALTER SCHEMA first RENAME TO public; COMMIT;",
+        ])
+    )  # fmt: skip
+
+
+def version_in(postgres):
+    return int(postgres.ask("SELECT MAX(version) FROM schema_version"))
+
+
+def test_a_postgresql_database_of_the_first_version_is_upgraded_with_jobs_open(tmp_path):
+    with outside.Postgres(tmp_path) as postgres:
+        flags = ("--store", postgres.address(), "--artifacts", tmp_path / "artifacts", "--takeover-after-ms", "1000")
+        with kept.Service(tmp_path / "a", *flags) as service:
+            jobs, evaluated = begin(service)
+        newest = version_in(postgres)
+        take_back_postgresql(postgres)
+        assert version_in(postgres) == 1 < newest
+        assert postgres.ask("SELECT COUNT(*) FROM candidates WHERE body = ''") == "0"
+
+        with kept.Service(tmp_path / "a", *flags) as service:
+            check_that_they_go_on(service, jobs, evaluated)
+            # What versions in between have beside the records: the order of listings, whose artifacts are.
+            programs = service.programs(jobs[0])
+            listed = service.client.call("JobService", "ListJobs", parent="projects/default", order_by="end_time desc")
+            assert {job.name for job in listed.jobs} == set(jobs)
+        assert version_in(postgres) == newest
+        used = postgres.ask(f"SELECT DISTINCT sha256 FROM artifact_uses WHERE job = '{jobs[0]}'").split()
+        assert set(used) == programs
+        assert postgres.ask("SELECT COUNT(*) FROM jobs WHERE end_order IS NULL") == "0"

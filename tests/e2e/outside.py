@@ -125,3 +125,12 @@ class Postgres:
 
     def address(self, database="postgres"):
         return f"host={self.folder} user=mtmc dbname={database}"
+
+    def ask(self, statements):
+        """What psql prints of them: a line a row, with | between columns."""
+        done = subprocess.run(
+            [self._tools / "psql", "-XAtq", "-v", "ON_ERROR_STOP=1", self.address()],
+            input=statements, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
