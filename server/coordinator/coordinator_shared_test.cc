@@ -36,13 +36,14 @@ struct SharedWorld {
   std::unique_ptr<store::PostgresJobStore> store = *store::PostgresJobStore::Open(address);
 
   std::unique_ptr<CrashProcess> StartCoordinator(const std::string& gateway,
-                                                 const std::string& name) {
+                                                 const std::string& name,
+                                                 const std::vector<std::string>& patience = {
+                                                     "--takeover-after-ms", kPatienceMs}) {
     const std::string path = folder.path().string();
     std::filesystem::create_directory(path + "/" + name);
-    return std::make_unique<CrashProcess>(
-        gateway, path + "/" + name,
-        std::vector<std::string>{"--store", address, "--artifacts", path + "/artifacts",
-                                 "--takeover-after-ms", kPatienceMs});
+    std::vector<std::string> flags = {"--store", address, "--artifacts", path + "/artifacts"};
+    flags.insert(flags.end(), patience.begin(), patience.end());
+    return std::make_unique<CrashProcess>(gateway, path + "/" + name, flags);
   }
 
   // Waits until another epoch than `before` has begun.
@@ -110,6 +111,34 @@ TEST_CASE("Two coordinators lose and double no evaluation while their owner is k
     INFO(name);
     CHECK(count == 1);
   }
+}
+
+TEST_CASE("A killed owner is followed within ten seconds by the flags that nobody sets",
+          "[coordinator]") {
+  // docs/coordinators.md: five seconds of silence, a look each second, and a start.
+  constexpr absl::Duration kPromised = absl::Seconds(10);
+  auto world = MakeWorld();
+  if (!world) return;
+  CrashGateway gateway;
+  const auto server = rpc::RpcServer::Create({.services = {&gateway}});
+  REQUIRE_THAT(server.status(), IsOk());
+  std::vector<std::unique_ptr<CrashProcess>> all;
+  for (const char* name : {"a", "b"}) {
+    all.push_back(world->StartCoordinator((*server)->address(), name, /*patience=*/{}));
+  }
+  const store::OwnerRecord first = world->AwaitOwner(0);
+  const size_t killed = all[0]->endpoint() == first.address ? 0 : 1;
+  const std::string left = all[1 - killed]->endpoint();
+
+  all[killed]->KillAfter(absl::ZeroDuration());
+  const absl::Time begin = absl::Now();
+  // Only the owner creates jobs, so that the call waits for the next one.
+  CreateCrashJob(absl::StrCat("ipv4:", left));
+  const absl::Duration taken = absl::Now() - begin;
+
+  CAPTURE(absl::FormatDuration(taken));
+  CHECK(taken < kPromised);
+  CHECK(world->AwaitOwner(first.epoch).address == left);
 }
 
 TEST_CASE("Two coordinators go on after their PostgreSQL was killed", "[coordinator]") {
