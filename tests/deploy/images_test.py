@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docker/: the images hold what a role needs and no more."""
+"""docker/: the images hold what a role needs and no more; docs/deploy/containers.md runs a job in them."""
 
+import json
 import subprocess
 
 import containers
+import documented
 import pytest
 
 VERSION = "0.1.0"
@@ -71,3 +73,47 @@ def test_a_coordinator_can_call_postgresql(images):
     )  # fmt: skip
     # Its client library is opened at run time: what is told is that nobody answers, not that it is missing.
     assert done.returncode != 0 and "Connection refused" in done.stderr, done.stderr
+
+
+class Host:
+    """Commands of the page, in a network of its own; none of its containers is left. A context manager."""
+
+    def __init__(self, images, folder):
+        self._images = images
+        self.folder = folder
+        containers.python_folder(folder / "python")
+        self._network = containers.Network()
+
+    def __enter__(self):
+        self._network.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        self._images.podman("rm", "--all", "--force", "--time", "10", check=False)
+        self._network.__exit__(*error)
+
+    def page(self, word, more=""):
+        """What the block with `word` prints, and then `more`."""
+        text = documented.block("containers", word).replace("-v /opt/python:", f"-v {self.folder}/python:")
+        variables = self._images.environment()
+        variables["PATH"] = f"{self._images.program().parent}:{variables['PATH']}"
+        done = subprocess.run(
+            self._network.inside("bash", "-euc", text + more), cwd=documented.ROOT / "examples/problems", env=variables,
+            capture_output=True, text=True, timeout=900, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        names = self._images.podman("ps", "--all", "--format", "{{.Names}}").split()
+        logs = "\n".join(f"--- {name}\n{self._images.logs(name)[-1500:]}" for name in names)
+        assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}\n{logs}"
+        return done.stdout
+
+
+def test_the_page_runs_a_job(images, tmp_path):
+    with Host(images, tmp_path) as host:
+        host.page("quiet=", more="sleep 5")
+        assert "speedup" in host.page("jobs create")
+
+
+def test_a_worker_tells_what_its_container_lacks(images):
+    done = images.podman("run", "--rm", "--read-only", image("worker"), "--doctor", check=False)
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert checks["python"]["state"] == "missing" and "MTMC_PYTHON" in checks["python"]["remedy"]
