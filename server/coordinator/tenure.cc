@@ -7,6 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/rpc/error.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/seat.h"
 
@@ -61,7 +62,11 @@ void Tenure::Beat(const std::stop_token& stop) {
     }
     is_down = !view.ok();
     std::unique_lock lock(mu_);
-    if (view.ok()) {
+    if (absl::IsFailedPrecondition(view.status())) {
+      // A newer release has the store: until this process is replaced, it passes calls on.
+      wish_ = {.address = rpc::ErrorMetadata(view.status())["owner"]};
+      changed_.notify_all();
+    } else if (view.ok()) {
       wish_ = {.epoch = view->is_mine ? view->owner.epoch : 0,
                .address = view->is_mine ? "" : view->owner.address};
       changed_.notify_all();

@@ -23,10 +23,10 @@ struct OwnerRecord {
   bool operator==(const OwnerRecord&) const = default;
 };
 
-// The one row that decides who owns the jobs of a store. A JobStore that has it refuses,
-// with UNAVAILABLE and reason NOT_OWNER, each Write of an epoch that is over, from the
-// moment on at which another owner was recorded: a Write is applied wholly before it, or
-// not at all. Thread-safe; UNAVAILABLE with reason STORE_UNAVAILABLE: try again.
+// The one row that decides who owns the jobs of a store. A JobStore that has it refuses, with
+// UNAVAILABLE and reason NOT_OWNER, each Write of an epoch that is over, from the moment on at
+// which another owner was recorded: it is applied wholly before, or not at all. Thread-safe.
+// STORE_UNAVAILABLE: try again. STORE_TOO_NEW: a newer release has it; metadata `owner` is where.
 class OwnerStore {
  public:
   virtual ~OwnerStore() = default;

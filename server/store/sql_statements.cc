@@ -25,6 +25,9 @@ namespace {
 using soci::into;
 using soci::use;
 
+// The step that made the table `owner`.
+constexpr int kOwnerVersion = 3;
+
 // What tells of a candidate: an event or, of one that an earlier schema wrote, a body of its own.
 struct StoredCandidate {
   absl::StatusOr<v1::Candidate> Read() const {
@@ -113,18 +116,30 @@ JobMark* FindMark(SqlSession& sql, const std::string& job, JobMarks& marks) {
   return read ? &(marks[job] = *read) : nullptr;
 }
 
+// Another process may have brought the store up to date while this one has it open; `owner`
+// is where that one is reached then.
+absl::Status CheckVersion(int version, const std::string& owner = "") {
+  const int newest = Migrations().back().version;
+  if (version <= newest) return absl::OkStatus();
+  return rpc::MakeError(
+      absl::StatusCode::kFailedPrecondition, "STORE_TOO_NEW",
+      absl::StrCat("the store has schema ", version, ", this program knows up to ", newest,
+                   "; use the newer program or another data directory"),
+      {{"owner", owner}});
+}
+
 }  // namespace
 
 absl::Status Migrate(SqlSession& session) {
   session << "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)";
   int version = 0;
   session.Run("SELECT COALESCE(MAX(version), 0) FROM schema_version", into(version));
-  const int newest = Migrations().back().version;
-  if (version > newest) {
-    return rpc::MakeError(
-        absl::StatusCode::kFailedPrecondition, "STORE_TOO_NEW",
-        absl::StrCat("the store has schema ", version, ", this program knows up to ", newest,
-                     "; use the newer program or another data directory"));
+  MTMC_RETURN_IF_ERROR(CheckVersion(version));
+  // An owner of an earlier release goes on meanwhile, and would leave out what this one adds.
+  // First of all, since its transactions take this row before they write to a job.
+  if (version >= kOwnerVersion && version < Migrations().back().version) {
+    session << "UPDATE owner SET epoch = epoch + 1, beat = 0, name = '', address = ''"
+               " WHERE id = 1";
   }
   for (const Migration& migration : Migrations()) {
     if (migration.version <= version) continue;
@@ -157,8 +172,12 @@ absl::StatusOr<OwnerRecord> ReadOwner(SqlSession& session) {
   OwnerRecord owner;
   long long epoch = 0;
   long long beat = 0;
-  session.Run("SELECT epoch, beat, name, address FROM owner WHERE id = 1", into(epoch), into(beat),
-              into(owner.name), into(owner.address));
+  int version = 0;
+  session.Run(
+      "SELECT epoch, beat, name, address, (SELECT MAX(version) FROM schema_version) FROM owner"
+      " WHERE id = 1",
+      into(epoch), into(beat), into(owner.name), into(owner.address), into(version));
+  MTMC_RETURN_IF_ERROR(CheckVersion(version, owner.address));
   owner.epoch = epoch;
   owner.beat = beat;
   return owner;

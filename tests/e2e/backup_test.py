@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands of docs/backup.md, run while jobs are open: they go on elsewhere. And a
-database of the first version, with an open job, is brought up to date."""
+database of the first version, with an open job, is brought up to date; what another
+release has brought up to date is left alone."""
 
 import base64
 import contextlib
@@ -9,9 +10,11 @@ import re
 import shutil
 import sqlite3
 import subprocess
+import time
 
 import kept
 import outside
+import processes
 import stack as stacks
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/backup.md"
@@ -231,3 +234,57 @@ def test_a_postgresql_database_of_the_first_version_is_upgraded_with_jobs_open(t
         used = postgres.ask(f"SELECT DISTINCT sha256 FROM artifact_uses WHERE job = '{jobs[0]}'").split()
         assert set(used) == programs
         assert postgres.ask("SELECT COUNT(*) FROM jobs WHERE end_order IS NULL") == "0"
+
+
+def owner_of(postgres):
+    """Epoch and name of the owner of the jobs."""
+    epoch, name = postgres.ask("SELECT epoch, name FROM owner").split("|")
+    return int(epoch), name
+
+
+def test_who_brings_the_database_up_to_date_owns_the_jobs_from_then_on(tmp_path):
+    with outside.Postgres(tmp_path) as postgres:
+        # So patient that nothing but the upgrade makes a new owner.
+        flags = ("--store", postgres.address(), "--artifacts", tmp_path / "artifacts", "--takeover-after-ms", "600000")
+        with kept.Service(tmp_path / "a", *flags, has_worker=False):
+            processes.eventually(lambda: owner_of(postgres)[1], 60, "there is an owner")
+            epoch, first = owner_of(postgres)
+            # The last step of the schema, taken back: both coordinators know of it.
+            assert version_in(postgres) == 10, "take back here what a newer step adds"
+            postgres.ask("ALTER TABLE candidates DROP COLUMN event; DELETE FROM schema_version WHERE version > 9")
+
+            with kept.Service(tmp_path / "b", *flags, has_worker=False) as second:
+                processes.eventually(lambda: owner_of(postgres)[1] not in ("", first), 60, "the other one owns the jobs")
+
+                assert owner_of(postgres)[0] >= epoch + 2
+                assert second.get("/readyz")[0] == 200 and version_in(postgres) == 10
+
+
+def test_a_coordinator_leaves_a_database_to_a_newer_release(tmp_path):
+    with outside.Postgres(tmp_path) as postgres:
+        flags = ("--store", postgres.address(), "--artifacts", tmp_path / "artifacts", "--takeover-after-ms", "1000")
+        with kept.Service(tmp_path / "a", *flags, has_worker=False) as service:
+            job = service.start_job().name
+            newest = version_in(postgres)
+            # As the upgrade of a newer release does it.
+            postgres.ask(
+                f"BEGIN; UPDATE owner SET epoch = epoch + 1, beat = 0, name = '', address = '';"
+                f"INSERT INTO schema_version (version) VALUES ({newest + 1}); COMMIT"
+            )
+
+            def says(word, status):
+                return lambda: (lambda answer: answer[0] == status and word in answer[1])(service.get("/readyz"))
+
+            processes.eventually(says("loop: nobody owns the jobs", 503), 30, "it has let go of the jobs")
+            # Longer than it is patient with an owner that is silent.
+            time.sleep(3)
+            epoch, name = owner_of(postgres)
+            assert name == "", "an older release has taken the jobs"
+            # The newer one has them, to whom calls are passed on.
+            postgres.ask("UPDATE owner SET epoch = epoch + 1, name = 'newer', address = '127.0.0.1:1'")
+            processes.eventually(says("loop: ok", 200), 30, "it knows the owner")
+            # The database is restored.
+            postgres.ask(f"DELETE FROM schema_version WHERE version = {newest + 1}")
+            processes.eventually(lambda: owner_of(postgres)[0] > epoch + 1, 60, "it owns the jobs again")
+            processes.eventually(says("loop: ok", 200), 60, "it serves again")
+            assert service.job(job).state not in kept.ENDED
