@@ -165,13 +165,13 @@ absl::Status JobFeed::SendNew(Watcher& watcher) {
     for (v1::JobEvent& event : events) MTMC_RETURN_IF_ERROR(Send(watcher, std::move(event)));
   } while (events.size() == kEventsPerRead);
   if (watcher.is_at_end || watcher.cursor > before) return absl::OkStatus();
+  MTMC_ASSIGN_OR_RETURN(const v1::Job::State state, store_.LookupState(watcher.job));
   if (!watcher.is_cursor_known) {
     MTMC_ASSIGN_OR_RETURN(events, store_.ReadEvents(watcher.job, watcher.cursor - 1, 1));
     if (events.empty()) return CursorExpired(watcher.job, watcher.cursor);
     watcher.is_cursor_known = true;
   }
-  // A cursor at or behind the last event of a job that has ended.
-  MTMC_ASSIGN_OR_RETURN(const v1::Job::State state, store_.LookupState(watcher.job));
+  // A cursor at the last event of a job that has ended.
   watcher.is_at_end = search::HasEnded(state) &&
                       store_.ReadEvents(watcher.job, watcher.cursor, 1).value_or(events).empty();
   return absl::OkStatus();

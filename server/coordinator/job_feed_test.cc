@@ -143,8 +143,11 @@ TEST_CASE("A watcher that is told of more than is kept for it reads the rest", "
 
 TEST_CASE("A watcher with a later cursor is not sent what comes before it", "[coordinator]") {
   Feed feed;
+  const v1::JobEvent a = feed.Record("a");
+  const v1::JobEvent b = feed.Record("b");
   const auto sent = feed.Watch(2);
-  for (const char* text : {"a", "b", "c"}) feed.feed.Tell(kJob, {feed.Record(text)});
+  // Told of late, as by another thread.
+  for (const v1::JobEvent& event : {a, b, feed.Record("c")}) feed.feed.Tell(kJob, {event});
   feed.Settle();
 
   CHECK(sent->texts == Texts{"3c"});

@@ -55,7 +55,8 @@ def plan(number, seed, numbers=GraphNumbers()):
 def _move(generator, _):
     by = sign(generator) * 10.0 ** uniform(generator, *_MOVES)
     move = _moved(by)
-    return Plan(move, move, None)
+    # Of distances to what is learned, such as centers, a matrix is no factor.
+    return Plan(move, move, move if uniform(generator, 0, 1) < 0.3 else None)
 
 
 def _scale(generator, _):
@@ -111,10 +112,11 @@ def _guard(generator, numbers):
 
 
 def _beyond(generator, numbers):
-    """What is learned is next to a number that the graph fills, compares or bounds with, or beyond
-    it, and so are inputs sometimes."""
+    """What is learned is next to a number that the graph fills, compares or bounds with, beyond it,
+    or that number here and there, and so are inputs sometimes."""
     value = pick(numbers.others, generator) * pick((1, 1, 1, 1, -1), generator)
-    way = pick((_past(value), _past(value), _past(value), around.near(value)), generator)
+    past, near = _past(value), around.near(value)
+    way = pick((past, past, past, near, _meeting(value)), generator)
     inputs = way if uniform(generator, 0, 1) < 0.3 else None
     return Plan(inputs, way, None, None, _close(pick((0.5, 1.0), generator)), is_for_all=True)
 
@@ -187,6 +189,16 @@ def _past(value):
 
 def _moved(by):
     return lambda tensor, _: tensor.add_(by)
+
+
+def _meeting(value):
+    """About half of the elements are that number."""
+
+    def change(tensor, generator):
+        is_met = torch.rand(tensor.shape, generator=generator, device=tensor.device) < 0.5
+        tensor.masked_fill_(is_met, value)
+
+    return change
 
 
 def _scaled(factor):
