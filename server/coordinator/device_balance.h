@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "mtmc/v1/device.pb.h"
 
@@ -21,15 +22,15 @@ class DeviceBalance {
     int num_idle = 0;
   };
 
-  // The class for the next job, by DeviceClass; it counts from now on. Classes with CUDA come
-  // before others. Null where there is none.
-  const Class* Choose(const std::map<std::string, Class>& classes);
+  // The class for the next job; it counts from now on. Classes with CUDA come before others.
+  // Null where there is none.
+  const Class* Choose(const std::vector<Class>& classes);
 
   // The fleet is another one: what was chosen before says nothing of it.
   void Forget() { chosen_.clear(); }
 
  private:
-  // Jobs that each class got.
+  // Jobs that each class got, by its text.
   std::map<std::string, int> chosen_;
 };
 

@@ -46,21 +46,24 @@ absl::Status WorkerNotFound(const std::string& name) {
 std::optional<search::DeviceChoice> LeaseManager::FindDevice(const v1::Job& job) {
   const fleet::WorkerDemand demand = fleet::DemandOf(job);
   if (unserved_.contains(WorkQueue::KeyOf(demand))) return std::nullopt;
-  std::map<std::string, DeviceBalance::Class> classes;
+  // Few, and looked up without a text: there may be thousands of workers, and of jobs.
+  std::vector<DeviceBalance::Class> classes;
   for (const auto& [name, state] : workers_) {
     if (!state.CanServe(demand)) continue;
     const v1::DeviceFacts& device = state.worker.device();
-    DeviceBalance::Class& of_device = classes[fleet::DeviceClass(device)];
-    if (of_device.num_workers == 0) {
-      of_device.device = device;
-      of_device.dialect = demand.dialect;
-      if (demand.dialect == v1::DIALECT_UNSPECIFIED) {
+    auto found = std::find_if(classes.begin(), classes.end(), [&](const auto& known) {
+      return fleet::IsSameClass(known.device, device);
+    });
+    if (found == classes.end()) {
+      v1::Dialect dialect = demand.dialect;
+      if (dialect == v1::DIALECT_UNSPECIFIED) {
         const bool has_cuda = fleet::HasDialect(device, v1::DIALECT_CUDA);
-        of_device.dialect = has_cuda ? v1::DIALECT_CUDA : v1::DIALECT_OPENCL;
+        dialect = has_cuda ? v1::DIALECT_CUDA : v1::DIALECT_OPENCL;
       }
+      found = classes.insert(classes.end(), {.device = device, .dialect = dialect});
     }
-    ++of_device.num_workers;
-    if (state.lease.empty()) ++of_device.num_idle;
+    ++found->num_workers;
+    if (state.lease.empty()) ++found->num_idle;
   }
   const DeviceBalance::Class* chosen = balance_.Choose(classes);
   if (chosen == nullptr) {
