@@ -17,6 +17,7 @@ from .sum_rounding import (
     SUM_FACTOR,
     are_on_grid,
     axes_of,
+    first_of,
     positive,
     sum_scale,
     usual_terms,
@@ -174,7 +175,7 @@ def _largest_weight(func, args):
 def weighted(func, args, kwargs, out, unit):
     """Exponentials over their sum, or the logarithm of that."""
     x = args[0]
-    y = out[0] if isinstance(out, (tuple, list)) else out
+    y = first_of(out)
     terms = min(x.numel() // max(y.numel(), 1), MAX_ROW_TERMS)
     if x.numel() == y.numel() and len(args) > 1 and isinstance(args[1], int) and x.dim():
         terms = min(x.shape[args[1]], MAX_ROW_TERMS)

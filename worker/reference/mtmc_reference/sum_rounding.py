@@ -96,6 +96,11 @@ def element(func, args, kwargs, out, unit):
     return Roundings(ELEMENT_ROUNDINGS)
 
 
+def first_of(out):
+    """The result of an operator, the first where it has several."""
+    return out[0] if isinstance(out, (tuple, list)) else out
+
+
 def usual_terms(terms):
     """Of the longest running sum that usual kernels make of so many terms."""
     return max(min(terms, MAX_TERMS), 1)
@@ -327,7 +332,7 @@ def running_product(func, args, kwargs, out, unit):
 
 def positive(func, args, kwargs, out, unit):
     """A sum of terms that are positive as a rule, such as a norm or a loss."""
-    first = out[0] if isinstance(out, (tuple, list)) else out
+    first = first_of(out)
     terms = min(args[0].numel() // max(first.numel(), 1), MAX_TERMS)
     return first.abs() * (ELEMENT_ROUNDINGS + SUM_FACTOR * math.sqrt(max(terms, 1)))
 
