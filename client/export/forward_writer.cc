@@ -15,6 +15,7 @@
 #include "client/export/argument_writer.h"
 #include "client/export/module_writer.h"
 #include "client/export/python_text.h"
+#include "client/export/replay.h"
 #include "client/export/structure_writer.h"
 #include "common/base/digest.h"
 #include "common/base/status_macros.h"
@@ -31,6 +32,18 @@ constexpr size_t kDigestLetters = 16;
 // `((2, 3), _mtmc_torch.float32)`.
 std::string TypeText(const kernel::TensorType& type) {
   return absl::StrCat("(", Tuple(type.shape), ", ", TorchType(type.data_type), ")");
+}
+
+// `(2, 3), (3, 1), _mtmc_torch.float32`, of a dense tensor; `keyword` precedes the element type.
+std::string MemoryText(const kernel::TensorType& type, const char* keyword = "") {
+  std::vector<int64_t> strides(type.shape.size());
+  int64_t step = 1;
+  for (size_t i = type.shape.size(); i-- > 0;) {
+    strides[i] = step;
+    step *= std::max<int64_t>(type.shape[i], 1);
+  }
+  return absl::StrCat(Tuple(type.shape), ", ", Tuple(strides), ", ", keyword,
+                      TorchType(type.data_type));
 }
 
 bool IsMade(const Tensor& tensor) {
@@ -69,7 +82,11 @@ class ForwardWriter {
  public:
   ForwardWriter(const kernel::Program& program, const kernel::Graph& graph,
                 const kernel::Bindings& bindings)
-      : program_(program), graph_(graph), bindings_(bindings), arguments_(graph) {
+      : program_(program),
+        graph_(graph),
+        bindings_(bindings),
+        replays_(program.dialect == kernel::Dialect::kCuda && ReplayPays(program)),
+        arguments_(graph) {
     for (auto& kernel : kernel::FindKernels(program.text, program.dialect).kernels) {
       kernels_.emplace(kernel.name, std::move(kernel));
     }
@@ -92,12 +109,11 @@ class ForwardWriter {
     // Before all that asked for them.
     const std::string body = std::exchange(forward_, "");
     for (const std::string& line : modules_.Preparation()) Forward(line);
-    const std::string plan =
-        absl::StrCat("_mtmc_program = _MtmcProgram(\n    _MTMC_SOURCE, ", Macros(), ",\n    [",
-                     absl::StrJoin(types_, ",\n     "),
-                     "],\n    replays=", ReplayPays(program_) ? "True" : "False", ", apart=[",
-                     absl::StrJoin(apart_, ", "), "])\n", prepared_, "\n\ndef _mtmc_plan(",
-                     absl::StrJoin(parameters_, ", "), "):\n", plan_);
+    const std::string plan = absl::StrCat(
+        "_mtmc_program = _MtmcProgram(\n    _MTMC_SOURCE, ", Macros(), ",\n    [",
+        absl::StrJoin(types_, ",\n     "), "],\n    replays=", replays_ ? "True" : "False",
+        ", apart=[", absl::StrJoin(apart_, ", "), "], results=[", absl::StrJoin(made_types_, ", "),
+        "])\n", prepared_, "\n\ndef _mtmc_plan(", absl::StrJoin(parameters_, ", "), "):\n", plan_);
     const std::string digest =
         base::Sha256(program_.text + plan).sha256_hex.substr(0, kDigestLetters);
     return absl::StrCat(
@@ -186,9 +202,21 @@ class ForwardWriter {
     for (const std::string& name : TensorsOf(program_.steps[step])) {
       const Tensor* tensor = program_.FindTensor(name);
       if (tensor == nullptr || !IsMade(*tensor) || !existing_.insert(name).second) continue;
-      Plan(Variable(name), " = _mtmc_torch.empty(", Tuple(tensor->type.shape),
-           ", dtype=", TorchType(tensor->type.data_type), ", device=mtmc_device)");
+      if (replays_ && IsReturned(name)) {
+        Plan(Variable(name), " = _mtmc_program.result(", made_types_.size(), ")");
+        made_types_.push_back(absl::StrCat("(", MemoryText(tensor->type), ")"));
+        continue;
+      }
+      // Takes PyTorch a microsecond less than without strides.
+      Plan(Variable(name), " = _mtmc_torch.empty_strided(", MemoryText(tensor->type, "dtype="),
+           ", device=mtmc_device)");
     }
+  }
+
+  bool IsReturned(const std::string& name) const {
+    return std::any_of(graph_.outputs.begin(), graph_.outputs.end(), [&](const auto& output) {
+      return output.name == name && output.kind == kernel::GraphOutput::Kind::kUserOutput;
+    });
   }
 
   // Scratch goes back as soon as nothing needs it: on a CPU, once it has been waited for.
@@ -359,6 +387,7 @@ class ForwardWriter {
   const kernel::Program& program_;
   const kernel::Graph& graph_;
   const kernel::Bindings& bindings_;
+  const bool replays_;
   const ArgumentWriter arguments_;
   ModuleWriter modules_;
   // Of a tensor's expression in `inputs`.
@@ -377,37 +406,14 @@ class ForwardWriter {
   std::vector<std::string> parameters_;
   std::vector<std::string> types_;
   std::vector<std::string> result_types_;
+  // Of those results that kernels write, in a plan that is replayed.
+  std::vector<std::string> made_types_;
   std::string prepared_;
   std::string plan_;
   std::string forward_;
 };
 
 }  // namespace
-
-bool ReplayPays(const kernel::Program& program) {
-  // Each about 4 microseconds of an H200: to copy these bytes, and to have Python launch.
-  constexpr int64_t kCopied = int64_t{4} << 20;
-  // Whoever writes as much in a step hides the launch of the next one.
-  constexpr int64_t kHidden = int64_t{16} << 20;
-
-  int64_t calls = 0;
-  for (const kernel::Step& step : program.steps) {
-    calls += std::holds_alternative<kernel::LibraryCall>(step) ? 1 : 0;
-  }
-  // A library call may wait for the device, which shows only where it was captured before.
-  if (calls > 0 && !program.has_capture) return false;
-  int64_t outputs = 0;
-  int64_t written = 0;
-  for (const Tensor& tensor : program.tensors) {
-    if (!IsMade(tensor)) continue;
-    written += tensor.type.bytes();
-    if (tensor.role == Tensor::Role::kOutput) outputs += tensor.type.bytes();
-  }
-  const auto steps = static_cast<int64_t>(program.steps.size());
-  // The copy is a launch of its own; a call costs as much as several.
-  const int64_t saved = steps - 1 + 3 * calls;
-  return outputs <= saved * kCopied && written <= steps * kHidden;
-}
 
 absl::StatusOr<std::string> WriteForward(const kernel::Program& program, const kernel::Graph& graph,
                                          const kernel::Bindings& bindings) {

@@ -16,8 +16,4 @@ namespace mtmc::client {
 absl::StatusOr<std::string> WriteForward(const kernel::Program& program, const kernel::Graph& graph,
                                          const kernel::Bindings& bindings);
 
-// Whether a CUDA graph of the plan, whose outputs must be copied out for the caller, takes
-// less time than launching its steps from Python.
-bool ReplayPays(const kernel::Program& program);
-
 }  // namespace mtmc::client

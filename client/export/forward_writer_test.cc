@@ -82,8 +82,10 @@ TEST_CASE("WriteForward lets a library call make its own result", "[export]") {
 
   CHECK(Has(forward, R"(_mtmc_step_1 = _MtmcLibraryCall("aten::softmax", "", "default"))"));
   CHECK(Has(forward, "[y, *_] = _mtmc_step_1(mtmc_device, h, 0)"));
-  CHECK_FALSE(forward.find("y = _mtmc_torch.empty") != std::string::npos);
-  CHECK(Has(forward, "h = _mtmc_torch.empty((8,), dtype=_mtmc_torch.float32, device=mtmc_device)"));
+  CHECK_FALSE(forward.find("y = _mtmc_torch.empty_strided") != std::string::npos);
+  CHECK(Has(forward,
+            "h = _mtmc_torch.empty_strided((8,), (1,), dtype=_mtmc_torch.float32, "
+            "device=mtmc_device)"));
 }
 
 TEST_CASE("WriteForward keeps the precision of a library call", "[export]") {
@@ -146,35 +148,25 @@ TEST_CASE("WriteForward renames what Python would not take as a variable", "[exp
   CHECK(Has(forward, "(mtmc_device, lambda_)"));
 }
 
-// A chain of `launches` kernels and `calls` library calls with one output.
-kernel::Program Plan(int launches, int calls, int64_t buffer_elements, int64_t output_elements) {
-  kernel::Program program;
-  program.has_capture = true;
-  program.tensors = {
-      {.role = kernel::Tensor::Role::kBuffer, .name = "h", .type = {.shape = {buffer_elements}}},
-      {.role = kernel::Tensor::Role::kOutput, .name = "y", .type = {.shape = {output_elements}}}};
-  program.steps.insert(program.steps.end(), static_cast<size_t>(launches), kernel::Launch());
-  program.steps.insert(program.steps.end(), static_cast<size_t>(calls), kernel::LibraryCall());
-  return program;
-}
+TEST_CASE("A plan that is replayed writes its results where it is told to", "[export]") {
+  const std::string plan =
+      "//@ input x f32[8]\n//@ weight w f32[8]\n//@ buffer h f32[8]\n//@ output y f32[8]\n"
+      "//@ output m f32[8]\n//@ launch f grid=8 block=1 args=(x, h)\n"
+      "//@ launch f grid=8 block=1 args=(h, y)\n//@ launch f grid=8 block=1 args=(w, m)\n";
+  const std::string kernel = "extern \"C\" __global__ void f(const float* x, float* y) {}\n";
 
-TEST_CASE("A plan is replayed where the copy of its outputs costs less than launches", "[export]") {
-  CHECK(ReplayPays(Plan(4, 0, 1 << 10, 1 << 10)));
-  // One launch is as fast as one replay.
-  CHECK_FALSE(ReplayPays(Plan(1, 0, 1 << 10, 1 << 10)));
-  CHECK(ReplayPays(Plan(0, 1, 1 << 10, 1 << 10)));
-  CHECK_FALSE(ReplayPays(Plan(4, 0, 1 << 10, 1 << 24)));
-  CHECK(ReplayPays(Plan(20, 20, 1 << 10, 1 << 24)));
-}
+  const std::string replayed = Forward("//@ mtmc 1 cuda\n" + plan + kernel, {});
+  CHECK(Has(replayed, "y = _mtmc_program.result(0)"));
+  CHECK(Has(replayed, "results=[((8,), (1,), _mtmc_torch.float32)])"));
+  // What nobody gets is the plan's own.
+  CHECK(Has(replayed, "h = _mtmc_torch.empty_strided("));
+  CHECK(Has(replayed, "m = _mtmc_torch.empty_strided("));
 
-TEST_CASE("A plan whose steps hide their launches keeps no scratch in a graph", "[export]") {
-  CHECK_FALSE(ReplayPays(Plan(4, 0, 1 << 26, 1 << 10)));
-}
-
-TEST_CASE("A plan with library calls is replayed only where it was captured before", "[export]") {
-  kernel::Program program = Plan(1, 3, 1 << 10, 1 << 10);
-  program.has_capture = false;
-  CHECK_FALSE(ReplayPays(program));
+  const std::string on_a_cpu =
+      Forward("//@ mtmc 1 opencl\n" + plan +
+                  "__kernel void f(__global const float* x, __global float* y) {}\n",
+              {});
+  CHECK(Has(on_a_cpu, "y = _mtmc_torch.empty_strided("));
 }
 
 TEST_CASE("WriteForward stores a changed buffer and returns the output", "[export]") {
@@ -182,7 +174,7 @@ TEST_CASE("WriteForward stores a changed buffer and returns the output", "[expor
 
   CHECK(Has(forward, R"(module_2 = self._modules["bn"])"));
   CHECK(Has(forward, R"(targets = [_mtmc_buffer(module_2, "mean", arguments[0])])"));
-  CHECK(Has(forward, "apart=[0])"));
+  CHECK(Has(forward, "apart=[0], results=["));
   CHECK(Has(forward, "mtmc_target_0.copy_(m)"));
   CHECK(Has(forward, "return [y]\n"));
 }
@@ -223,7 +215,7 @@ TEST_CASE("WriteForward looks each module up once and stores many buffers at onc
   CHECK(Has(*forward, R"(targets = [inputs[1], inputs[2], _mtmc_buffer(module_2, "n", )"));
   CHECK(Has(*forward, "_mtmc_copy([mtmc_target_0, mtmc_target_1], [a_new, b_new])"));
   CHECK(Has(*forward, "mtmc_target_2.copy_(n)"));
-  CHECK(Has(*forward, "apart=[2])"));
+  CHECK(Has(*forward, "apart=[2], results=["));
 }
 
 TEST_CASE("WriteForward finds nested arguments and refuses other plain ones", "[export]") {

@@ -3,6 +3,8 @@
 _mtmc_current_device = _mtmc_direct("_cuda_getDevice", lambda: _mtmc_torch.cuda.current_device())
 _mtmc_current_stream = _mtmc_direct(
     "_cuda_getCurrentRawStream", lambda index: _mtmc_torch.cuda.current_stream(index).cuda_stream)
+_mtmc_is_capturing = _mtmc_direct(
+    "_cuda_isCurrentStreamCapturing", lambda: _mtmc_torch.cuda.is_current_stream_capturing())
 
 
 class _MtmcProgram:
@@ -11,26 +13,30 @@ class _MtmcProgram:
     What the host does for a launch takes longer than many kernels. A plan that is called
     again with tensors at the same addresses is therefore captured as a CUDA graph, and
     replayed from then on; values may have changed, addresses, shapes and stream may not.
-    A graph writes its results at the same place each time, so callers get copies of them,
-    and the exporter lets only those plans be replayed whose copies cost less than their
-    launches (`replays`). Inside somebody else's capture, kernels are launched one by one.
-    Safe to call from several threads: one at a time enqueues."""
+    Memory for results of kernels is taken from PyTorch before each call, and is among the
+    addresses: a caller who lets go of results, now or a call later, gets the same few again and
+    again. Results of library calls lie where the graph has them, so that callers get copies; the
+    exporter lets only those plans be replayed whose copies cost less than their launches
+    (`replays`). Inside somebody else's capture, kernels are launched one by one. Safe to call
+    from several threads: one at a time enqueues."""
 
-    # Graphs keep their scratch memory, and a caller may use as many streams and inputs as it likes.
-    _MAX_GRAPHS = 4
+    # Graphs share their scratch memory, and a caller may use as many streams and inputs as it likes.
+    _MAX_GRAPHS = 8
     # Addresses that never return would otherwise be captured for nothing, again and again.
     _MAX_CAPTURES = 64
     # Bytes of the widest load.
     _ALIGNMENT = 16
 
-    def __init__(self, source, macros, shapes, replays, apart):
-        """`shapes` are (shape, element type) of the inputs; `apart` numbers those targets that
-        are not among the inputs."""
+    def __init__(self, source, macros, shapes, replays, apart, results=()):
+        """`shapes` are (shape, element type) of the inputs, `results` (shape, strides, element
+        type) of what the plan asks `result` for; `apart` numbers those targets that are not among
+        the inputs."""
         self._source = source
         self._macros = macros
         self._shapes = [shape for shape, _ in shapes]
         self._types = [data_type for _, data_type in shapes]
         self._replays = replays
+        self._results = results
         self._apart = apart
         self._lock = _mtmc_threading.Lock()
         self._modules = {}
@@ -41,8 +47,8 @@ class _MtmcProgram:
         self._is_alone = isinstance(_mtmc_settings, _mtmc_contextlib.nullcontext)
         # By number, so that none is made for each run.
         self._devices = {}
-        # Where kernels are launched; set for the time of a run.
-        self.device = self.stream = None
+        # Where kernels are launched, and memory for results; set for the time of a run.
+        self.device = self.stream = self._made = None
 
     def run(self, plan, inputs, targets):
         """The results of `plan(device, *inputs, *targets)`, which nobody else holds. `targets`
@@ -63,23 +69,28 @@ class _MtmcProgram:
         device = self._devices.get(index) or self._device_of(first)
         with self._lock:
             stream = _mtmc_current_stream(index)
-            if not self._replays or _mtmc_torch.cuda.is_current_stream_capturing():
+            if not self._replays or _mtmc_is_capturing():
                 return self._launch(plan, inputs, targets, device, stream)
-            key = (stream, *addresses,
+            made = [_mtmc_torch.empty_strided(shape, strides, dtype=data_type, device=device)
+                    for shape, strides, data_type in self._results]
+            key = (stream, *addresses, *map(tensor_class.data_ptr, made),
                    *[(tensor.data_ptr(), tensor.stride()) for tensor in written])
             # Taken out and put back, so that the one that was used longest ago comes first.
             graph = self._graphs.pop(key, None)
             if graph is None:
-                results = self._launch(plan, inputs, targets, device, stream)
+                results = self._launch(plan, inputs, targets, device, stream, made)
                 graph = _MtmcGraph()
             elif graph.results is not None:
                 graph.cuda_graph.replay()
-                results = [tensor.clone() for tensor in graph.results]
+                results = [made[each] if each.__class__ is int else each.clone()
+                           for each in graph.results]
             else:
-                results = self._launch(plan, inputs, targets, device, stream)
+                results = self._launch(plan, inputs, targets, device, stream, made)
                 if not graph.is_refused and self._num_captures < self._MAX_CAPTURES:
                     self._num_captures += 1
-                    self._capture(graph, plan, inputs, targets, device)
+                    self._capture(graph, plan, inputs, targets, device, made)
+            # The caller alone holds results.
+            self._made = None
             self._graphs[key] = graph
             if len(self._graphs) > self._MAX_GRAPHS:
                 del self._graphs[next(iter(self._graphs))]
@@ -98,21 +109,29 @@ class _MtmcProgram:
         tensor = tensor.contiguous()
         return tensor.clone() if tensor.data_ptr() % self._ALIGNMENT else tensor
 
-    def _launch(self, plan, inputs, targets, device, stream):
-        """Enters only what is not so already: that is the host's work before a first kernel."""
-        self.device, self.stream = device, stream
+    def result(self, number):
+        """Memory for one of `results`, while a plan runs: each is asked for once."""
+        if self._made is not None:
+            return self._made[number]
+        shape, strides, data_type = self._results[number]
+        return _mtmc_torch.empty_strided(shape, strides, dtype=data_type, device=self.device)
+
+    def _launch(self, plan, inputs, targets, device, stream, made=None):
+        """Enters only what is not so already: that is the host's work before a first kernel.
+        `made` is the memory for results, where that is there."""
+        self.device, self.stream, self._made = device, stream, made
         if _mtmc_current_device() != device.index:
             with _mtmc_torch.cuda.device(device):
-                return self._launch(plan, inputs, targets, device, stream)
+                return self._launch(plan, inputs, targets, device, stream, made)
         if self._is_alone and not targets:
             return plan(device, *inputs)
         if _mtmc_torch.is_grad_enabled():
             with _mtmc_torch.no_grad():
-                return self._launch(plan, inputs, targets, device, stream)
+                return self._launch(plan, inputs, targets, device, stream, made)
         with _mtmc_settings:
             return plan(device, *inputs, *targets)
 
-    def _capture(self, graph, plan, inputs, targets, device):
+    def _capture(self, graph, plan, inputs, targets, device, made):
         """The plan has just been run, so that everything it uses is compiled, loaded and chosen.
         Graphs of one stream share their memory: each is replayed and copied from as a whole."""
         cuda = _mtmc_torch.cuda
@@ -126,10 +145,13 @@ class _MtmcProgram:
                 # Other threads may do what they like meanwhile.
                 cuda_graph.capture_begin(pool=pool, capture_error_mode="thread_local")
                 try:
-                    results = self._launch(plan, inputs, targets, device, side.cuda_stream)
+                    results = self._launch(plan, inputs, targets, device, side.cuda_stream, made)
                 finally:
                     cuda_graph.capture_end()
-            graph.cuda_graph, graph.results = cuda_graph, results
+            graph.cuda_graph = cuda_graph
+            # What was made is the caller's, and comes back when that lets go of it.
+            numbers = {id(tensor): number for number, tensor in enumerate(made)}
+            graph.results = [numbers.get(id(tensor), tensor) for tensor in results]
         except RuntimeError:
             # A library call that waits for the device cannot be captured.
             graph.is_refused = True
@@ -156,7 +178,8 @@ class _MtmcProgram:
 
 
 class _MtmcGraph:
-    """A plan at certain addresses: seen once, then captured with its results, or refused."""
+    """A plan at certain addresses: seen once, then captured, or refused. `results` are tensors of
+    the graph, or numbers of those that were made for the call."""
 
     def __init__(self):
         self.cuda_graph = self.results = None

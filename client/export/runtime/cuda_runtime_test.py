@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import sys
 import types
+import weakref
 
 import exported
 import pytest
@@ -28,6 +29,7 @@ class Machine:
         self.replays = 0
         self.fails_in_capture = False
         self.addresses = iter(range(1024, 1 << 20, 16))
+        self.used, self.emptied = [], []
 
     def launch(self, function, gx, gy, gz, bx, by, bz, shared, stream, arguments, extra):
         assert (gx, gy, gz, bx, by, bz, shared, extra) == (2, 1, 1, 4, 1, 1, 0, 0)
@@ -49,6 +51,17 @@ class Machine:
 
     def tensor(self, value, address=None, shape=(8,), is_dense=True):
         return Tensor(self, address or next(self.addresses), shape, value, is_dense)
+
+    def empty(self, shape, strides, dtype, device):
+        """The memory that was let go of last, as PyTorch's allocator gives it."""
+        assert (shape, strides, dtype, device.index) == ((8,), (1,), torch.float32, 0)
+        alive = {ref().data_ptr() for ref in self.emptied if ref() is not None}
+        free = [address for address in self.used if address not in alive]
+        address = free[-1] if free else next(self.addresses)
+        self.used = [each for each in self.used if each != address] + [address]
+        made = Tensor(self, address, shape, None)
+        self.emptied.append(weakref.ref(made))
+        return made
 
     def bindings(self):
         driver = types.SimpleNamespace(
@@ -100,6 +113,7 @@ class Machine:
         )
         return types.SimpleNamespace(
             cuda=cuda,
+            empty_strided=machine.empty,
             no_grad=torch.no_grad,
             is_grad_enabled=torch.is_grad_enabled,
             Tensor=Tensor,
@@ -151,7 +165,7 @@ class Tensor:
 class Model:
     """y = x + w + 5, and what it counts in `total`, as an exported file would."""
 
-    def __init__(self, machine, replays=True, apart=(0,), fake_torch=None):
+    def __init__(self, machine, replays=True, apart=(0,), fake_torch=None, results=()):
         file = exported.module(
             "tensors",
             "cuda_runtime",
@@ -160,7 +174,8 @@ class Model:
         )
         self.machine = machine
         spec = ((8,), torch.float32)
-        self.program = file._MtmcProgram("source", {}, [spec, spec], replays, apart)
+        self.makes = bool(results)
+        self.program = file._MtmcProgram("source", {}, [spec, spec], replays, apart, results)
         five = (5).to_bytes(8, "little")
         self.add = file._MtmcKernel(
             self.program, "add", (2, 1, 1), (4, 1, 1), 0, [None, None, five, None]
@@ -169,7 +184,7 @@ class Model:
         self.total = machine.tensor(0)
 
     def plan(self, device, x, w, total):
-        y = self.machine.tensor(0)
+        y = self.program.result(0) if self.makes else self.machine.tensor(0)
         self.add(x, w, y)
         total.copy_(y)
         return [y]
@@ -306,6 +321,48 @@ def test_a_moved_parameter_is_read_where_it_lies_now(machine):
     assert [model(x).value for _ in range(4)] == [1006] * 4
 
 
+MADE = [((8,), (1,), torch.float32)]
+
+
+def test_a_replay_writes_where_pytorch_made_room(machine):
+    """No copy, and memory that a caller holds is never written to."""
+    model, x = Model(machine, results=MADE), machine.tensor(1)
+    assert [model(x).value for _ in range(5)] == [106] * 5
+    assert (machine.launches, machine.replays) == (2, 3)
+
+
+def test_results_that_are_held_until_the_next_call_are_replayed_in_turns(machine):
+    model, x = Model(machine, results=MADE), machine.tensor(1)
+    held = model(x)
+    for value in range(2, 10):
+        machine.memory[x.data_ptr()] = value
+        result = model(x)
+        assert (result.value, held.value) == (105 + value, 104 + value)
+        held = result
+        del result
+    assert (machine.launches, machine.replays) == (4, 5)
+
+
+def test_results_that_are_all_held_are_launched_at_places_of_their_own(machine):
+    model, x = Model(machine, results=MADE), machine.tensor(1)
+    held = []
+    for value in range(12):
+        machine.memory[x.data_ptr()] = value
+        held.append(model(x))
+    assert [tensor.value for tensor in held] == [105 + value for value in range(12)]
+    assert machine.replays == 0
+    assert len(model.program._graphs) == model.program._MAX_GRAPHS
+
+
+def test_a_result_is_made_anew_inside_a_capture_of_the_caller(machine):
+    model, x = Model(machine, results=MADE), machine.tensor(1)
+    for _ in range(3):
+        model(x)
+    machine.is_foreign_capture = True
+    assert model(x).value == 106
+    assert machine.replays == 1
+
+
 def test_each_stream_has_its_own_graph(machine):
     model, x = Model(machine), machine.tensor(1)
     for _ in range(3):
@@ -341,7 +398,7 @@ def test_a_plan_that_does_not_pay_is_launched_each_time(machine):
 
 def test_few_graphs_are_kept_and_the_one_used_last_stays(machine):
     model = Model(machine)
-    inputs = [machine.tensor(value) for value in range(6)]
+    inputs = [machine.tensor(value) for value in range(10)]
     for x in inputs:
         for _ in range(3):
             model(x)

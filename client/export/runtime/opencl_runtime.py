@@ -6,8 +6,8 @@ class _MtmcProgram:
     the return. What they use is kept until then. Safe to call from several threads: one
     at a time runs."""
 
-    def __init__(self, source, macros, shapes, replays, apart):
-        del replays, apart  # There are no graphs on a CPU.
+    def __init__(self, source, macros, shapes, replays, apart, results=()):
+        del replays, apart, results  # There are no graphs on a CPU.
         self._source = source
         self._macros = macros
         self._shapes = [shape for shape, _ in shapes]
