@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "kernel/action/launch_gaps.h"
 #include "kernel/action/vendor_call.h"
 #include "kernel/graph/text.h"
 #include "kernel/view/group_kind.h"
@@ -223,7 +224,7 @@ class Enumerator {
 
   void AddCapture() {
     const bool is_useful = context_.target.dialect == Dialect::kCuda && !schedule_.has_capture &&
-                           !schedule_.groups.empty();
+                           SomeLaunchShows(context_, schedule_);
     if (!is_useful) return;
     Add({.type = "capture", .text = "capture the whole plan"}, [this] {
       Schedule result = schedule_;

@@ -11,15 +11,13 @@
 #include <vector>
 
 #include "common/base/status_macros.h"
+#include "kernel/action/launch_gaps.h"
 #include "kernel/action/starting_knobs.h"
 #include "kernel/graph/text.h"
 #include "kernel/view/group_kind.h"
 
 namespace mtmc::kernel {
 namespace {
-
-// Moved by a kernel that takes as long as the host takes for two launches.
-constexpr double kBytesThatHideALaunch = 32 << 20;
 
 // Moved in about the time of one launch.
 constexpr double kBytesOfAPack = 4 << 20;
@@ -160,16 +158,6 @@ Schedule JoinNeighbours(const ScheduleContext& context, const Schedule& schedule
   }
   unions.Pack();
   return unions.Apply();
-}
-
-// Whether the device would wait for the host without a graph. Where it does not, a graph only
-// keeps the memory of library calls from everybody else.
-bool LaunchesShow(const ScheduleContext& context, const Schedule& schedule) {
-  double bytes = 0;
-  for (const KernelGroup& group : schedule.groups) {
-    bytes += TemplateOf(group).cost(ViewOf(context, group)).bytes;
-  }
-  return bytes < kBytesThatHideALaunch * static_cast<double>(schedule.groups.size());
 }
 
 std::string_view ToText(StartMapping mapping) {
