@@ -236,16 +236,22 @@ bool LeaseLoop::IsIdle() {
   return !current_;
 }
 
+// Calls that fail one after another.
+struct LeaseLoop::Outage {
+  rpc::RetryRule retry{{.first_pause = kFirstRetry, .max_pause = kLastRetry}};
+  // Kind of the last failure; empty while calls succeed.
+  std::string kind;
+  // When a worker that leaves offers what it has for the last time.
+  absl::Time last_offer = absl::InfiniteFuture();
+};
+
 absl::Status LeaseLoop::Run(const std::stop_token& stop, absl::Duration grace) {
   const std::stop_callback wake(stop, [this] {
     client_.Interrupt();
     absl::MutexLock lock(&mu_);
     changed_.SignalAll();
   });
-  rpc::RetryRule retry({.first_pause = kFirstRetry, .max_pause = kLastRetry});
-  // Of the last call, if that failed.
-  std::string failure;
-  absl::Time last_offer = absl::InfiniteFuture();
+  Outage outage;
   absl::Time grace_end = absl::InfiniteFuture();
   while (true) {
     const bool is_leaving = stop.stop_requested();
@@ -257,32 +263,18 @@ absl::Status LeaseLoop::Run(const std::stop_token& stop, absl::Duration grace) {
         client_.Synchronize(request, is_leaving ? kLeaveCallTimeout : kCallTimeout);
     if (!response.ok()) {
       if (absl::IsFailedPrecondition(response.status())) return response.status();
-      if (is_leaving && request.has_idle() && !gives_back) return absl::OkStatus();
       if (rpc::ErrorReason(response.status()) == "LEASE_NOT_YOURS") CallOff(response.status());
-      if (is_leaving && (request.has_completed() || gives_back)) {
-        last_offer = std::min(last_offer, clock_.Now() + kLeaveGrace);
-        if (clock_.Now() + rpc::RetryDelay(response.status()) >= last_offer) {
-          base::Log(base::LogLevel::kWarning,
-                    "the coordinator does not answer, another worker will do the lease again",
-                    {{"error", response.status()}});
-          return absl::OkStatus();
-        }
+      const bool has_something = request.has_completed() || gives_back;
+      const bool is_bare = request.has_idle() && !gives_back;
+      if (is_leaving && (is_bare || (has_something && IsHopeless(response.status(), outage)))) {
+        return absl::OkStatus();
       }
-      if (!stop.stop_requested() && Kind(response.status()) != failure) {
-        base::Log(base::LogLevel::kWarning, "call of the coordinator failed, will go on trying",
-                  {{"error", response.status()}});
-        failure = Kind(response.status());
-      }
-      if (absl::IsUnavailable(response.status())) retry.Reset();
-      AwaitRetry(clock_.Now() + retry.PauseAfter(response.status()));
-      if (absl::IsUnavailable(response.status())) {
-        client_.AwaitConnection(clock_.Now() + kLastRetry);
-      }
+      AwaitRetry(response.status(), stop, outage);
       continue;
     }
-    if (!failure.empty()) base::Log(base::LogLevel::kInfo, "coordinator answers again");
-    failure.clear();
-    retry.Reset();
+    if (!outage.kind.empty()) base::Log(base::LogLevel::kInfo, "coordinator answers again");
+    outage.kind.clear();
+    outage.retry.Reset();
     if (gives_back) return absl::OkStatus();
     prefetcher_.Adopt(response->lease().id(),
                       {response->prefetches().begin(), response->prefetches().end()});
@@ -298,6 +290,27 @@ absl::Status LeaseLoop::Run(const std::stop_token& stop, absl::Duration grace) {
                   is_leaving ? std::stop_token() : stop);
     }
   }
+}
+
+bool LeaseLoop::IsHopeless(const absl::Status& status, Outage& outage) {
+  outage.last_offer = std::min(outage.last_offer, clock_.Now() + kLeaveGrace);
+  if (clock_.Now() + rpc::RetryDelay(status) < outage.last_offer) return false;
+  base::Log(base::LogLevel::kWarning,
+            "the coordinator does not answer, another worker will do the lease again",
+            {{"error", status}});
+  return true;
+}
+
+void LeaseLoop::AwaitRetry(const absl::Status& status, const std::stop_token& stop,
+                           Outage& outage) {
+  if (!stop.stop_requested() && Kind(status) != outage.kind) {
+    base::Log(base::LogLevel::kWarning, "call of the coordinator failed, will go on trying",
+              {{"error", status}});
+    outage.kind = Kind(status);
+  }
+  if (absl::IsUnavailable(status)) outage.retry.Reset();
+  AwaitRetry(clock_.Now() + outage.retry.PauseAfter(status));
+  if (absl::IsUnavailable(status)) client_.AwaitConnection(clock_.Now() + kLastRetry);
 }
 
 }  // namespace mtmc::worker

@@ -94,6 +94,8 @@ class LeaseLoop {
     std::optional<v1::LeaseResult> result;
   };
 
+  struct Outage;
+
   void WorkUntilStopped(const std::stop_token& stop);
   void AwaitLease(const std::stop_token& stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Quarantine(std::string reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -104,6 +106,10 @@ class LeaseLoop {
   void GiveBack();
   bool IsIdle();
   void AwaitChange(absl::Time deadline, const std::stop_token& stop);
+  // Whether a worker that leaves offers what it has no more.
+  bool IsHopeless(const absl::Status& status, Outage& outage);
+  // Waits as `status`, of a call that failed, says, and tells of a failure of a new kind.
+  void AwaitRetry(const absl::Status& status, const std::stop_token& stop, Outage& outage);
   void AwaitRetry(absl::Time time);
 
   CoordinatorClient& client_;
