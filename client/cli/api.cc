@@ -264,9 +264,11 @@ absl::StatusOr<std::string> Api::Download(const v1::Digest& digest) {
   return bytes;
 }
 
-absl::StatusOr<std::vector<v1::TunedRecord>> Api::ListRecords(const std::string& parent) {
+absl::StatusOr<std::vector<v1::TunedRecord>> Api::ListRecords(const std::string& parent,
+                                                              const std::string& filter) {
   v1::ListRecordsRequest first;
   first.set_parent(parent);
+  first.set_filter(filter);
   return CallPaged<v1::TunedRecord>(
       first, SIZE_MAX,
       [&](const v1::ListRecordsRequest& request) {
@@ -298,9 +300,11 @@ absl::Status Api::DeleteRecord(const std::string& name) {
       .status();
 }
 
-absl::StatusOr<std::vector<v1::Quota>> Api::ListQuotas() {
+absl::StatusOr<std::vector<v1::Quota>> Api::ListQuotas(const std::string& filter) {
+  v1::ListQuotasRequest first;
+  first.set_filter(filter);
   return CallPaged<v1::Quota>(
-      v1::ListQuotasRequest(), SIZE_MAX,
+      first, SIZE_MAX,
       [&](const v1::ListQuotasRequest& request) {
         return CallOnce<v1::ListQuotasResponse>(
             request, [&](auto... a) { return stubs_->quotas->ListQuotas(a...); });
@@ -324,9 +328,11 @@ absl::StatusOr<v1::Quota> Api::UpdateQuota(const v1::UpdateQuotaRequest& request
   return std::move(*response.mutable_quota());
 }
 
-absl::StatusOr<std::vector<v1::Worker>> Api::ListWorkers() {
+absl::StatusOr<std::vector<v1::Worker>> Api::ListWorkers(const std::string& filter) {
+  v1::ListWorkersRequest first;
+  first.set_filter(filter);
   return CallPaged<v1::Worker>(
-      v1::ListWorkersRequest(), SIZE_MAX,
+      first, SIZE_MAX,
       [&](const v1::ListWorkersRequest& request) {
         return CallOnce<v1::ListWorkersResponse>(
             request, [&](auto... a) { return stubs_->workers->ListWorkers(a...); });

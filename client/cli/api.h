@@ -57,17 +57,18 @@ class Api {
   absl::StatusOr<v1::Digest> Upload(const std::string& bytes);
   absl::StatusOr<std::string> Download(const v1::Digest& digest);
 
-  absl::StatusOr<std::vector<v1::TunedRecord>> ListRecords(const std::string& parent);
+  absl::StatusOr<std::vector<v1::TunedRecord>> ListRecords(const std::string& parent,
+                                                           const std::string& filter = "");
   // In as many calls as it takes; those before one that fails stay.
   absl::Status ImportRecords(const std::string& parent,
                              const std::vector<v1::TunedRecord>& records);
   absl::Status DeleteRecord(const std::string& name);
 
-  absl::StatusOr<std::vector<v1::Quota>> ListQuotas();
+  absl::StatusOr<std::vector<v1::Quota>> ListQuotas(const std::string& filter = "");
   absl::StatusOr<v1::Quota> GetQuota(const std::string& name);
   absl::StatusOr<v1::Quota> UpdateQuota(const v1::UpdateQuotaRequest& request);
 
-  absl::StatusOr<std::vector<v1::Worker>> ListWorkers();
+  absl::StatusOr<std::vector<v1::Worker>> ListWorkers(const std::string& filter = "");
   absl::StatusOr<v1::Worker> DrainWorker(const std::string& name, bool is_undrain);
 
  private:

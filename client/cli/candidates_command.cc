@@ -60,11 +60,39 @@ absl::StatusOr<ExitCode> List(const CandidatesOptions& options) {
   return kExitOk;
 }
 
+// Who wrote it: nothing for the built-in coder, which costs nothing.
+void PrintUse(const v1::TokenUse& use) {
+  if (use.model().empty()) return;
+  std::cout << "\n"
+            << Bold("written by") << " " << use.model() << ", " << use.input_tokens() << " + "
+            << use.output_tokens() << " tokens";
+  if (use.has_cost_micros()) std::cout << ", " << FormatDollars(use.cost_micros());
+  std::cout << "\n";
+}
+
+// What was said to the language model that wrote it, and what that said.
+absl::Status PrintExchange(Api& api, const v1::TokenUse& use) {
+  if (use.model().empty()) {
+    std::cerr << "no language model was asked for it\n";
+    return absl::OkStatus();
+  }
+  for (const auto& [title, digest] : {std::pair("prompt", use.prompt()), {"reply", use.reply()}}) {
+    if (digest.sha256().empty()) continue;
+    MTMC_ASSIGN_OR_RETURN(const std::string text, api.Download(digest));
+    std::cout << "\n" << Bold(title) << "\n" << text << "\n";
+  }
+  return absl::OkStatus();
+}
+
 void PrintDecision(const v1::Decision& decision) {
   if (decision.choices().empty()) return;
   std::cout << "\n"
             << Bold("decision") << " by " << decision.policy()
-            << (decision.is_fallback() ? " (fallback)" : "") << "\n";
+            << (decision.is_fallback() ? " (fallback)" : "");
+  if (!decision.strategy().empty()) {
+    std::cout << " for strategy " << decision.strategy() << " of " << decision.version();
+  }
+  std::cout << "\n";
   constexpr int kShown = 5;
   for (int i = 0; i < std::min(kShown, decision.choices_size()); ++i) {
     std::cout << absl::StrFormat("  %5.1f %%  %s\n", 100 * decision.choices(i).probability(),
@@ -87,8 +115,13 @@ absl::StatusOr<ExitCode> Show(const CandidatesOptions& options) {
             << "  " << OutcomeOf(candidate) << "  " << TimeText(candidate) << "  "
             << SpeedupText(candidate) << "\n";
   PrintEvaluation(evaluation, std::cout);
+  PrintUse(candidate.token_use());
   PrintDecision(candidate.decision());
   PrintProfile(evaluation.profile(), std::cout);
+  if (options.shows_exchange) {
+    MTMC_RETURN_IF_ERROR(PrintExchange(*session.api, candidate.token_use()));
+    return kExitOk;
+  }
   if (candidate.program().sha256().empty()) return kExitOk;
   MTMC_ASSIGN_OR_RETURN(const std::string program, session.api->Download(candidate.program()));
   std::cout << "\n" << Bold("program") << "\n" << program;

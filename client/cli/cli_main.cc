@@ -156,10 +156,11 @@ void DeclareCandidates(CLI::App& app, Options& options, ExitCode& exit_code) {
   list->add_option("job", own.name, "job name")->required();
   list->add_option("--filter", own.filter,
                    "only candidates that this holds for, as 'evaluation.verdict = CORRECT'");
-  AddCommand(*candidates, "show", "show a candidate, or the best one of a job", exit_code,
-             [&] { return RunCandidatesShow(own); })
-      ->add_option("name", own.name, "JOB or JOB/CANDIDATE")
-      ->required();
+  CLI::App* show = AddCommand(*candidates, "show", "show a candidate, or the best one of a job",
+                              exit_code, [&] { return RunCandidatesShow(own); });
+  show->add_option("name", own.name, "JOB or JOB/CANDIDATE")->required();
+  show->add_flag("--exchange", own.shows_exchange,
+                 "what was said to the language model that wrote it, instead of the program");
   CLI::App* diff = AddCommand(*candidates, "diff", "what changed from its parent", exit_code,
                               [&] { return RunCandidatesDiff(own); });
   diff->add_option("name", own.name, "JOB or JOB/CANDIDATE")->required();
@@ -176,11 +177,16 @@ void DeclareRecords(CLI::App& app, Options& options, ExitCode& exit_code) {
       app.add_subcommand("records", "what searches learned, which later jobs begin with")
           ->require_subcommand(1);
   records->fallthrough();
-  AddCommand(*records, "list", "list the records of a project, oldest first", exit_code,
-             [&] { return RunRecordsList(own); });
-  AddCommand(*records, "export", "write them as JSON, for another store", exit_code, [&] {
-    return RunRecordsExport(own);
-  })->add_option("-f,--file", own.file, "file to write; default standard output");
+  const auto add_filter = [&own](CLI::App* command) {
+    command->add_option("--filter", own.filter,
+                        "only records that this holds for, as 'device_class.product = \"*H200*\"'");
+  };
+  add_filter(AddCommand(*records, "list", "list the records of a project, oldest first", exit_code,
+                        [&] { return RunRecordsList(own); }));
+  CLI::App* exported = AddCommand(*records, "export", "write them as JSON, for another store",
+                                  exit_code, [&] { return RunRecordsExport(own); });
+  exported->add_option("-f,--file", own.file, "file to write; default standard output");
+  add_filter(exported);
   AddCommand(*records, "import", "add those of another store; the faster of two stays", exit_code,
              [&] { return RunRecordsImport(own); })
       ->add_option("file", own.file, "what `export` wrote")
@@ -195,8 +201,9 @@ void DeclareQuota(CLI::App& app, Options& options, ExitCode& exit_code) {
   CLI::App* quota = app.add_subcommand("quota", "what the jobs of a project may use together")
                         ->require_subcommand(1);
   quota->fallthrough();
-  AddCommand(*quota, "list", "list the quotas of all projects", exit_code,
-             [&] { return RunQuotaList(own); });
+  AddCommand(*quota, "list", "list the quotas of all projects", exit_code, [&] {
+    return RunQuotaList(own);
+  })->add_option("--filter", own.filter, "only quotas that this holds for, as 'use.open_jobs > 0'");
   AddCommand(*quota, "get", "show the limits of a project and what it has used", exit_code, [&] {
     return RunQuotaGet(own);
   })->add_option("project", own.project, "project id; default --project");
@@ -214,7 +221,9 @@ void DeclareWorkers(CLI::App& app, Options& options, ExitCode& exit_code) {
   CLI::App* workers = app.add_subcommand("workers", "look at the fleet")->require_subcommand(1);
   workers->fallthrough();
   AddCommand(*workers, "list", "list workers", exit_code,
-             [&] { return RunWorkersList(options.workers); });
+             [&] { return RunWorkersList(options.workers); })
+      ->add_option("--filter", options.workers.filter,
+                   "only workers that this holds for, as 'state = RUNNING'");
   CLI::App* drain = AddCommand(*workers, "drain", "let a worker finish and give it nothing new",
                                exit_code, [&] { return RunWorkersDrain(options.workers); });
   drain->add_option("worker", options.workers.name, "worker name")->required();

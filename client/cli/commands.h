@@ -94,6 +94,8 @@ struct CandidatesOptions {
   // Second candidate of `diff`; empty means the parent.
   std::string other;
   std::string output_file;
+  // For `show`: prompt and reply instead of the program.
+  bool shows_exchange = false;
 };
 
 ExitCode RunCandidatesList(const CandidatesOptions& options);
@@ -104,6 +106,8 @@ ExitCode RunExport(const CandidatesOptions& options);
 struct WorkersOptions {
   CommonOptions common;
   std::string name;
+  // For `list`.
+  std::string filter;
   bool is_undrain = false;
 };
 
@@ -116,6 +120,8 @@ struct RecordsOptions {
   std::vector<std::string> names;
   // What `export` writes, empty for standard output, and `import` reads.
   std::string file;
+  // For `list` and `export`.
+  std::string filter;
 };
 
 ExitCode RunRecordsList(const RecordsOptions& options);
@@ -132,6 +138,8 @@ struct QuotaOptions {
   std::string device_time;
   std::string tokens;
   bool resets_use = false;
+  // For `list`.
+  std::string filter;
 };
 
 ExitCode RunQuotaList(const QuotaOptions& options);

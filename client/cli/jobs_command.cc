@@ -30,6 +30,16 @@ void PrintJobs(const std::vector<v1::Job>& jobs) {
   table.Print(std::cout);
 }
 
+// Whose it is and what language models took, where there is something to say.
+void PrintUse(const v1::Job& job) {
+  const v1::BudgetUse& use = job.budget_use();
+  if (!job.creator().empty()) std::cout << "\ncreated by " << job.creator() << "\n";
+  if (use.tokens() == 0) return;
+  std::cout << "\n" << use.tokens() << " tokens of language models";
+  if (use.cost_micros() > 0) std::cout << ", " << FormatDollars(use.cost_micros());
+  std::cout << "\n";
+}
+
 absl::StatusOr<ExitCode> Follow(Session& session, const std::string& name,
                                 const JobsOptions& options) {
   const bool is_silent = options.common.is_json || options.common.is_quiet;
@@ -93,6 +103,7 @@ absl::StatusOr<ExitCode> Get(const JobsOptions& options) {
     return kExitOk;
   }
   PrintJobs({job});
+  PrintUse(job);
   if (job.has_failure())
     std::cout << "\n" << job.failure().message() << " [" << job.failure().reason() << "]\n";
   if (!job.has_end_time() && job.state() != v1::Job::STATE_PAUSED) {

@@ -103,6 +103,12 @@ std::string FormatSeconds(double seconds) {
 
 std::string FormatSpeedup(double speedup) { return absl::StrFormat("%.2fx", speedup); }
 
+std::string FormatDollars(int64_t micros) {
+  const double dollars = 1e-6 * static_cast<double>(micros);
+  const int digits = micros >= 1'000'000 ? 2 : micros >= 1'000 ? 4 : 6;
+  return absl::StrFormat("$%.*f", digits, dollars);
+}
+
 std::string Bold(const std::string& text) { return Styled("1", text); }
 
 std::string Green(const std::string& text) { return Styled("32", text); }

@@ -43,6 +43,9 @@ std::string FormatSeconds(double seconds);
 // `3.67x`.
 std::string FormatSpeedup(double speedup);
 
+// `$0.0123` of millionths of a dollar, two significant digits at least.
+std::string FormatDollars(int64_t micros);
+
 // Bold or coloured for a terminal, plain otherwise.
 std::string Bold(const std::string& text);
 std::string Green(const std::string& text);

@@ -116,7 +116,8 @@ void Print(const std::vector<v1::Quota>& quotas) {
 
 absl::StatusOr<ExitCode> List(const QuotaOptions& options) {
   MTMC_ASSIGN_OR_RETURN(Session session, Connect(options.common));
-  MTMC_ASSIGN_OR_RETURN(const std::vector<v1::Quota> quotas, session.api->ListQuotas());
+  MTMC_ASSIGN_OR_RETURN(const std::vector<v1::Quota> quotas,
+                        session.api->ListQuotas(options.filter));
   if (options.common.is_json) {
     v1::ListQuotasResponse response;
     response.mutable_quotas()->Assign(quotas.begin(), quotas.end());

@@ -41,7 +41,7 @@ std::string OperatorsOf(const v1::TunedRecord& record) {
 absl::StatusOr<ExitCode> List(const RecordsOptions& options) {
   MTMC_ASSIGN_OR_RETURN(Session session, Connect(options.common));
   MTMC_ASSIGN_OR_RETURN(const std::vector<v1::TunedRecord> records,
-                        session.api->ListRecords(ParentOf(options)));
+                        session.api->ListRecords(ParentOf(options), options.filter));
   if (options.common.is_json) {
     v1::ListRecordsResponse response;
     response.mutable_records()->Assign(records.begin(), records.end());
@@ -61,7 +61,7 @@ absl::StatusOr<ExitCode> List(const RecordsOptions& options) {
 absl::StatusOr<ExitCode> Export(const RecordsOptions& options) {
   MTMC_ASSIGN_OR_RETURN(Session session, Connect(options.common));
   MTMC_ASSIGN_OR_RETURN(const std::vector<v1::TunedRecord> records,
-                        session.api->ListRecords(ParentOf(options)));
+                        session.api->ListRecords(ParentOf(options), options.filter));
   v1::ListRecordsResponse response;
   response.mutable_records()->Assign(records.begin(), records.end());
   if (options.file.empty()) {

@@ -21,7 +21,8 @@ std::string WorkOf(const v1::Worker& worker) {
 
 absl::StatusOr<ExitCode> List(const WorkersOptions& options) {
   MTMC_ASSIGN_OR_RETURN(Session session, Connect(options.common));
-  MTMC_ASSIGN_OR_RETURN(const std::vector<v1::Worker> workers, session.api->ListWorkers());
+  MTMC_ASSIGN_OR_RETURN(const std::vector<v1::Worker> workers,
+                        session.api->ListWorkers(options.filter));
   if (options.common.is_json) {
     v1::ListWorkersResponse response;
     response.mutable_workers()->Assign(workers.begin(), workers.end());

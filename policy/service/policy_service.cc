@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/log.h"
 #include "common/metrics/metrics.h"
 #include "common/rpc/deadline.h"
 #include "common/rpc/status.h"
@@ -62,6 +63,9 @@ class PolicyServiceAdapter final : public v1::PolicyService::CallbackService {
     policy->Decide(*std::move(query), [this, policy, request, response, reactor,
                                        start = absl::Now()](absl::StatusOr<Distribution> result) {
       Observe(*policy, absl::Now() - start);
+      base::Log(
+          base::LogLevel::kDebug, "chose an action",
+          {{"job", request->job()}, {"creator", request->creator()}, {"policy", policy->name()}});
       if (result.ok()) Answer(*policy, *result, *request, *response);
       reactor->Finish(rpc::ToGrpc(Counted(*policy, WithReason(result.status()))));
     });

@@ -28,7 +28,9 @@ absl::Status StrikeCandidates(store::JobStore& jobs, const std::string& job, Blo
   do {
     if (is_stopped) return absl::CancelledError("the coordinator ends");
     MTMC_ASSIGN_OR_RETURN(const store::CandidatePage page, jobs.ListCandidates(query));
-    for (const v1::Candidate& candidate : page.candidates) blobs.erase(KeyOf(candidate.program()));
+    for (const v1::Candidate& candidate : page.candidates) {
+      for (const v1::Digest* digest : store::ArtifactsOf(candidate)) blobs.erase(KeyOf(*digest));
+    }
     query.page_token = page.next_page_token;
   } while (!query.page_token.empty());
   return absl::OkStatus();

@@ -153,7 +153,8 @@ absl::Status Coordinator::Load() {
 }
 
 absl::StatusOr<v1::CreateJobResponse> Coordinator::CreateJob(const v1::CreateJobRequest& request,
-                                                             const MayRead& may_read) {
+                                                             const MayRead& may_read,
+                                                             const std::string& creator) {
   MTMC_RETURN_IF_ERROR(CheckProjectName(request.parent()));
   MTMC_RETURN_IF_ERROR(CheckResourceId("job_id", request.job_id()));
   MTMC_RETURN_IF_ERROR(CheckRequestId(request.request_id()));
@@ -171,6 +172,7 @@ absl::StatusOr<v1::CreateJobResponse> Coordinator::CreateJob(const v1::CreateJob
   const std::string id = request.job_id().empty() ? base::MakeResourceId("job") : request.job_id();
   job.set_name(absl::StrCat(request.parent(), "/jobs/", id));
   job.set_uid(base::MakeUuid4());
+  job.set_creator(creator);
   job.set_state(v1::Job::STATE_PENDING);
   *job.mutable_create_time() = google::protobuf::util::TimeUtil::NanosecondsToTimestamp(
       absl::ToUnixNanos(parts_.clock.Now()));

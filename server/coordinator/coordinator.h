@@ -77,8 +77,10 @@ class Coordinator final : private search::SearchObserver {
 
   // The methods of JobService that change something; job.proto has the codes.
   // A blob that the caller may not read is as if it were absent; with null all are read.
+  // `creator` is who calls; empty where nobody is asked.
   absl::StatusOr<v1::CreateJobResponse> CreateJob(const v1::CreateJobRequest& request,
-                                                  const MayRead& may_read = nullptr);
+                                                  const MayRead& may_read = nullptr,
+                                                  const std::string& creator = "");
   absl::StatusOr<v1::Job> CancelJob(const std::string& name);
   absl::StatusOr<v1::Job> PauseJob(const std::string& name);
   absl::StatusOr<v1::Job> ResumeJob(const std::string& name);

@@ -79,6 +79,11 @@ absl::Status FakeCoder::Enter() {
   return next_failure_;
 }
 
+void FakeCoder::Speak() {
+  absl::MutexLock lock(&mu_);
+  is_speaking_ = true;
+}
+
 void FakeCoder::Bill(int64_t tokens) {
   absl::MutexLock lock(&mu_);
   bill_ = tokens;
@@ -146,6 +151,13 @@ void FakeCoder::ApplyAction(search::Asked<v1::ApplyActionRequest> request,
     absl::MutexLock lock(&mu_);
     token_limits_.push_back(request->context().max_tokens());
     response.mutable_token_use()->set_output_tokens(bill_);
+    if (is_speaking_) {
+      response.mutable_token_use()->set_model("parrot");
+      response.mutable_token_use()->set_cost_micros(7);
+      const std::string& step = request->action().text();
+      response.mutable_exchange()->set_prompt(absl::StrCat("ask ", step));
+      response.mutable_exchange()->set_reply(absl::StrCat("said ", step));
+    }
   }
   if (request->action().text() == "reject") {
     response.mutable_coder_failure()->set_reason("UNSUPPORTED");

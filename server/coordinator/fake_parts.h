@@ -32,6 +32,9 @@ class FakeCoder final : public search::MicroCoder {
   // Set: every step fails with it, but not the start.
   void BreakSteps(absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
   int calls() const ABSL_LOCKS_EXCLUDED(mu_);
+  // From now on steps are written as by a language model, which is asked `ask STEP` and says
+  // `said STEP`, for 7 millionths of a dollar.
+  void Speak() ABSL_LOCKS_EXCLUDED(mu_);
   // Each step costs so many tokens from now on.
   void Bill(int64_t tokens) ABSL_LOCKS_EXCLUDED(mu_);
   // What the steps were allowed to cost; 0 is no limit.
@@ -63,6 +66,7 @@ class FakeCoder final : public search::MicroCoder {
   bool is_holding_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::function<void()>> held_ ABSL_GUARDED_BY(mu_);
   bool is_closed_ ABSL_GUARDED_BY(mu_) = false;
+  bool is_speaking_ ABSL_GUARDED_BY(mu_) = false;
   int64_t bill_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<int64_t> token_limits_ ABSL_GUARDED_BY(mu_);
 };

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/access/caller.h"
 #include "common/base/status_macros.h"
 #include "common/filter/filter.h"
 #include "common/rpc/error.h"
@@ -43,11 +44,12 @@ class JobService final : public v1::JobService::CallbackService {
                                       v1::CreateJobResponse* response) override {
     return relay_.Serve<v1::JobService>(
         context, *request, *response, executor_, &v1::JobService::Stub::CreateJob,
-        [this, rights = access_.RightsOf(*context)](Coordinator& coordinator,
-                                                    const v1::CreateJobRequest& create) {
-          return coordinator.CreateJob(create, [this, &rights](const v1::Digest& digest) {
-            return access_.MayRead(rights, digest);
-          });
+        [this, rights = access_.RightsOf(*context), caller = access::FindCaller(*context)](
+            Coordinator& coordinator, const v1::CreateJobRequest& create) {
+          return coordinator.CreateJob(
+              create,
+              [this, &rights](const v1::Digest& digest) { return access_.MayRead(rights, digest); },
+              caller ? caller->name : "");
         });
   }
 

@@ -24,9 +24,9 @@ struct FilteredPage {
   std::string next_page_token;
 };
 
-// The page of `records`, which are all of them, that comes after the token, ordered by what
-// `name_of` makes of each. Records may come and go between two pages: none of those that stay
-// is missed, and none comes twice.
+// The page of `records`, which are all that the caller asked for, that comes after the token,
+// ordered by what `name_of` makes of each. Records may come and go between two pages: none of those
+// that stay is missed, and none comes twice.
 template <typename Record, typename NameOf>
 absl::StatusOr<FilteredPage<Record>> PageByName(const std::string& listing,
                                                 std::vector<Record> records, int page_size,
@@ -44,6 +44,15 @@ absl::StatusOr<FilteredPage<Record>> PageByName(const std::string& listing,
   }
   page.records = std::move(records);
   return page;
+}
+
+// Those of `records` for which `text` holds, a filter of their type. INVALID_FILTER.
+template <typename Record>
+absl::StatusOr<std::vector<Record>> Filtered(std::vector<Record> records, const std::string& text) {
+  MTMC_ASSIGN_OR_RETURN(const filter::Filter filter,
+                        filter::Filter::Parse(text, *Record::descriptor()));
+  std::erase_if(records, [&filter](const Record& record) { return !filter.Matches(record); });
+  return records;
 }
 
 // Records that one call looks at: where few of them fit the filter, a page ends early and

@@ -7,6 +7,7 @@
 
 #include "common/rpc/error.h"
 #include "common/testing/status_matchers.h"
+#include "mtmc/v1/worker.pb.h"
 
 namespace mtmc::coordinator {
 namespace {
@@ -35,6 +36,25 @@ TEST_CASE("A token goes on with names of all kinds of letters", "[coordinator]")
   const auto first = Page({"a:b", "a:b:c", "a:\xff"}, "");
   REQUIRE_THAT(first.status(), IsOk());
   CHECK(Page({"a:b", "a:b:c", "a:\xff"}, first->next_page_token)->records == Names{"a:\xff"});
+}
+
+v1::Worker MakeWorker(const std::string& name, v1::Worker::State state) {
+  v1::Worker worker;
+  worker.set_name(name);
+  worker.set_state(state);
+  return worker;
+}
+
+TEST_CASE("Records that a filter does not hold for are left out", "[coordinator]") {
+  const std::vector<v1::Worker> workers = {MakeWorker("a", v1::Worker::STATE_IDLE),
+                                           MakeWorker("b", v1::Worker::STATE_LOST)};
+
+  CHECK(Filtered(workers, "")->size() == 2);
+  const auto lost = Filtered(workers, "state = LOST");
+  REQUIRE_THAT(lost.status(), IsOk());
+  REQUIRE(lost->size() == 1);
+  CHECK(lost->front().name() == "b");
+  CHECK(rpc::ErrorReason(Filtered(workers, "colour = red").status()) == "INVALID_FILTER");
 }
 
 TEST_CASE("A token of another listing is refused", "[coordinator]") {

@@ -159,13 +159,17 @@ class QuotaService final : public v1::QuotaService::CallbackService {
   }
 
   absl::StatusOr<v1::ListQuotasResponse> List(const v1::ListQuotasRequest& request) {
-    MTMC_ASSIGN_OR_RETURN(std::vector<store::ProjectQuota> quotas, store_.ListQuotas(""));
+    MTMC_ASSIGN_OR_RETURN(const auto stored, store_.ListQuotas(""));
+    std::vector<v1::Quota> all;
+    for (const store::ProjectQuota& quota : stored) all.push_back(ToProto(quota));
+    MTMC_ASSIGN_OR_RETURN(std::vector<v1::Quota> quotas,
+                          Filtered(std::move(all), request.filter()));
     MTMC_ASSIGN_OR_RETURN(
-        const FilteredPage<store::ProjectQuota> page,
+        const FilteredPage<v1::Quota> page,
         PageByName("quotas", std::move(quotas), request.page_size(), request.page_token(),
-                   [](const store::ProjectQuota& quota) { return quota.project; }));
+                   [](const v1::Quota& quota) { return ProjectOf(quota.name()); }));
     v1::ListQuotasResponse response;
-    for (const store::ProjectQuota& quota : page.records) *response.add_quotas() = ToProto(quota);
+    response.mutable_quotas()->Assign(page.records.begin(), page.records.end());
     response.set_next_page_token(page.next_page_token);
     return response;
   }

@@ -7,11 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
+#include "common/filter/filter.h"
 #include "common/rpc/error.h"
 #include "common/rpc/unary.h"
 #include "google/protobuf/util/time_util.h"
 #include "mtmc/v1/record.grpc.pb.h"
 #include "server/coordinator/coordinator.h"
+#include "server/coordinator/paging.h"
 #include "server/coordinator/relay.h"
 #include "server/coordinator/resource_name.h"
 #include "server/coordinator/services.h"
@@ -22,6 +24,8 @@ namespace mtmc::coordinator {
 namespace {
 
 using google::protobuf::util::TimeUtil;
+
+using Page = FilteredPage<v1::TunedRecord>;
 
 // As many as a page of a list has.
 constexpr int kMaxImported = 500;
@@ -61,10 +65,16 @@ class RecordService final : public v1::RecordService::CallbackService {
  private:
   absl::StatusOr<v1::ListRecordsResponse> List(const v1::ListRecordsRequest& request) {
     MTMC_RETURN_IF_ERROR(CheckProjectName(request.parent()));
-    MTMC_ASSIGN_OR_RETURN(const store::RecordPage page,
-                          store_.ListRecords({.project = request.parent(),
-                                              .page_size = request.page_size(),
-                                              .page_token = request.page_token()}));
+    MTMC_ASSIGN_OR_RETURN(const filter::Filter filter,
+                          filter::Filter::Parse(request.filter(), *v1::TunedRecord::descriptor()));
+    const auto read = [&](int size, const std::string& token) -> absl::StatusOr<Page> {
+      MTMC_ASSIGN_OR_RETURN(store::RecordPage page, store_.ListRecords({.project = request.parent(),
+                                                                        .page_size = size,
+                                                                        .page_token = token}));
+      return Page{std::move(page.records), std::move(page.next_page_token)};
+    };
+    MTMC_ASSIGN_OR_RETURN(const Page page, ReadPage<v1::TunedRecord>(filter, request.page_size(),
+                                                                     request.page_token(), read));
     v1::ListRecordsResponse response;
     response.mutable_records()->Assign(page.records.begin(), page.records.end());
     response.set_next_page_token(page.next_page_token);

@@ -64,7 +64,9 @@ class WorkerService final : public v1::WorkerService::CallbackService {
  private:
   static absl::StatusOr<v1::ListWorkersResponse> List(Coordinator& coordinator,
                                                       const v1::ListWorkersRequest& request) {
-    MTMC_ASSIGN_OR_RETURN(std::vector<v1::Worker> workers, coordinator.ListWorkers());
+    MTMC_ASSIGN_OR_RETURN(std::vector<v1::Worker> all, coordinator.ListWorkers());
+    MTMC_ASSIGN_OR_RETURN(std::vector<v1::Worker> workers,
+                          Filtered(std::move(all), request.filter()));
     MTMC_ASSIGN_OR_RETURN(
         FilteredPage<v1::Worker> page,
         PageByName("workers", std::move(workers), request.page_size(), request.page_token(),

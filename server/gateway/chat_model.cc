@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/gateway/chat_model.h"
 
+#include <nlohmann/json.hpp>
+
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -12,6 +14,10 @@ namespace {
 
 // Never leaves this process.
 constexpr char kTokensUrl[] = "mtmc.dev/gateway.ChatTokens";
+
+const char* RoleName(const ChatMessage& message) {
+  return message.role == ChatMessage::Role::kSystem ? "system" : "user";
+}
 
 }  // namespace
 
@@ -45,10 +51,20 @@ std::string DigestOf(const ChatRequest& request) {
   append(absl::StrCat(request.temperature, " ", request.seed));
   for (const ChatMessage& message : request.messages) {
     if (message.is_volatile) continue;
-    append(message.role == ChatMessage::Role::kSystem ? "system" : "user");
+    append(RoleName(message));
     append(message.text);
   }
   return builder.Finish().sha256_hex;
+}
+
+std::string ToTranscript(const ChatRequest& request) {
+  using Json = nlohmann::json;
+  Json messages = Json::array();
+  for (const ChatMessage& message : request.messages) {
+    messages.push_back({{"role", RoleName(message)}, {"content", message.text}});
+  }
+  // Sources may hold any bytes.
+  return messages.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace mtmc::gateway

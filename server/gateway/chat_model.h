@@ -57,6 +57,10 @@ std::optional<ChatTokens> TokensOf(const absl::Status& status);
 // but volatile messages and the token limit, which follows from their length.
 std::string DigestOf(const ChatRequest& request);
 
+// All that the model is told, for people and for training: a JSON list of messages with `role`
+// and `content`, in UTF-8.
+std::string ToTranscript(const ChatRequest& request);
+
 // A language model that answers one conversation. Implementations and
 // decorators are thread-safe and block until `deadline` at most.
 //

@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/digest.h"
 #include "common/base/enum_word.h"
 #include "common/profile/profile_text.h"
 #include "common/rpc/error.h"
@@ -25,6 +26,13 @@ constexpr std::string_view kTypePrefix = "TYPE_";
 
 absl::Status InvalidContext(const std::string& message) {
   return rpc::MakeError(absl::StatusCode::kInvalidArgument, "CODING_CONTEXT_INVALID", message);
+}
+
+v1::Digest DigestOfText(const std::string& text) {
+  v1::Digest digest;
+  digest.set_sha256(base::Sha256(text).sha256_hex);
+  digest.set_size_bytes(static_cast<int64_t>(text.size()));
+  return digest;
 }
 
 absl::StatusOr<kernel::Dialect> DialectOf(v1::Dialect dialect) {
@@ -166,7 +174,9 @@ absl::StatusOr<CodingTask> FromProto(const v1::CodingContext& proto) {
       .precision = base::EnumWord(v1::Precision_Name(precision), "PRECISION_"),
       .model = proto.model(),
       .seed = proto.seed(),
-      .max_tokens = proto.max_tokens()};
+      .max_tokens = proto.max_tokens(),
+      .job = proto.job(),
+      .creator = proto.creator()};
 }
 
 absl::StatusOr<CodingAction> FromProto(const v1::Action& proto) {
@@ -226,16 +236,23 @@ v1::CoderFailure ToProto(const CoderFailure& failure) {
   return proto;
 }
 
-v1::TokenUse ToProto(const TokenUse& use) {
+v1::TokenUse ToProto(const TokenUse& use, const std::optional<Exchange>& exchange) {
   v1::TokenUse proto;
   proto.set_input_tokens(use.input_tokens);
   proto.set_output_tokens(use.output_tokens);
   proto.set_model(use.model);
   proto.set_prompt_sha256(use.prompt_sha256);
-  if (!use.reply_sha256.empty()) {
-    proto.mutable_reply()->set_sha256(use.reply_sha256);
-    proto.mutable_reply()->set_size_bytes(use.reply_bytes);
-  }
+  if (use.cost_micros) proto.set_cost_micros(*use.cost_micros);
+  if (exchange && !exchange->prompt.empty())
+    *proto.mutable_prompt() = DigestOfText(exchange->prompt);
+  if (exchange && !exchange->reply.empty()) *proto.mutable_reply() = DigestOfText(exchange->reply);
+  return proto;
+}
+
+v1::Exchange ToProto(const Exchange& exchange) {
+  v1::Exchange proto;
+  proto.set_prompt(exchange.prompt);
+  proto.set_reply(exchange.reply);
   return proto;
 }
 

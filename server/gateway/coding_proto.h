@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include "absl/status/statusor.h"
 #include "server/gateway/micro_coder.h"
 
@@ -10,6 +12,7 @@ class CodingContext;
 class CoderFailure;
 class DeviceFacts;
 class Evaluation;
+class Exchange;
 class Program;
 class TokenUse;
 }  // namespace mtmc::v1
@@ -33,6 +36,8 @@ Feedback FromProto(const v1::Evaluation& proto);
 v1::Action ToProto(const CodingAction& action);
 v1::Program ToProto(const CodedProgram& program);
 v1::CoderFailure ToProto(const CoderFailure& failure);
-v1::TokenUse ToProto(const TokenUse& use);
+// With the digests of what was said.
+v1::TokenUse ToProto(const TokenUse& use, const std::optional<Exchange>& exchange);
+v1::Exchange ToProto(const Exchange& exchange);
 
 }  // namespace mtmc::gateway

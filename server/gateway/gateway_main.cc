@@ -31,6 +31,7 @@
 #include "server/gateway/open_ai_chat_model.h"
 #include "server/gateway/recording.h"
 #include "server/gateway/retrying_chat_model.h"
+#include "server/gateway/token_prices.h"
 
 namespace mtmc::gateway {
 namespace {
@@ -58,7 +59,7 @@ struct Flags {
       static_cast<int>(absl::ToInt64Seconds(HttpLimits().first_byte_timeout));
   int total_timeout_s = static_cast<int>(absl::ToInt64Seconds(LlmCoder::Options().total_timeout));
   int llm_threads = 16;
-  MeteredChatModel::Prices prices;
+  TokenPrices prices;
 };
 
 void Declare(CLI::App& app, Flags& flags) {
@@ -92,7 +93,7 @@ void Declare(CLI::App& app, Flags& flags) {
       ->check(CLI::Range(1, 7200))
       ->capture_default_str();
   app.add_option("--usd-per-million-input", flags.prices.input_usd_per_million,
-                 "price of a million input tokens in US dollars, for mtmc_llm_cost_usd_total")
+                 "price of a million input tokens in US dollars: what jobs say that they cost")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--usd-per-million-output", flags.prices.output_usd_per_million,
@@ -176,7 +177,8 @@ int Main(int argc, char** argv) {
                           .max_tokens = flags.max_tokens,
                           .max_reply_tokens = flags.max_reply_tokens,
                           .temperature = flags.temperature,
-                          .total_timeout = absl::Seconds(flags.total_timeout_s)});
+                          .total_timeout = absl::Seconds(flags.total_timeout_s),
+                          .prices = flags.prices});
     coders.push_back({llm.get(), &llm_executor});
   }
   return Serve(flags, coders, registry, shutdown);

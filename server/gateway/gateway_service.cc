@@ -34,7 +34,8 @@ Response ToResponse(const CodingResult& result) {
   } else {
     *response.mutable_coder_failure() = ToProto(std::get<CoderFailure>(result.outcome));
   }
-  *response.mutable_token_use() = ToProto(result.token_use);
+  *response.mutable_token_use() = ToProto(result.token_use, result.exchange);
+  if (result.exchange) *response.mutable_exchange() = ToProto(*result.exchange);
   return response;
 }
 

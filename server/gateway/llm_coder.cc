@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/base/digest.h"
+#include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
 #include "kernel/graph/text.h"
@@ -32,7 +32,7 @@ std::string MessageOf(const absl::Status& status) { return std::string(status.me
 // What a call without a reply costs: what the provider said; else nothing if it refused
 // the request, and all that was reserved if it may have worked on it. Its bill is not
 // known then, and a budget is a limit.
-TokenUse BillOf(const absl::Status& status, const ChatRequest& request) {
+TokenUse BillOf(const absl::Status& status, const ChatRequest& request, const TokenPrices& prices) {
   const bool may_have_worked = absl::IsDeadlineExceeded(status) || absl::IsDataLoss(status);
   const ChatTokens reserved = {.input = EstimateTokens(request.messages),
                                .output = request.max_reply_tokens};
@@ -40,29 +40,40 @@ TokenUse BillOf(const absl::Status& status, const ChatRequest& request) {
   return {.input_tokens = billed.input,
           .output_tokens = billed.output,
           .model = request.model,
-          .prompt_sha256 = DigestOf(request)};
+          .prompt_sha256 = DigestOf(request),
+          .cost_micros = prices.CostMicros(billed)};
 }
 
 // A model that never answers or answers garbage has failed at its trial; a
 // model that cannot be reached is the environment's fault.
-absl::StatusOr<CodingResult> FromFailedCall(const absl::Status& status,
-                                            const ChatRequest& request) {
+absl::StatusOr<CodingResult> FromFailedCall(const absl::Status& status, const ChatRequest& request,
+                                            const TokenPrices& prices) {
+  const TokenUse bill = BillOf(status, request, prices);
+  const auto fail = [&](const char* reason, const std::string& message) {
+    CodingResult result = Fail(reason, message, bill);
+    result.exchange = Exchange{.prompt = ToTranscript(request), .reply = ""};
+    return result;
+  };
   if (absl::IsDeadlineExceeded(status)) {
-    return Fail("REPLY_TIMEOUT", "the model did not reply in time: " + MessageOf(status),
-                BillOf(status, request));
+    return fail("REPLY_TIMEOUT", "the model did not reply in time: " + MessageOf(status));
   }
-  if (absl::IsDataLoss(status)) {
-    return Fail("REPLY_NOT_PARSED", MessageOf(status), BillOf(status, request));
-  }
-  if (absl::IsInvalidArgument(status)) {
-    return Fail("REQUEST_REFUSED", MessageOf(status), BillOf(status, request));
-  }
+  if (absl::IsDataLoss(status)) return fail("REPLY_NOT_PARSED", MessageOf(status));
+  if (absl::IsInvalidArgument(status)) return fail("REQUEST_REFUSED", MessageOf(status));
   std::string reason = rpc::ErrorReason(status);
   if (reason.empty() && absl::IsUnavailable(status)) reason = "CODER_UNAVAILABLE";
-  const TokenUse bill = BillOf(status, request);
   std::map<std::string, std::string> metadata = rpc::ErrorMetadata(status);
   metadata["tokens"] = absl::StrCat(bill.input_tokens + bill.output_tokens);
+  if (bill.cost_micros) metadata["cost_micros"] = absl::StrCat(*bill.cost_micros);
   return rpc::MakeError(status.code(), reason, MessageOf(status), metadata);
+}
+
+// Who asked which model, for whoever runs the gateway; never what was said.
+void Report(const CodingTask& task, const ChatRequest& request, const absl::Status& status) {
+  base::Log(base::LogLevel::kInfo, "asked a language model",
+            {{"job", task.job},
+             {"creator", task.creator},
+             {"model", request.model},
+             {"code", absl::StatusCodeToString(status.code())}});
 }
 
 // Whether the program is written in the language that was asked for.
@@ -149,14 +160,16 @@ absl::StatusOr<CodingResult> LlmCoder::Ask(const CodingTask& task,
   const absl::Time deadline =
       std::min(task.deadline - kAnswerMargin, absl::Now() + options_.total_timeout);
   const absl::StatusOr<ChatReply> reply = model_.Complete(request, deadline);
-  if (!reply.ok()) return FromFailedCall(reply.status(), request);
+  Report(task, request, reply.status());
+  if (!reply.ok()) return FromFailedCall(reply.status(), request, options_.prices);
   CodingResult result = CheckDialect(ParseReply(reply->text, reply->is_cut), task.device.dialect);
   result.token_use = {.input_tokens = reply->input_tokens,
                       .output_tokens = reply->output_tokens,
                       .model = reply->model,
                       .prompt_sha256 = DigestOf(request),
-                      .reply_sha256 = base::Sha256(reply->text).sha256_hex,
-                      .reply_bytes = static_cast<int64_t>(reply->text.size())};
+                      .cost_micros = options_.prices.CostMicros(
+                          {.input = reply->input_tokens, .output = reply->output_tokens})};
+  result.exchange = Exchange{.prompt = ToTranscript(request), .reply = reply->text};
   return result;
 }
 

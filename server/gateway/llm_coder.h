@@ -5,6 +5,7 @@
 
 #include "server/gateway/chat_model.h"
 #include "server/gateway/micro_coder.h"
+#include "server/gateway/token_prices.h"
 
 namespace mtmc::gateway {
 
@@ -31,6 +32,7 @@ class LlmCoder final : public MicroCoder {
     int64_t min_reply_tokens = 512;
     double temperature = 0.6;
     absl::Duration total_timeout = absl::Seconds(300);
+    TokenPrices prices;
   };
 
   // Both are borrowed; `starter` may be null.

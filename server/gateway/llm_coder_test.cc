@@ -77,7 +77,38 @@ TEST_CASE("LlmCoder returns the model's program with the tokens used", "[gateway
   CHECK(result->token_use.output_tokens == 20);
   CHECK(result->token_use.model == "m-1");
   CHECK(result->token_use.prompt_sha256.size() == 64);
-  CHECK(result->token_use.reply_sha256 == base::Sha256("```\n" + kProgram + "```").sha256_hex);
+  CHECK_FALSE(result->token_use.cost_micros);
+  REQUIRE(result->exchange);
+  CHECK(result->exchange->reply == "```\n" + kProgram + "```");
+  CHECK(result->exchange->prompt == ToTranscript(model.requests().front()));
+}
+
+TEST_CASE("LlmCoder says what tokens cost, of failed calls as well", "[gateway]") {
+  FakeChatModel model;
+  model.Push(
+      ChatReply{.text = "```\n" + kProgram + "```", .input_tokens = 1000, .output_tokens = 20});
+  model.Push(WithTokens(absl::DataLossError("garbled"), ChatTokens{.input = 30, .output = 4}));
+  model.Push(WithTokens(absl::UnavailableError("busy"), ChatTokens{.input = 2, .output = 0}));
+  LlmCoder coder(model, nullptr,
+                 {.prices = {.input_usd_per_million = 2.5, .output_usd_per_million = 10}});
+  const auto apply = [&] { return coder.ApplyAction(MakeTask(), {.text = kProgram}, kFuse, {}); };
+
+  CHECK(apply()->token_use.cost_micros == 2700);
+  const absl::StatusOr<CodingResult> garbled = apply();
+  CHECK(garbled->token_use.cost_micros == 115);
+  CHECK_FALSE(garbled->exchange->prompt.empty());
+  CHECK(garbled->exchange->reply.empty());
+  CHECK(rpc::ErrorMetadata(apply().status())["cost_micros"] == "5");
+}
+
+TEST_CASE("A transcript is JSON whatever the sources hold", "[gateway]") {
+  const ChatRequest request = {
+      .messages = {{.role = ChatMessage::Role::kSystem, .text = "be \"exact\""},
+                   {.text = "bytes \xff\n", .is_volatile = true}}};
+
+  CHECK(ToTranscript(request) ==
+        "[{\"content\":\"be \\\"exact\\\"\",\"role\":\"system\"},"
+        "{\"content\":\"bytes \xEF\xBF\xBD\\n\",\"role\":\"user\"}]");
 }
 
 TEST_CASE("LlmCoder bills a reply that it cannot use", "[gateway]") {

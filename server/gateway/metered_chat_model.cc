@@ -35,7 +35,7 @@ const char* OutcomeOf(const absl::Status& status) {
 }  // namespace
 
 MeteredChatModel::MeteredChatModel(std::unique_ptr<ChatModel> inner, base::Clock& clock,
-                                   metrics::Registry& registry, Prices prices)
+                                   metrics::Registry& registry, TokenPrices prices)
     : inner_(std::move(inner)), clock_(clock), registry_(registry), prices_(prices) {}
 
 absl::StatusOr<ChatReply> MeteredChatModel::Complete(const ChatRequest& request,
@@ -69,13 +69,11 @@ absl::StatusOr<ChatReply> MeteredChatModel::Complete(const ChatRequest& request,
   span.Set("gen_ai.usage.input_tokens", billed.input);
   span.Set("gen_ai.usage.output_tokens", billed.output);
   if (!reply.ok()) span.Fail(OutcomeOf(reply.status()));
-  const double cost = 1e-6 * (prices_.input_usd_per_million * static_cast<double>(billed.input) +
-                              prices_.output_usd_per_million * static_cast<double>(billed.output));
-  if (prices_.input_usd_per_million > 0 || prices_.output_usd_per_million > 0) {
+  if (const auto cost_micros = prices_.CostMicros(billed)) {
     registry_
         .MakeCounter("mtmc_llm_cost_usd_total", "Tokens as billed, times the prices of the flags.",
                      {{"model", model}})
-        .Increment(cost);
+        .Increment(1e-6 * static_cast<double>(*cost_micros));
   }
   return reply;
 }

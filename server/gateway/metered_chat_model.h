@@ -7,6 +7,7 @@
 #include "common/base/clock.h"
 #include "common/metrics/metrics.h"
 #include "server/gateway/chat_model.h"
+#include "server/gateway/token_prices.h"
 
 namespace mtmc::gateway {
 
@@ -22,19 +23,13 @@ namespace mtmc::gateway {
 // and makes a span of each call, `chat MODEL`, with its tokens; not with what is said.
 class MeteredChatModel final : public ChatModel {
  public:
-  // US dollars of a million tokens; 0 counts no cost.
-  struct Prices {
-    double input_usd_per_million = 0;
-    double output_usd_per_million = 0;
-  };
-
   // `clock` and `registry` are borrowed.
   MeteredChatModel(std::unique_ptr<ChatModel> inner, base::Clock& clock,
                    metrics::Registry& registry)
-      : MeteredChatModel(std::move(inner), clock, registry, Prices()) {}
+      : MeteredChatModel(std::move(inner), clock, registry, TokenPrices()) {}
 
   MeteredChatModel(std::unique_ptr<ChatModel> inner, base::Clock& clock,
-                   metrics::Registry& registry, Prices prices);
+                   metrics::Registry& registry, TokenPrices prices);
 
   absl::StatusOr<ChatReply> Complete(const ChatRequest& request, absl::Time deadline) override;
 
@@ -44,7 +39,7 @@ class MeteredChatModel final : public ChatModel {
   const std::unique_ptr<ChatModel> inner_;
   base::Clock& clock_;
   metrics::Registry& registry_;
-  const Prices prices_;
+  const TokenPrices prices_;
 };
 
 }  // namespace mtmc::gateway

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -42,6 +43,9 @@ struct CodingTask {
   int64_t seed = 0;
   // Most tokens of one call, prompt and reply; 0 means the gateway's limit.
   int64_t max_tokens = 0;
+  // The job that asks and who created it, for logs.
+  std::string job;
+  std::string creator;
   // When the caller stops waiting.
   absl::Time deadline = absl::InfiniteFuture();
 };
@@ -80,10 +84,17 @@ struct TokenUse {
   int64_t output_tokens = 0;
   // Empty when no model was asked.
   std::string model;
-  // SHA-256 of what was asked (DigestOf in chat_model.h) and of the reply, in hexadecimal.
+  // SHA-256 of what was asked (DigestOf in chat_model.h), in hexadecimal.
   std::string prompt_sha256;
-  std::string reply_sha256;
-  int64_t reply_bytes = 0;
+  // In millionths of a US dollar; none where nobody has said what tokens cost.
+  std::optional<int64_t> cost_micros;
+};
+
+// What was said to a language model (ToTranscript in chat_model.h) and what it said; the reply
+// is empty where there was none.
+struct Exchange {
+  std::string prompt;
+  std::string reply;
 };
 
 // Why a coder has no program. Costs the trial, not the job.
@@ -96,6 +107,8 @@ struct CoderFailure {
 struct CodingResult {
   std::variant<CodedProgram, CoderFailure> outcome;
   TokenUse token_use;
+  // None when no model was asked.
+  std::optional<Exchange> exchange;
 };
 
 // Implements one step. Thread-safe; blocks until the task's deadline at most.

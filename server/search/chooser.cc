@@ -41,6 +41,8 @@ awaitable<absl::StatusOr<Asked<v1::ChooseActionRequest>>> Chooser::Question(
   }
   auto request = std::make_unique<v1::ChooseActionRequest>();
   request->set_policy(run_.job.search().mtmc().policy());
+  request->set_job(run_.job.name());
+  request->set_creator(run_.job.creator());
   request->set_temperature(run_.job.search().mtmc().temperature());
   request->set_seed(ForkSeed(run_.job.search().seed(),
                              absl::StrCat("policy of rollout ", selection.rollout),

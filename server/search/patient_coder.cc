@@ -112,11 +112,15 @@ awaitable<absl::Status> PatientCoder::ReserveTokens() {
 // A call that failed may have been billed.
 void PatientCoder::Settle(const absl::Status& status) {
   const auto metadata = rpc::ErrorMetadata(status);
-  const auto tokens = metadata.find("tokens");
-  int64_t billed = 0;
-  if (tokens == metadata.end() || !absl::SimpleAtoi(tokens->second, &billed)) return;
+  const auto billed = [&metadata](const char* what) -> int64_t {
+    const auto found = metadata.find(what);
+    int64_t value = 0;
+    const bool is_number = found != metadata.end() && absl::SimpleAtoi(found->second, &value);
+    return is_number ? std::max<int64_t>(value, 0) : 0;
+  };
   auto* budget = journal_.job().mutable_budget_use();
-  budget->set_tokens(budget->tokens() + std::max<int64_t>(billed, 0));
+  budget->set_tokens(budget->tokens() + billed("tokens"));
+  budget->set_cost_micros(budget->cost_micros() + billed("cost_micros"));
 }
 
 // Without the graph.
@@ -129,6 +133,8 @@ v1::CodingContext PatientCoder::Context() const {
   context.set_allow_library(job.search().allow_library());
   context.set_coder(job.search().coder());
   context.set_model(job.search().model());
+  context.set_job(job.name());
+  context.set_creator(job.creator());
   context.set_seed(ForkSeed(job.search().seed(), "coder", journal_.lineage().trials()));
   if (job.budget().max_tokens() > 0) {
     // 0 would be no limit.

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "common/config/version.h"
 #include "google/protobuf/util/time_util.h"
 #include "server/search/await.h"
 #include "server/search/chooser.h"
@@ -301,6 +302,8 @@ class Search::Impl {
     if (!question.ok()) co_return question.status();
     if (run_.ending) co_return MacroStep();
     MacroStep step = co_await chooser_.Decide(selection.parent, *question, notices);
+    step.decision.set_strategy(run_.strategy->name());
+    step.decision.set_version(std::string(config::Version()));
     if (run_.interruption.is_set()) co_return absl::CancelledError("interrupted");
     co_return step;
   }

@@ -96,6 +96,9 @@ awaitable<absl::Status> TrialRunner::CodeStart(v1::Candidate candidate) {
     co_return absl::OkStatus();
   }
   Settle(response->token_use());
+  const absl::Status kept =
+      co_await KeepUse(response->token_use(), response->exchange(), candidate);
+  if (!kept.ok()) co_return kept;
   if (!response->has_program()) {
     const auto& failure = response->coder_failure();
     run_.ending = FailedBecause(
@@ -136,9 +139,11 @@ awaitable<absl::Status> TrialRunner::CodeStep(v1::Candidate candidate) {
     run_.ending = FailedBecause(response.status(), "CODER_REFUSED");
     co_return absl::OkStatus();
   }
-  if (response.ok()) Settle(response->token_use());
-  if (response.ok() && !response->token_use().model().empty()) {
-    *candidate.mutable_token_use() = response->token_use();
+  if (response.ok()) {
+    Settle(response->token_use());
+    const absl::Status kept =
+        co_await KeepUse(response->token_use(), response->exchange(), candidate);
+    if (!kept.ok()) co_return kept;
   }
   if (response.ok() && response->has_program()) {
     co_return co_await RecordProgram(std::move(candidate), response->program());
@@ -162,16 +167,42 @@ awaitable<absl::Status> TrialRunner::RecordProgram(v1::Candidate candidate, v1::
 // Writes the program and gives it to the candidate.
 awaitable<absl::Status> TrialRunner::StoreProgram(const v1::Program& program,
                                                   v1::Candidate& candidate) {
-  absl::StatusOr<v1::Digest> digest = co_await Put(program.text());
-  while (!digest.ok() && IsPassing(digest.status()) && !run_.interruption.is_set()) {
-    co_await WaitFor(run_.tools.loop, run_.interruption, run_.options.max_backoff);
-    digest = co_await Put(program.text());
-  }
+  const absl::StatusOr<v1::Digest> digest = co_await Store(program.text());
   if (!digest.ok()) co_return digest.status();
   run_.KeepText(*digest, program.text());
   *candidate.mutable_program() = *digest;
   candidate.set_schedule(program.schedule());
   co_return absl::OkStatus();
+}
+
+awaitable<absl::Status> TrialRunner::KeepUse(v1::TokenUse use, const v1::Exchange& exchange,
+                                             v1::Candidate& candidate) {
+  if (use.model().empty()) co_return absl::OkStatus();
+  // A gateway of another version has digests and sends no texts.
+  use.clear_prompt();
+  use.clear_reply();
+  if (!exchange.prompt().empty()) {
+    auto digest = co_await Store(exchange.prompt());
+    if (!digest.ok()) co_return digest.status();
+    *use.mutable_prompt() = *std::move(digest);
+  }
+  if (!exchange.reply().empty()) {
+    auto digest = co_await Store(exchange.reply());
+    if (!digest.ok()) co_return digest.status();
+    *use.mutable_reply() = *std::move(digest);
+  }
+  *candidate.mutable_token_use() = std::move(use);
+  co_return absl::OkStatus();
+}
+
+// Waits for a store that is away.
+awaitable<absl::StatusOr<v1::Digest>> TrialRunner::Store(const std::string& text) {
+  absl::StatusOr<v1::Digest> digest = co_await Put(text);
+  while (!digest.ok() && IsPassing(digest.status()) && !run_.interruption.is_set()) {
+    co_await WaitFor(run_.tools.loop, run_.interruption, run_.options.max_backoff);
+    digest = co_await Put(text);
+  }
+  co_return digest;
 }
 
 // Off the loop: a blob waits for the disk twice.
@@ -333,6 +364,7 @@ int64_t TrialRunner::TokensLeft() const {
 void TrialRunner::Settle(const v1::TokenUse& use) {
   auto* budget = run_.job.mutable_budget_use();
   budget->set_tokens(budget->tokens() + use.input_tokens() + use.output_tokens());
+  budget->set_cost_micros(budget->cost_micros() + use.cost_micros());
 }
 
 }  // namespace mtmc::search

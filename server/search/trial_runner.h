@@ -46,6 +46,10 @@ class TrialRunner {
   boost::asio::awaitable<absl::Status> RecordProgram(v1::Candidate candidate, v1::Program program);
   boost::asio::awaitable<absl::Status> StoreProgram(const v1::Program& program,
                                                     v1::Candidate& candidate);
+  // Makes `use` the candidate's, with the texts of `exchange` as blobs.
+  boost::asio::awaitable<absl::Status> KeepUse(v1::TokenUse use, const v1::Exchange& exchange,
+                                               v1::Candidate& candidate);
+  boost::asio::awaitable<absl::StatusOr<v1::Digest>> Store(const std::string& text);
   boost::asio::awaitable<absl::StatusOr<v1::Digest>> Put(std::string text);
   boost::asio::awaitable<absl::Status> Evaluate(v1::Candidate candidate);
   boost::asio::awaitable<absl::StatusOr<std::optional<v1::Evaluation>>> Judge(

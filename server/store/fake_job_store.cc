@@ -82,7 +82,9 @@ void FakeJobStore::ApplyUses(const Write& write) {
     add(write.new_job->problem().source());
     add(write.new_job->start_program());
   }
-  for (const v1::JobEvent& event : write.events) add(event.candidate().program());
+  for (const v1::JobEvent& event : write.events) {
+    for (const v1::Digest* digest : ArtifactsOf(event.candidate())) add(*digest);
+  }
 }
 
 void FakeJobStore::DeleteJob(const std::string& name) {

@@ -29,7 +29,7 @@ struct JobMark {
   std::optional<int64_t> end_order;
   // What it holds of quotas, where that was read or written through this mark.
   std::map<QuotaResource, int64_t> held;
-  // Digest of the program that was recorded last as the job's through this mark.
+  // Digests of the artifacts that were recorded last as the job's through this mark.
   std::string newest_use;
 };
 

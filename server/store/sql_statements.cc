@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
+#include "server/store/artifact_uses.h"
 #include "server/store/page_token.h"
 #include "server/store/sql_codec.h"
 #include "server/store/sql_evaluations.h"
@@ -49,9 +50,11 @@ void WriteCandidate(SqlSession& sql, const std::string& job, const v1::Candidate
       " VALUES (:name, :job, :trial, '', :event)"
       " ON CONFLICT (name) DO UPDATE SET body = '', event = excluded.event",
       {candidate.name(), job, trial, event});
-  // A candidate comes some three times in a row with its program.
-  if (candidate.program().sha256() == mark.newest_use) return;
-  mark.newest_use = candidate.program().sha256();
+  // A candidate comes some three times in a row with its artifacts.
+  std::string uses;
+  for (const v1::Digest* digest : ArtifactsOf(candidate)) uses += digest->sha256();
+  if (uses == mark.newest_use) return;
+  mark.newest_use = std::move(uses);
   WriteUse(sql, job, candidate);
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "server/store/artifact_uses.h"
 #include "server/store/quota.h"
 #include "server/store/sql_codec.h"
 #include "server/store/sql_session.h"
@@ -53,7 +54,9 @@ void WriteUses(SqlSession& sql, const v1::Job& job) {
 }
 
 void WriteUse(SqlSession& sql, const std::string& job, const v1::Candidate& candidate) {
-  Insert(sql, candidate.program().sha256(), ProjectOfJob(job), job);
+  for (const v1::Digest* digest : ArtifactsOf(candidate)) {
+    Insert(sql, digest->sha256(), ProjectOfJob(job), job);
+  }
 }
 
 void DeleteUses(SqlSession& sql, const std::string& job) {

@@ -29,7 +29,7 @@ class GatewayStack(stacks.Daemons):
     def launch(self):
         gateway = self.add(
             "mtmc-gateway", "--listen", "127.0.0.1:0", "--base-url", self._base_url, "--model", "fake",
-            "--first-byte-timeout", "2", "--total-timeout", "4", "--log-level", "debug",
+            "--usd-per-million-output", "10000", "--first-byte-timeout", "2", "--total-timeout", "4", "--log-level", "debug",
             OPENAI_API_KEY=KEY,
         )  # fmt: skip
         self.endpoint = self.add(
@@ -58,6 +58,15 @@ def test_a_model_that_is_no_use_costs_steps_and_nothing_else(tmp_path, case):
         rejected = [c for c in listed if c.state == c.State.Value("STATE_REJECTED")]
         assert rejected and all(reason in c.coder_failure for c in rejected), listed
         assert ended.budget_use.trials <= 2
+        # Who asked, what was said, and what that took.
+        use = rejected[0].token_use
+        assert use.model == "fake" and use.prompt.sha256
+        assert ended.budget_use.cost_micros == sum(c.token_use.cost_micros for c in rejected) > 0
+        shown = stack.run("--endpoint", stack.endpoint, "candidates", "show", rejected[0].name, "--exchange")
+        assert shown.returncode == 0, shown.stderr
+        assert '"role":"user"' in shown.stdout
+        assert bool(reply) == bool(use.reply.sha256)
+        assert not reply or reply in shown.stdout
         assert llm.requests, "the model was never asked"
         assert llm.requests[0][0]["Authorization"] == f"Bearer {KEY}"
         assert KEY not in str(log)
