@@ -16,6 +16,7 @@ from .groups import measured
 from .honest import Honest, HonestRuns, honest
 from .oracle import Bounds, kernelbench_tolerance
 from .precision import Arithmetic
+from .ties import Ties
 from .whole_numbers import WholeNumbers
 from .workload import total_bytes
 
@@ -51,6 +52,7 @@ class Expectation:
         self._group_bounds = GroupBounds(self._dtypes, self._bounds.fixed, _unknown)
         self._eager = None
         self._whole_numbers = None
+        self._ties = None
         # `relative_error` of eager's outputs, once it was asked for.
         self._eager_parts = None
         # Whether an output is more than rounding; see `is_told`.
@@ -167,7 +169,8 @@ class Expectation:
         oracle = Arithmetic.FP64 if self.oracle == "fp64" else Arithmetic.STRICT
         self._coarse = None
         limits = self._limits(wide, spreads, strict, oracle)
-        self._honest = limits.runs
+        self._honest, own = limits.runs, weakref.proxy(self)
+        self._honest.settle = lambda found: own._asked(lambda ties: ties.settled(found), found)
         self._bounds, self._group_bounds = limits.bounds, limits.group_bounds
 
     def _limits(self, reference, spreads, strict, oracle):
@@ -263,6 +266,29 @@ class Expectation:
                 is_changed=not self.key.is_unchanged,
             )
         return self._whole_numbers
+
+    def with_own_picks(self, actual):
+        """`actual` with the reference's elements wherever the pick of another one of equal elements
+        may have made it other ones; None where nothing is so."""
+        ask = lambda ties: ties.replaced(actual, self.whole_numbers.is_pick)
+        return self._asked(ask, None)
+
+    def _asked(self, ask, otherwise):
+        """What `ask` says of the Ties against the oracle, if the model may have some."""
+        if not self._judge.may_pick or self._judge.draws_random:
+            return otherwise
+        if self._ties is None:
+            reference, own = self.reference, weakref.proxy(self)
+            self._ties = Ties(lambda observer: own._observed(observer), reference, self._judge.device)
+        found = ask(self._ties)
+        self._judge.may_pick = self._ties.has_picks
+        return found
+
+    def _observed(self, observer):
+        kind = Arithmetic.FP64 if self.oracle == "fp64" else Arithmetic.STRICT
+        outputs = self._timed(lambda: self._honest.outputs(kind, observer))
+        self._judge.return_memory()
+        return outputs
 
     def _watched_run(self, kind, watcher):
         # Other random numbers would make other picks.

@@ -51,6 +51,8 @@ class Judge:
         self.choice_bytes = 0
         # Called after runs whose memory no other process has counted on.
         self.return_memory = lambda: None
+        # Whether the model may pick of equal elements, until a run shows that it picks nothing.
+        self.may_pick = True
         # A dropout mask drawn for fp64 is another one: compare like with like.
         self.draws_random = draws_random
         unit = 0.0 if is_default_strict else _TF32_UNIT

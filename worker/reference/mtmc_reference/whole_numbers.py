@@ -51,6 +51,11 @@ class WholeNumbers:
             self._scores.clear()
         return found
 
+    def is_pick(self, index):
+        """Whether an output has the places of what was picked, which are judged by their scores."""
+        is_float = self._reference[index].is_floating_point()
+        return not is_float and self._picked(index) is not None
+
     def _classes(self, index, actual):
         picked = self._picked(index)
         if picked is not None:
