@@ -38,7 +38,7 @@ def plan(number, around, seed):
     count = int(around) if is_count else 0
     ways = [_moved(around), _moved(-around), near(around), near(-around), _sized(around), None]
     if is_count:
-        ways = [_standing_out(count), _cut(count), _run(count), *ways[1:4], None]
+        ways = [standing_out(count), _cut(count), _run(count), *ways[1:4], None]
     generator = torch.Generator().manual_seed(seed % 2**63)
     order = torch.randperm(len(ways), generator=generator).tolist()
     generator.manual_seed((seed + 1000003 * number) % 2**63)
@@ -50,7 +50,7 @@ def plan(number, around, seed):
             return pick(others, generator)
         return None if kind and uniform(generator, 0, 1) < _APART else alike
 
-    counted = (_whole(count), _open(count)) if is_count else (None, None)
+    counted = (whole(count), opened(count)) if is_count else (None, None)
     return Plan(*map(way_of, range(3)), *counted, is_apart=True)
 
 
@@ -163,7 +163,7 @@ def _some(count, rows, generator):
     return torch.where(kind == 0, is_first, torch.where(kind == 1, in_run, order < counts))
 
 
-def _standing_out(count):
+def standing_out(count):
     """So many elements of a row are large, the others small."""
 
     def kind(rows, generator):
@@ -201,7 +201,7 @@ def _run(count):
     return _by_rows(count, kind)
 
 
-def _open(count):
+def opened(count):
     """So many are true of each row of a mask."""
 
     def change(tensor, generator):
@@ -215,7 +215,7 @@ def _open(count):
     return change
 
 
-def _whole(count):
+def whole(count):
     """Half of the elements are next to the number, or twice as large."""
 
     def change(tensor, generator):

@@ -116,6 +116,8 @@ class Uses:
     special: tuple = ()
     # Whole numbers of the code with which it is compared.
     compared: tuple = ()
+    # Whole numbers of the code by which it is divided with a remainder, as those of a calendar.
+    divisors: tuple = ()
     # Of the special ones, what stands for elements that do not count in a mean.
     ignored: tuple = ()
     # Whether elements must not decrease.
@@ -126,6 +128,17 @@ class Uses:
     is_written: bool = False
     # Whether an operator far down accepts some whole numbers only.
     is_restricted: bool = False
+
+    def turning(self, low, high):
+        """Those from `low` to `high` with which it is compared, and beside multiples of what it is
+        divided by: of the largest divisors the first, the last and one between."""
+        found = [value for value in self.compared if low <= value <= high]
+        divisors = self.divisors if math.isfinite(low) and math.isfinite(high) else ()
+        for divisor in sorted(divisors, reverse=True):
+            multiples = range(-(-int(low) // divisor) * divisor, int(high) + 1, divisor)
+            for at in {0, len(multiples) // 2, len(multiples) - 1} if multiples else ():
+                found += [v for v in (multiples[at], multiples[at] - 1) if v >= low]
+        return list(dict.fromkeys(found))[:_MOST_TURNS]
 
 
 class GraphDomain:
@@ -194,9 +207,7 @@ class GraphDomain:
         for node in self._nodes:
             op = operator(node)
             arguments = dict(zip(node["argumentNames"], node["arguments"]))
-            is_divided = op in _DIVIDED or bool(
-                arguments.get("rounding_mode", {}).get("stringValue")
-            )
+            is_divided = _is_divided(op, arguments)
             names = ("other",) if is_divided else BOUNDS.get(op, ())
             values = [number(arguments.get(name, {})) for name in names]
             found += [
@@ -226,6 +237,10 @@ class GraphDomain:
         found.is_ordered |= key in _ORDERED
         found.is_probability |= key in _PROBABILITIES
         arguments = dict(zip(node["argumentNames"], node["arguments"]))
+        if argument == "self":
+            divisor = self._divisor(node)
+            is_new = divisor and divisor not in found.divisors
+            found.divisors += (divisor,) if is_new else ()
         if op in _COMPARES and argument == "self":
             value = number(arguments.get("other", {}))
             if value is not None and value == int(value) and value not in found.compared:
@@ -239,6 +254,12 @@ class GraphDomain:
             is_mean = number(arguments.get("reduction", {})) in (None, _MEAN)
             if is_mean and argument == "target" and "ignore_index" in arguments:
                 found.ignored = (number(arguments["ignore_index"]),)
+
+    def _divisor(self, node):
+        """The whole number of the code, above one, by which an operator divides; None without."""
+        arguments = dict(zip(node["argumentNames"], node["arguments"]))
+        value = number(arguments.get("other", {})) if _is_divided(operator(node), arguments) else None
+        return int(value) if value is not None and value == int(value) and value > 1 else None
 
     def _is_order_seen(self, arguments):
         """Whether one place shows which of several was written last: not where they are added
@@ -297,7 +318,7 @@ class GraphDomain:
         kind = self._types.get(value, {}).get("dataType", "")
         return kind.removeprefix("DATA_TYPE_")[:1] in ("I", "U")
 
-    def _is_truth(self, value):
+    def is_truth(self, value):
         """Whether its elements are true or false: what is true of how many is seen in any values."""
         return self._types.get(value, {}).get("dataType") == "DATA_TYPE_BOOL"
 
@@ -332,7 +353,7 @@ class GraphDomain:
             return False
         chosen = _FINDERS.get(op)
         return any(
-            result in found and place != chosen and not self._is_truth(result)
+            result in found and place != chosen and not self.is_truth(result)
             for place, result in enumerate(node["results"])
         )
 
@@ -340,6 +361,11 @@ class GraphDomain:
 def operator(node):
     """Name of the operator of a node, without its overload."""
     return node["op"].split("::")[-1].split(".")[0]
+
+
+def _is_divided(op, arguments):
+    """Whether an operator leaves a remainder."""
+    return op in _DIVIDED or bool(arguments.get("rounding_mode", {}).get("stringValue"))
 
 
 def _is_taming(node, argument):

@@ -5,6 +5,7 @@ compares or bounds."""
 import dataclasses
 import math
 
+from .graph_asks import asks
 from .graph_domain import number, operator
 from .guards import guards, sizes
 
@@ -35,6 +36,8 @@ class GraphNumbers:
     has_logarithm: bool = False
     # Whether an operator has a period.
     has_wave: bool = False
+    # What its operators ask of workloads, as `graph_asks` has it.
+    asks: tuple = ()
 
     @classmethod
     def of(cls, domain):
@@ -44,7 +47,7 @@ class GraphNumbers:
         has_logarithm = any(map(_takes_logarithm, domain.nodes))
         has_wave = any(operator(node) in _WAVES for node in domain.nodes)
         distinct = tuple(dict.fromkeys(others))
-        return cls(tuple(guards(domain)), tuple(sizes(domain)), distinct, has_logarithm, has_wave)
+        return cls(tuple(guards(domain)), tuple(sizes(domain)), distinct, has_logarithm, has_wave, asks(domain))
 
 
 def _takes_logarithm(node):

@@ -27,6 +27,11 @@ _USUAL_STEP = 0.25
 _NORMS = frozenset({"linalg_vector_norm", "norm"})
 # Their values are elements of their operand; indices come second.
 _EXTREMA = frozenset("amax amin max min cummax cummin".split())
+# What has another answer beside -0.0 than beside 0.0, and what makes a number of an infinity.
+_ANGLES = frozenset({"atan2", "arctan2"})
+_BOUNDED = frozenset("atan arctan tanh sigmoid erf sign clamp hardtanh softsign exp".split())
+_DIVISORS = frozenset([("div", "other"), ("reciprocal", "self")])
+_SCALING = CARRIERS | {"mul", "neg"}
 _AROUND_ZERO = frozenset({"sign", "sgn", "abs", "relu", "nonzero"})
 # Operators of one operand: (there, back).
 _PLAIN = {
@@ -123,6 +128,8 @@ def landmarks(domain, name):
         for node, argument, _ in domain.takers(value):
             arguments = dict(zip(node["argumentNames"], node["arguments"]))
             found += _marks(node, argument, arguments, steps)
+            if (operator(node), argument) in _DIVISORS and _is_bounded(domain, node):
+                found.append(Landmark(steps, points=(-0.0, 0.0)))
             step = _step(node, argument, arguments)
             if step is not None and len(steps) < _MOST_STEPS:
                 results = node["results"][:1] if operator(node) in _EXTREMA else node["results"]
@@ -130,6 +137,12 @@ def landmarks(domain, name):
                 seen.update(fresh)
                 pending += [(result, steps + step) for result in fresh]
     return found[:_MOST_MARKS]
+
+
+def _is_bounded(domain, node):
+    """Whether an infinity that an operator makes is a number further down."""
+    takers = [use for result in node["results"] for use in domain.consumers(result, _SCALING, _MOST_STEPS)]
+    return bool(takers) and all(operator(use) in _BOUNDED for use, *_ in takers)
 
 
 def _step(node, argument, arguments):
@@ -172,7 +185,7 @@ def _marks(node, argument, arguments, steps):
     narrow = _narrow_type(node, argument)
     if narrow is not None:
         return [Landmark(steps, narrow=narrow)]
-    if op == "signbit" or (op, argument) == ("copysign", "other"):
+    if op in _ANGLES or op == "signbit" or (op, argument) == ("copysign", "other"):
         return [Landmark(steps, points=(-0.0, 0.0))]
     if argument != "self":
         return []

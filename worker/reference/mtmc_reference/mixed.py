@@ -337,9 +337,10 @@ def _parameters(is_wide):
     ]
 
 
-def state_choice(ways, swept, tensor, uses, sizes=()):
+def state_choice(ways, swept, tensor, uses, sizes=(), exact=None):
     """The Choice of a tensor of the model: its own ways, those of other states, and the values that
-    it is swept through; some of the `sizes` of guards behind it."""
+    it is swept through; some of the `sizes` of guards behind it, some of an `exact` way to where an
+    operator behind it turns."""
     near = [(1, way) for way in ways.near]
     others = [(1, way) for way in [*ways.near, *ways.first, *ways.second]]
     swept = [[(1, _swept(way)) for way in swept if way is not None]]
@@ -347,6 +348,7 @@ def state_choice(ways, swept, tensor, uses, sizes=()):
     is_bound = uses.is_probability or uses.is_ordered or uses.is_written or uses.is_restricted
     if is_bound or not tensor.is_contiguous():
         return Choice(groups, lines, near)
+    groups += [[(1, exact)]] * 2 if exact else []
     if tensor.is_floating_point() and tensor.element_size() > 2:
         kind = _OF_MODEL[min(tensor.dim(), 2) // 2]
     if tensor.dtype == torch.bool:

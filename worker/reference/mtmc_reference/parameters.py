@@ -36,6 +36,7 @@ from . import distribution, drawing, extrema, float_ways, mixed, state_ways, swe
 from .copying import copies, copy_all
 from .graph_numbers import GraphNumbers
 from .guards import sizes_behind
+from .landmarks import landmarks
 from .mixture import Mixture
 from .pieces import changed
 from .workload import total_bytes
@@ -142,6 +143,8 @@ class States:
             self._keep(target, "an operator may define no other value")
         # Whether workloads have values of their own: each is one more state that is kept.
         self._has_own = total_bytes(self._tensors.values()) <= _MOST_SWEPT_BYTES
+        # Ways to where an operator turns, by target.
+        self._exact = self._find_exact(domain) if self._has_own else {}
         # Ways of sweeps.ways by target, and those of a distribution by target.
         self._swept = self._find_swept(domain) if self._has_own else {}
         self._sweeps = self._find_sweeps(domain)
@@ -163,6 +166,15 @@ class States:
             for target, tensor in self._tensors.items()
         }
 
+    def _find_exact(self, domain):
+        """Where a branch is taken at one number of a parameter, one in a thousand draws has it."""
+        marks = {
+            target: [mark for mark in landmarks(domain, self.names[target]) if mark.points]
+            for target, tensor in self._tensors.items()
+            if tensor.is_floating_point() and not sweeps.is_bound(self._uses[target])
+        }
+        return {target: sweeps.met(found) for target, found in marks.items() if found}
+
     def _find_sweeps(self, domain):
         found = {}
         for target, ways in self._swept.items():
@@ -177,6 +189,8 @@ class States:
         for target, ways in self._find_frames().items():
             own = found.get(target, {})
             found[target] = ways | {turn: way for turn, way in own.items() if way}
+        for target, way in self._exact.items():
+            found[target] = found.get(target, {}) | {distribution.ROUNDED: way}
         for target in self._swept:
             if self._is_factor(domain, target):
                 # All of an input that is searched is far on one side there.
@@ -363,7 +377,7 @@ class States:
             for target, tensor in self._tensors.items():
                 ways, uses = self._ways[target], self._uses[target]
                 sizes = self._sizes[self.names[target]]
-                choice = mixed.state_choice(ways, self._swept[target], tensor, uses, sizes)
+                choice = mixed.state_choice(ways, self._swept[target], tensor, uses, sizes, self._exact.get(target))
                 own = choice.ways(mixture.number, self._seed_of(f"mixed {target}"), plan)
                 if not own or drawing.uniform(generator, 0, 1) > share:
                     own = ways.near[:1] if are_near else []

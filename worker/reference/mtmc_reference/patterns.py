@@ -32,7 +32,8 @@ def others(tensor, domain):
     if uses.is_written or tensor.numel() > _MOST_FILLED:
         return []
     low, high = uses.legal or (int(domain.low), int(domain.high))
-    return numbers(tensor, int(low), int(high), uses.special if uses.legal else ())
+    special = tuple(uses.turning(int(low), int(high)))
+    return numbers(tensor, int(low), int(high), (uses.special if uses.legal else ()) + special)
 
 
 def numbers(tensor, low, high, special=()):

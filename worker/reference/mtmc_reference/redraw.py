@@ -63,7 +63,7 @@ def extreme_ways(tensor, domain):
         # A number that may stop an operator is asked about above 0 alone.
         if domain.is_constant and (low > 0 or not uses.is_restricted):
             high = min(high + _MORE, torch.iinfo(tensor.dtype).max)
-    compared = [value for value in uses.compared if low <= value <= high]
+    compared = uses.turning(low, high)
     ways = [ends_of(low, high, special, compared)] if special or compared else []
     if tensor.element_size() == 1 and not (uses.legal or uses.is_restricted):
         ends = torch.iinfo(tensor.dtype)
@@ -139,8 +139,7 @@ def _patterns(domain):
     runs of one length or another, or without a number with which the graph compares, wholly or
     up to a late place."""
     is_mask = domain.values is not None and domain.values.dtype == torch.bool
-    compared = [] if is_mask else domain.uses.compared
-    compared = [v for v in compared if domain.low <= v <= domain.high]
+    compared = [] if is_mask else domain.uses.turning(domain.low, domain.high)
 
     def change(tensor, generator):
         device = generator.device
@@ -154,6 +153,7 @@ def _patterns(domain):
             def chance(most, *shape):
                 return torch.randint(most, shape, generator=generator, device=device)
 
+            least = torch.tensor(domain.low, device=device).to(rows.dtype)
             plain, one, other = drawn(*shape), drawn(count, 1), drawn(count, 1)
             if compared:
                 one = torch.where(chance(2, count, 1) == 0, chosen[chance(len(chosen), count, 1)], one)
@@ -167,7 +167,10 @@ def _patterns(domain):
             last = (extent >> (1 + chance(4, count, 1))).clamp(min=1)
             late = torch.arange(extent, device=device) >= extent - last
             kind = chance(8, count, 1)
-            for number, pattern in enumerate((one, few, runs, without, torch.where(late, plain, without))):
+            late = torch.where(late, plain, without)
+            # Who looks at the first of a row takes the rest for what that is.
+            begun = torch.where(torch.arange(extent, device=device) == 0, least, plain)
+            for number, pattern in enumerate((one, few, runs, without, late, begun)):
                 plain = torch.where(kind == number, pattern, plain)
             rows.copy_(plain)
 

@@ -96,7 +96,9 @@ class Disturbed(TorchDispatchMode):
         """Where no program rounds; None where each may."""
         if name in settled.RULES:
             return settled.RULES[name](args, result, self._unit)
-        return self._is_short(result, args) if name.rstrip("_") in _PLAIN else None
+        if name.rstrip("_") == "div" and not _is_by_powers(args[1], result):
+            return None
+        return self._is_short(result, args) if name.rstrip("_") in (*_PLAIN, "div") else None
 
     def _is_short(self, result, args):
         """Where a sum, difference or product of two short numbers is one itself. None where an
@@ -121,6 +123,16 @@ class Disturbed(TorchDispatchMode):
         options = {"generator": self._generator(like.device), "device": like.device}
         noise = torch.randn(like.shape, dtype=torch.float32, **options)
         return noise.abs().div_(2).add_(sum_rounding.LEAST_DEVIATIONS).copysign_(noise)
+
+
+def _is_by_powers(divisor, result):
+    """Whether all of a divisor are powers of two, by which nobody rounds, whether or not they
+    multiply by its reciprocal."""
+    if not isinstance(divisor, torch.Tensor):
+        divisor = torch.tensor(divisor, dtype=torch.float64)
+    if divisor.numel() > min(result.numel(), _MOST_DIVISORS):
+        return False
+    return bool((torch.frexp(divisor.double()).mantissa.abs() == 0.5).all())
 
 
 def unit_of(dtype):
@@ -150,6 +162,8 @@ _EXACT = frozenset(
     _reshape_alias _reshape_copy _unsafe_index _unsafe_view
     """.split()
 )
+# Divisors of which it is asked whether all are powers of two.
+_MOST_DIVISORS = 1 << 16
 # Those that pick elements, and leave open which of equal ones.
 _PICKING = frozenset({"topk", "sort"})
 # Operators that do not round what is short enough, and types by their unit.

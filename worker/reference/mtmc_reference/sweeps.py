@@ -17,6 +17,7 @@ import math
 import torch
 
 from . import frames
+from .drawing import pick
 from .graph_domain import CARRIERS, operator
 from .mask_ways import equal_rows
 from .pieces import pieces, some_of_each
@@ -77,7 +78,7 @@ def ways(tensor, uses, domain, name, turns=()):
     # A count of booleans may be restricted, as a divisor; they are not.
     if tensor.dtype == torch.bool:
         return _flags() if tensor.numel() == 1 else _masks()
-    if _is_bound(uses):
+    if is_bound(uses):
         return []
     if tensor.numel() == 1:
         return _numbers(tensor, turns)
@@ -106,7 +107,7 @@ def lone(tensor, uses, fill):
     the start; None where a tensor has only one, or other things are expected of it."""
     count = tensor.numel()
     is_fit = tensor.is_floating_point() and tensor.is_contiguous() and count > 1
-    return functools.partial(_alone, fill) if is_fit and not _is_bound(uses) else None
+    return functools.partial(_alone, fill) if is_fit and not is_bound(uses) else None
 
 
 @torch.no_grad()
@@ -120,17 +121,29 @@ def _alone(fill, tensor, generator):
     tensor.view(-1)[min(place, count - 1)] = _LONE
 
 
+def met(marks):
+    """The way to put half of the elements, or a single number, at one of the landmarks."""
+
+    @torch.no_grad()
+    def change(tensor, generator, _=False):
+        found = pick(marks, generator).met(tensor, generator)
+        stays = torch.rand(tensor.shape, generator=generator, device=tensor.device) < 0.5
+        tensor.copy_(torch.where(stays, tensor, found) if tensor.numel() > 1 else found)
+
+    return change
+
+
 def may_have_frame(tensor, uses):
     """Whether a tensor of the model goes through frames."""
     is_fit = tensor.is_floating_point() and tensor.is_contiguous() and tensor.numel() > 2
-    return is_fit and isinstance(tensor, torch.nn.Parameter) and not _is_bound(uses)
+    return is_fit and isinstance(tensor, torch.nn.Parameter) and not is_bound(uses)
 
 
 def _framed(way):
     return lambda tensor, generator, is_mild: None if is_mild else way(tensor, generator)
 
 
-def _is_bound(uses):
+def is_bound(uses):
     return uses.is_probability or uses.is_ordered or uses.is_written or uses.is_restricted
 
 

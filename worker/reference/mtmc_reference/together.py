@@ -13,7 +13,7 @@ is a function of (tensor, generator) that changes it in place.
 
 import torch
 
-from . import around, frames
+from . import around, asked, frames
 from .drawing import pick, sign, uniform
 from .graph_numbers import GraphNumbers
 from .guards import sized
@@ -43,7 +43,7 @@ def plan(number, seed, numbers=GraphNumbers()):
     """The Plan of the mixed workload of that number, which `seed` decides; None of one whose
     tensors go apart. Some are about GraphNumbers."""
     if number < FIRST:
-        return None
+        return asked.plan(number, seed, numbers.asks)
     plans = [*_PLANS, *[_guard] * bool(numbers.sizes), *[_beyond] * bool(numbers.others)]
     plans += [_near_one] * numbers.has_logarithm + [_round_far] * numbers.has_wave
     generator = torch.Generator().manual_seed(seed % 2**63)

@@ -19,6 +19,7 @@ import tempfile
 
 import bound_models
 import edge_models
+import exact_models
 import formula_models
 import generator
 import guard_models
@@ -33,7 +34,7 @@ from assumed import workloads
 _OWN_NUMBERS = range(617, 625)
 _FAR, _LEAST = 1e-2, 1e-30
 _MODULES = (edge_models, formula_models, slip_models, guard_models, bound_models, many_models)
-_MODULES += (tied_models,)
+_MODULES += (tied_models, exact_models)
 OPEN = many_models.OPEN
 MODELS = {edge: models for module in _MODULES for edge, models in module.MODELS.items()}
 
