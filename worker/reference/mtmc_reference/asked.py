@@ -27,6 +27,8 @@ _HUGE = (19.5, 30.0)
 _MOST_POWERS = {2: 12, 10: 6}
 # Powers of whole numbers, at most.
 _MOST_WHOLE = 9
+# Elements that are drawn at once.
+_AT_ONCE = 1 << 24
 
 
 def plan(number, seed, asks):
@@ -67,7 +69,9 @@ def _count(count, generator):
 
     def stand_out(tensor, generator):
         out(tensor, generator)
-        tensor.add_((beside * tensor.abs().amax()).to(tensor.dtype) * tensor.sign())
+        most = beside * max(abs(end.item()) for end in tensor.aminmax())
+        for rows in pieces(tensor):
+            rows.add_(rows.sign(), alpha=most)
 
     return Plan(stand_out, None, None, around.whole(count), around.opened(count), is_for_all=True)
 
@@ -137,7 +141,8 @@ def _next_to_common(seed, near, by):
         rows = torch.randn(_COMMON, length, generator=common, device=tensor.device) + by
         flat = tensor.view(-1, length)
         drawn = torch.randint(_COMMON, (len(flat),), generator=generator, device=tensor.device)
-        for own, which in zip(flat.split(1 << 12), drawn.split(1 << 12)):
+        each = max(_AT_ONCE // length, 1)
+        for own, which in zip(flat.split(each), drawn.split(each)):
             noise = torch.randn(own.shape, generator=generator, device=tensor.device)
             own.copy_(rows[which] + near * noise)
 

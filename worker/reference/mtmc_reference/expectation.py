@@ -270,8 +270,7 @@ class Expectation:
     def with_own_picks(self, actual):
         """`actual` with the reference's elements wherever the pick of another one of equal elements
         may have made it other ones; None where nothing is so."""
-        ask = lambda ties: ties.replaced(actual, self.whole_numbers.is_pick)
-        return self._asked(ask, None)
+        return self._asked(lambda ties: ties.replaced(actual, self.whole_numbers.is_pick), None)
 
     def _asked(self, ask, otherwise):
         """What `ask` says of the Ties against the oracle, if the model may have some."""

@@ -9,7 +9,7 @@
     huge      elements whose squares leave the range
 """
 
-from .graph_domain import BOUNDS, CARRIERS, number, operator
+from .graph_domain import CARRIERS, is_divided, number, operator
 
 _DIFFERENCES = frozenset("sub rsub cdist _cdist_forward pairwise_distance".split())
 _COMPARES = frozenset("eq ne lt le gt ge".split())
@@ -98,9 +98,7 @@ def _is_count(value, makers, domain):
 
 
 def _has_ten(node):
+    """Whether an operator compares with a power of ten, or divides by one with a remainder."""
     arguments = dict(zip(node["argumentNames"], node["arguments"]))
-    names = {*BOUNDS.get(operator(node), ()), "other"} if operator(node) in _NUMERIC else ()
-    return any(number(arguments.get(name, {})) in _TENS for name in names)
-
-
-_NUMERIC = _COMPARES | {"div", "floor_divide", "remainder", "fmod"}
+    is_turning = operator(node) in _COMPARES or is_divided(operator(node), arguments)
+    return is_turning and number(arguments.get("other", {})) in _TENS

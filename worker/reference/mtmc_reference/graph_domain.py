@@ -207,11 +207,11 @@ class GraphDomain:
         for node in self._nodes:
             op = operator(node)
             arguments = dict(zip(node["argumentNames"], node["arguments"]))
-            is_divided = _is_divided(op, arguments)
-            names = ("other",) if is_divided else BOUNDS.get(op, ())
+            is_divisor = is_divided(op, arguments)
+            names = ("other",) if is_divisor else BOUNDS.get(op, ())
             values = [number(arguments.get(name, {})) for name in names]
             found += [
-                (int(value), is_divided)
+                (int(value), is_divisor)
                 for value in values
                 if value and math.isfinite(value) and value == int(value)
             ]
@@ -258,7 +258,7 @@ class GraphDomain:
     def _divisor(self, node):
         """The whole number of the code, above one, by which an operator divides; None without."""
         arguments = dict(zip(node["argumentNames"], node["arguments"]))
-        value = number(arguments.get("other", {})) if _is_divided(operator(node), arguments) else None
+        value = number(arguments.get("other", {})) if is_divided(operator(node), arguments) else None
         return int(value) if value is not None and value == int(value) and value > 1 else None
 
     def _is_order_seen(self, arguments):
@@ -363,7 +363,7 @@ def operator(node):
     return node["op"].split("::")[-1].split(".")[0]
 
 
-def _is_divided(op, arguments):
+def is_divided(op, arguments):
     """Whether an operator leaves a remainder."""
     return op in _DIVIDED or bool(arguments.get("rounding_mode", {}).get("stringValue"))
 

@@ -18,6 +18,8 @@ _ASKS = {
     "return x.round()": set(),
     "return torch.floor(torch.log2(x.abs() + 1))": {("powers", 2)},
     "return torch.where(x > 1000, x, -x)": {("powers", 10)},
+    "return x / 10 + x // 3": set(),
+    "return x // 10": {("powers", 10)},
     "return torch.asinh(x)": {("huge", 0)},
 }
 
