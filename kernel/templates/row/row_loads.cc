@@ -26,7 +26,7 @@ void RowLoads::Keep(const std::vector<ScalarPtr>& roots, int step_axis, int64_t 
       if (kept_.contains(key) || !IsLoadable(read) || !UsesAxis(read.offset, step_axis)) continue;
       if (threads_.has_lanes() && !IsWide(read)) continue;
       elements += steps * threads_.lanes;
-      if (elements > kMostCachedElements) return;
+      if (elements > MostCachedElements(threads_.map.block)) return;
       const std::string array = writer_.Fresh(read.tensor + "_kept");
       writer_.Line(
           Concat(writer_.text().ComputeType(view_.nest->types.find(read.tensor)->second.data_type),

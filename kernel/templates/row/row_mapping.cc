@@ -32,6 +32,11 @@ int64_t PowerOfTwoUpTo(int64_t value, int64_t least, int64_t most) {
   return std::clamp(static_cast<int64_t>(power), least, most);
 }
 
+int64_t MostCachedElements(int64_t block) {
+  constexpr int64_t kRegisters = int64_t{1} << 16;
+  return std::min(kMostCachedElements, kRegisters * 5 / 8 / std::max<int64_t>(block, 1));
+}
+
 bool HasWindow(const GroupView& view) {
   return std::any_of(view.loops.begin(), view.loops.end(),
                      [](const Loop* loop) { return IsWindow(*loop); });
@@ -54,7 +59,7 @@ RowMapping FitMapping(const GroupView& view, const EmitTarget& target,
   if (mapping.cache != 0) {
     const int64_t step = mapping.by_row != 0 ? mapping.depth : mapping.block;
     const int64_t steps = (columns + step - 1) / step;
-    if (steps * mapping.vector > kMostCachedElements) mapping.cache = 0;
+    if (steps * mapping.vector > MostCachedElements(mapping.block)) mapping.cache = 0;
   }
   return mapping;
 }

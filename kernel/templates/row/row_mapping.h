@@ -16,6 +16,10 @@ namespace mtmc::kernel {
 // has, so that addresses and states fit beside them.
 inline constexpr int64_t kMostCachedElements = 128;
 
+// The same of a thread of a block of so many, which share the 65,536 registers of a
+// multiprocessor: five eighths of its part, above which compilers spill.
+int64_t MostCachedElements(int64_t block);
+
 // The stage whose shape decides on a mapping: the one with the most elements.
 const SweepPlan::Stage& MainStage(const SweepPlan& plan);
 
