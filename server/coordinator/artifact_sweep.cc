@@ -8,6 +8,7 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/error.h"
+#include "server/store/artifact_uses.h"
 
 namespace mtmc::coordinator {
 namespace {

@@ -7,7 +7,6 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/store/artifact_store.h"
-#include "server/store/artifact_uses.h"
 #include "server/store/job_store.h"
 
 namespace mtmc::coordinator {
