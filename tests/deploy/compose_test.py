@@ -25,8 +25,8 @@ BIN = pathlib.Path(os.environ["MTMC_BIN"])
 JOB_SECONDS = 600
 
 runs = pytest.mark.skipif(
-    bool(containers.missing()) or COMPOSE is None,
-    reason=containers.missing() or "there is no podman-compose; run scripts/setup",
+    bool(containers.missing("compose")) or COMPOSE is None,
+    reason=containers.missing("compose") or "there is no podman-compose; run scripts/setup",
 )
 
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 
+import clusters
 import release
 
 PROGRAMS = ("podman", "buildah", "runc", "mmdebstrap")
@@ -29,10 +30,10 @@ events_logger = "file"
 """
 
 
-def missing():
-    """What keeps containers from running here; empty when nothing does."""
-    if os.environ.get("MTMC_CLUSTERS") != "1":
-        return "containers are run by command: scripts/container-test"
+def missing(name):
+    """What keeps the tests `name` from running containers here; empty when nothing does."""
+    if reason := clusters.not_chosen(name, "scripts/container-test"):
+        return reason
     absent = [name for name in PROGRAMS if shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin") is None]
     if absent:
         return f"{', '.join(absent)} cannot be found; apt-get install buildah podman runc mmdebstrap uidmap"

@@ -14,7 +14,8 @@ ROLES = ("coordinator", "policyd", "gateway", "cli", "worker")
 MOST_BYTES = {"cli": 120 << 20, "worker": 900 << 20}
 SHELLS = ("sh", "bash", "dash", "busybox", "apt", "apt-get", "dpkg", "perl")
 
-pytestmark = pytest.mark.skipif(bool(containers.missing()), reason=containers.missing())
+MISSING = containers.missing("images")
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
 
 def image(role):

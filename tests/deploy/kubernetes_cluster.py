@@ -10,6 +10,7 @@ import signal
 import subprocess
 
 import charts
+import clusters
 import processes
 
 BUILT = ("helm", "kubectl", "kubelet", "kube-scheduler", "kube-controller-manager", "kube-apiserver", "kube-proxy", "coredns")
@@ -31,8 +32,8 @@ TEXTS = pathlib.Path(__file__).with_name("kubernetes")
 
 def missing():
     """What keeps a Kubernetes from running here; empty when nothing does."""
-    if os.environ.get("MTMC_CLUSTERS") != "1":
-        return "a Kubernetes is started by command: scripts/kube-test"
+    if reason := clusters.not_chosen("kubernetes", "scripts/kube-test"):
+        return reason
     absent = [name for name in BUILT if shutil.which(name, path=PATH) is None]
     if absent:
         return f"{', '.join(absent)} cannot be found; build them once with scripts/kube-binaries"

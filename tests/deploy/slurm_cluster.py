@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 
+import clusters
 import processes
 
 PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch", "squeue", "scontrol", "scancel")
@@ -52,8 +53,8 @@ PartitionName=urgent Nodes=ALL MaxTime=60 PriorityTier=2 PreemptMode=OFF State=U
 
 def missing():
     """What keeps a cluster from being made here; empty when nothing does."""
-    if os.environ.get("MTMC_CLUSTERS") != "1":
-        return "clusters are made by command: scripts/slurm-test"
+    if reason := clusters.not_chosen("slurm", "scripts/slurm-test"):
+        return reason
     absent = [name for name in PROGRAMS if _program(name) is None]
     return f"{', '.join(absent)} cannot be found; scripts/slurm-test installs Slurm" if absent else ""
 

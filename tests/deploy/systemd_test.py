@@ -19,7 +19,8 @@ SERVICES = ("mtmc-policyd", "mtmc-gateway", "mtmc-coordinator", "mtmc-worker@0")
 # Of `systemd-analyze security`; docs/deploy/systemd.md.
 MOST_EXPOSURE = {"mtmc-worker@0": 3.0}
 
-pytestmark = pytest.mark.skipif(bool(containers.missing()), reason=containers.missing())
+MISSING = containers.missing("systemd")
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
 
 class Machine:
