@@ -2,6 +2,7 @@
 //
 // Jobs that are deleted, by a call or because they have been kept long enough.
 #include <catch2/catch.hpp>
+#include <map>
 #include <string>
 
 #include "absl/synchronization/notification.h"
@@ -121,6 +122,37 @@ TEST_CASE("Coordinator forgets jobs behind one that it cannot delete", "[coordin
 
   CHECK(rpc::ErrorReason(world.memory.LookupJob(kOther).status()) == "JOB_NOT_FOUND");
   CHECK_THAT(world.memory.LookupJob(kJob).status(), IsOk());
+}
+
+TEST_CASE("Coordinator compacts the logs of jobs that ended long enough ago", "[coordinator]") {
+  testing::FakeClock clock;
+  World world;
+  world.clock = &clock;
+  world.log_retention = absl::Hours(24);
+  world.StartWithWorker();
+  world.Create(world.Request());
+  world.AwaitEnd();
+  const auto events = [&world] { return *world.memory.ReadEvents(kJob, 0, 1000); };
+  const std::vector<v1::JobEvent> whole = events();
+  const auto candidates = world.Candidates();
+
+  clock.Advance(absl::Hours(23));
+  for (int i = 0; i < 20; ++i) world.Turn();
+  CHECK(events().size() == whole.size());
+
+  clock.Advance(absl::Hours(1));
+  const absl::Time deadline = absl::Now() + kPatience;
+  while (events().size() == whole.size() && absl::Now() < deadline) world.Turn();
+  std::map<std::string, v1::Candidate> told;
+  for (const v1::JobEvent& event : events()) {
+    if (event.has_candidate())
+      CHECK(told.emplace(event.candidate().name(), event.candidate()).second);
+  }
+  REQUIRE(told.size() == candidates.size());
+  for (const v1::Candidate& each : candidates) {
+    CHECK(told[each.name()].SerializeAsString() == each.SerializeAsString());
+  }
+  CHECK(events().back().sequence() == whole.back().sequence());
 }
 
 TEST_CASE("Coordinator keeps jobs for ever unless it is told otherwise", "[coordinator]") {

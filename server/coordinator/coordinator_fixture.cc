@@ -17,22 +17,22 @@ using testing::IsOk;
 World::~World() { Stop(); }
 
 void World::Start() {
-  auto created =
-      Coordinator::Create({.leases = {.hold = absl::Milliseconds(50), .patience = patience},
-                           .search = {.min_backoff = absl::Milliseconds(1),
-                                      .max_backoff = absl::Milliseconds(5),
-                                      .device_poll = absl::Milliseconds(1),
-                                      .quota_slice = quota_slice,
-                                      .shares_across_projects = shares_across_projects},
-                           .tick = absl::Milliseconds(2),
-                           .retention = {.jobs = retention, .artifacts = artifact_retention}},
-                          {.store = store,
-                           .artifacts = *artifacts,
-                           .coder = coder,
-                           .policy = policy,
-                           .clock = *clock,
-                           .metrics = metrics,
-                           .feed = feed});
+  auto created = Coordinator::Create(
+      {.leases = {.hold = absl::Milliseconds(50), .patience = patience},
+       .search = {.min_backoff = absl::Milliseconds(1),
+                  .max_backoff = absl::Milliseconds(5),
+                  .device_poll = absl::Milliseconds(1),
+                  .quota_slice = quota_slice,
+                  .shares_across_projects = shares_across_projects},
+       .tick = absl::Milliseconds(2),
+       .retention = {.jobs = retention, .logs = log_retention, .artifacts = artifact_retention}},
+      {.store = store,
+       .artifacts = *artifacts,
+       .coder = coder,
+       .policy = policy,
+       .clock = *clock,
+       .metrics = metrics,
+       .feed = feed});
   REQUIRE_THAT(created.status(), IsOk());
   coordinator = *std::move(created);
 }

@@ -48,6 +48,7 @@ struct World {
   absl::Duration quota_slice = search::Search::Options().quota_slice;
   bool shares_across_projects = false;
   absl::Duration artifact_retention = Coordinator::Options().retention.artifacts;
+  absl::Duration log_retention = Coordinator::Options().retention.logs;
 
   ~World();
 

@@ -60,6 +60,7 @@ struct Flags {
   std::string policy = "127.0.0.1:50152";
   std::string gateway = "127.0.0.1:50153";
   std::string retention = "0";
+  std::string log_retention = "24h";
   std::string artifact_retention = "0";
   bool is_sweep_trial = false;
   bool shares_across_projects = false;
@@ -123,6 +124,11 @@ void Declare(CLI::App& app, Flags& flags) {
                  "how long a job that has ended is kept, as 720h; 0 is for ever")
       ->check(IsRetention)
       ->capture_default_str();
+  app.add_option("--log-retention", flags.log_retention,
+                 "how long the log of a job that has ended keeps each state of its candidates, not "
+                 "their last alone, as 24h; 0 is for ever")
+      ->check(IsRetention)
+      ->capture_default_str();
   app.add_option("--artifact-retention", flags.artifact_retention,
                  "how long an artifact that no job refers to is kept after it was written, as "
                  "168h; 0 is for ever")
@@ -170,6 +176,7 @@ absl::StatusOr<std::shared_ptr<Coordinator>> BeginReign(const Flags& flags, Stor
           {.leases = {.grace = absl::Milliseconds(flags.lease_grace_ms)},
            .search = {.shares_across_projects = flags.shares_across_projects},
            .retention = {.jobs = ParseRetention(flags.retention).value_or(absl::ZeroDuration()),
+                         .logs = ParseRetention(flags.log_retention).value_or(absl::ZeroDuration()),
                          .artifacts = ParseRetention(flags.artifact_retention)
                                           .value_or(absl::ZeroDuration()),
                          .is_artifact_trial = flags.is_sweep_trial}},

@@ -349,6 +349,12 @@ absl::StatusOr<std::vector<v1::JobEvent>> CrashingStore::ReadEvents(const std::s
   return store_.ReadEvents(job, after, limit);
 }
 
+absl::StatusOr<std::vector<store::Compaction>> CrashingStore::FindCompactions(absl::Time end,
+                                                                              int limit) {
+  MTMC_RETURN_IF_ERROR(Alive());
+  return store_.FindCompactions(end, limit);
+}
+
 absl::StatusOr<std::optional<store::EvaluationRecord>> CrashingStore::FindEvaluation(
     const std::string& fingerprint) {
   MTMC_RETURN_IF_ERROR(Alive());

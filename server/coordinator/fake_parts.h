@@ -149,6 +149,8 @@ class CrashingStore final : public store::JobStore {
   absl::StatusOr<store::CandidatePage> ListCandidates(const store::CandidateQuery& query) override;
   absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(const std::string& job, int64_t after,
                                                        int limit) override;
+  absl::StatusOr<std::vector<store::Compaction>> FindCompactions(absl::Time end,
+                                                                 int limit) override;
   absl::StatusOr<std::optional<store::EvaluationRecord>> FindEvaluation(
       const std::string& fingerprint) override;
   absl::StatusOr<std::optional<v1::Inspection>> FindInspection(const std::string& key) override;

@@ -21,8 +21,9 @@ constexpr size_t kMostTold = 64;
 absl::Status CursorExpired(const std::string& job, int64_t cursor) {
   return rpc::MakeError(absl::StatusCode::kOutOfRange, "CURSOR_EXPIRED",
                         absl::StrCat(job, " has no event ", cursor,
-                                     ": its log is another one, from a backup or of a job of the "
-                                     "same name; watch again from 0"),
+                                     ": its log was compacted after the job's end, or is another "
+                                     "one, from a backup or of a job of the same name; watch "
+                                     "again from 0"),
                         {{"job", job}, {"cursor", absl::StrCat(cursor)}});
 }
 
@@ -157,7 +158,19 @@ absl::Status JobFeed::Send(Watcher& watcher, v1::JobEvent event) {
   return absl::OkStatus();
 }
 
+absl::Status JobFeed::CheckCursor(Watcher& watcher) {
+  MTMC_ASSIGN_OR_RETURN(const auto events, store_.ReadEvents(watcher.job, watcher.cursor - 1, 1));
+  if (!events.empty() && events.front().sequence() == watcher.cursor) {
+    watcher.is_cursor_known = true;
+    return absl::OkStatus();
+  }
+  // A job that is gone is told before a cursor that is.
+  MTMC_RETURN_IF_ERROR(store_.LookupState(watcher.job).status());
+  return CursorExpired(watcher.job, watcher.cursor);
+}
+
 absl::Status JobFeed::SendNew(Watcher& watcher) {
+  if (!watcher.is_cursor_known) MTMC_RETURN_IF_ERROR(CheckCursor(watcher));
   std::vector<v1::JobEvent> events;
   const int64_t before = watcher.cursor;
   do {
@@ -166,11 +179,6 @@ absl::Status JobFeed::SendNew(Watcher& watcher) {
   } while (events.size() == kEventsPerRead);
   if (watcher.is_at_end || watcher.cursor > before) return absl::OkStatus();
   MTMC_ASSIGN_OR_RETURN(const v1::Job::State state, store_.LookupState(watcher.job));
-  if (!watcher.is_cursor_known) {
-    MTMC_ASSIGN_OR_RETURN(events, store_.ReadEvents(watcher.job, watcher.cursor - 1, 1));
-    if (events.empty()) return CursorExpired(watcher.job, watcher.cursor);
-    watcher.is_cursor_known = true;
-  }
   // A cursor at the last event of a job that has ended.
   watcher.is_at_end = search::HasEnded(state) &&
                       store_.ReadEvents(watcher.job, watcher.cursor, 1).value_or(events).empty();

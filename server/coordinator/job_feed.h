@@ -42,7 +42,7 @@ class JobFeed {
 
   // Sends the events of `job` after `cursor` and then each new one. Ends after
   // the event with which the job ended; OUT_OF_RANGE with reason CURSOR_EXPIRED where the log
-  // has not come to `cursor`, as after a restore from a backup.
+  // has no event `cursor`: it was compacted, or the store came back from a backup.
   void Watch(const std::string& job, int64_t cursor, Sink sink);
 
   // New events of `job` are in the store: these, with their sequences, or others if there are
@@ -65,6 +65,7 @@ class JobFeed {
   void Schedule(const std::shared_ptr<Watcher>& watcher, std::vector<v1::JobEvent> events);
   void Pump(const std::shared_ptr<Watcher>& watcher);
   absl::Status SendTold(Watcher& watcher, std::vector<v1::JobEvent> events);
+  absl::Status CheckCursor(Watcher& watcher);
   absl::Status SendNew(Watcher& watcher);
   static absl::Status Send(Watcher& watcher, v1::JobEvent event);
   void End(const std::shared_ptr<Watcher>& watcher, const absl::Status& status);

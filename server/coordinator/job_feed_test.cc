@@ -105,6 +105,21 @@ TEST_CASE("A watcher is told that the log has lost what it saw", "[coordinator]"
   CHECK(at_end->texts == Texts{"3c"});
 }
 
+TEST_CASE("A watcher whose event was compacted away is told so", "[coordinator]") {
+  Feed feed;
+  for (const char* text : {"a", "b", "c"}) feed.Record(text);
+  REQUIRE_THAT(feed.memory.Commit({.job_name = kJob, .superseded = {{2}}}), IsOk());
+
+  const auto behind = feed.Watch(1);
+  const auto gone = feed.Watch(2);
+
+  CHECK(behind->texts == Texts{"3c"});
+  CHECK_FALSE(behind->end);
+  REQUIRE(gone->end);
+  CHECK(rpc::ErrorReason(*gone->end) == "CURSOR_EXPIRED");
+  CHECK(gone->texts.empty());
+}
+
 TEST_CASE("An event that a watcher is told of is not read", "[coordinator]") {
   Feed feed;
   const auto sent = feed.Watch();

@@ -17,6 +17,10 @@ void Retention::Tick() {
     next_jobs_ = now + options_.job_interval;
     SweepJobs(now);
   }
+  if (options_.logs != absl::ZeroDuration() && now >= next_logs_) {
+    next_logs_ = now + options_.job_interval;
+    CompactLogs(now);
+  }
   if (options_.artifacts != absl::ZeroDuration() && now >= next_artifacts_) {
     next_artifacts_ = now + options_.artifact_interval;
     // What refers to blobs is read by another thread, which sees only what is written.
@@ -48,6 +52,25 @@ void Retention::SweepJobs(absl::Time now) {
     }
     query.page_token = oldest->next_page_token;
   } while (!query.page_token.empty());
+}
+
+void Retention::CompactLogs(absl::Time now) {
+  // Refused while the thread has something else to do: asked again at the next look.
+  sweeper_.Submit([this, now] { FindCompactions(now); }).IgnoreError();
+}
+
+void Retention::FindCompactions(absl::Time now) {
+  auto found = parts_.store.FindCompactions(now - options_.logs, options_.max_deleted);
+  // What cannot be read now is by a later look.
+  if (!found.ok() || found->empty()) return;
+  parts_.loop.Post([this, found = *std::move(found)]() mutable {
+    for (store::Compaction& each : found) {
+      store::Write write{.job_name = std::move(each.job), .superseded = std::move(each.superseded)};
+      const absl::Status status = parts_.store.CommitTaking(write);
+      // One that was deleted meanwhile needs no log.
+      if (!status.ok() && !absl::IsNotFound(status)) return;
+    }
+  });
 }
 
 void Retention::SweepArtifacts(absl::Time now) {

@@ -16,8 +16,9 @@
 
 namespace mtmc::coordinator {
 
-// Ages out jobs that have ended, and artifacts that nothing refers to. Jobs are deleted on the
-// event loop, a few in a turn; artifacts by a thread of this object.
+// Ages out jobs that have ended, what their logs can do without, and artifacts that nothing
+// refers to. Jobs are deleted on the event loop, a few in a turn; the others are looked for by a
+// thread of this object.
 //
 // Made, ticked and destroyed with its loop, which it borrows like all its parts.
 class Retention {
@@ -29,6 +30,9 @@ class Retention {
     // deletes at most: a hundred take some 100 ms of the loop.
     absl::Duration job_interval = absl::Minutes(1);
     int max_deleted = 100;
+    // How long the log of a job that has ended stays as it was written; 0 is for ever. As many
+    // as are deleted are compacted at a time.
+    absl::Duration logs;
     // How long an artifact that nothing refers to is kept after it was written; 0 is for
     // ever. Above what an upload and the creation of its job take.
     absl::Duration artifacts;
@@ -57,8 +61,10 @@ class Retention {
 
  private:
   void SweepJobs(absl::Time now);
+  void CompactLogs(absl::Time now);
   void SweepArtifacts(absl::Time now);
-  // On the sweeper's thread.
+  // These two on the sweeper's thread.
+  void FindCompactions(absl::Time now);
   void RunArtifactSweep(absl::Time now);
 
   const Options options_;
@@ -66,6 +72,7 @@ class Retention {
   std::atomic<bool> is_stopped_ = false;
   base::Executor sweeper_{{.name = "mtmc-sweeper", .num_threads = 1, .max_queued = 1}};
   absl::Time next_jobs_ = absl::InfinitePast();
+  absl::Time next_logs_ = absl::InfinitePast();
   absl::Time next_artifacts_ = absl::InfinitePast();
 };
 

@@ -48,8 +48,8 @@ absl::Status FakeJobStore::CheckJob(const Write& write) {
       return AlreadyExists(write.request_id);
     }
   }
-  const bool touches_job =
-      write.job || !write.events.empty() || write.is_job_deleted || !write.quota.empty();
+  const bool touches_job = write.job || !write.events.empty() || write.superseded ||
+                           write.is_job_deleted || !write.quota.empty();
   if (touches_job && !write.new_job && !jobs_.contains(write.job_name)) {
     return NotFound("JOB", write.job_name);
   }
@@ -68,9 +68,16 @@ void FakeJobStore::ApplyJob(const Write& write) {
   if (!write.inspection_key.empty()) record.inspection_key = write.inspection_key;
   for (const v1::JobEvent& event : write.events) {
     if (event.has_candidate()) record.candidates[event.candidate().trial()] = event.candidate();
+    const int64_t last = record.events.empty() ? 0 : record.events.back().sequence();
     record.events.push_back(event);
-    record.events.back().set_sequence(static_cast<int64_t>(record.events.size()));
+    record.events.back().set_sequence(last + 1);
   }
+  if (!write.superseded) return;
+  record.is_compacted = true;
+  std::erase_if(record.events, [&](const v1::JobEvent& event) {
+    return std::find(write.superseded->begin(), write.superseded->end(), event.sequence()) !=
+           write.superseded->end();
+  });
 }
 
 void FakeJobStore::ApplyUses(const Write& write) {
@@ -224,6 +231,28 @@ absl::StatusOr<std::vector<v1::JobEvent>> FakeJobStore::ReadEvents(const std::st
       events.push_back(event);
   }
   return events;
+}
+
+absl::StatusOr<std::vector<Compaction>> FakeJobStore::FindCompactions(absl::Time end, int limit) {
+  absl::MutexLock lock(&mu_);
+  std::map<int64_t, const JobRecord*> by_end;
+  for (const auto& [name, record] : jobs_) {
+    const auto key = OrderKey(record.job, JobOrder::Field::kEndTime);
+    if (!record.is_compacted && key && *key < absl::ToUnixNanos(end)) by_end[*key] = &record;
+  }
+  std::vector<Compaction> found;
+  for (const auto& [key, record] : by_end) {
+    if (static_cast<int>(found.size()) == limit) break;
+    Compaction& each = found.emplace_back();
+    each.job = record->job.name();
+    std::map<int64_t, int64_t> newest;
+    for (const v1::JobEvent& event : record->events) {
+      if (!event.has_candidate()) continue;
+      const auto [known, is_new] = newest.try_emplace(event.candidate().trial(), event.sequence());
+      if (!is_new) each.superseded.push_back(std::exchange(known->second, event.sequence()));
+    }
+  }
+  return found;
 }
 
 absl::StatusOr<std::optional<EvaluationRecord>> FakeJobStore::FindEvaluation(

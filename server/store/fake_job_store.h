@@ -28,6 +28,7 @@ class FakeJobStore : public JobStore, public OwnerStore, public ArtifactUses {
   absl::StatusOr<CandidatePage> ListCandidates(const CandidateQuery& query) override;
   absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(const std::string& job, int64_t after,
                                                        int limit) override;
+  absl::StatusOr<std::vector<Compaction>> FindCompactions(absl::Time end, int limit) override;
   absl::StatusOr<std::optional<EvaluationRecord>> FindEvaluation(
       const std::string& fingerprint) override;
   absl::StatusOr<std::optional<v1::Inspection>> FindInspection(const std::string& key) override;
@@ -56,6 +57,7 @@ class FakeJobStore : public JobStore, public OwnerStore, public ArtifactUses {
     std::string inspection_key;
     std::vector<v1::JobEvent> events;
     std::map<int, v1::Candidate> candidates;
+    bool is_compacted = false;
   };
 
   struct PlacedRecord {

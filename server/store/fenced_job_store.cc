@@ -38,6 +38,10 @@ absl::StatusOr<std::vector<v1::JobEvent>> FencedJobStore::ReadEvents(const std::
   return store_.ReadEvents(job, after, limit);
 }
 
+absl::StatusOr<std::vector<Compaction>> FencedJobStore::FindCompactions(absl::Time end, int limit) {
+  return store_.FindCompactions(end, limit);
+}
+
 absl::StatusOr<std::vector<v1::JobEvent>> FencedJobStore::ReadLineage(const std::string& job) {
   return store_.ReadLineage(job);
 }

@@ -110,6 +110,8 @@ struct Write {
   std::vector<LearnedRecord> learned;
   // Names of records that are removed, before `learned` is applied.
   std::vector<std::string> refuted;
+  // Sequences of events that the log of an ended job goes on without (FindCompactions).
+  std::optional<std::vector<int64_t>> superseded;
   // The job is removed with its candidates, its events, the evaluations that were made
   // for it, and its inspection unless another job has the same. Nothing else of the job
   // is in such a Write.
@@ -170,6 +172,13 @@ struct RecordPage {
   std::string next_page_token;
 };
 
+// What an ended job's log can do without: events that tell of a candidate as it was before a
+// later event of the same log.
+struct Compaction {
+  std::string job;
+  std::vector<int64_t> superseded;
+};
+
 struct Fleet {
   std::vector<WorkerRecord> workers;
   std::vector<LeaseRecord> leases;
@@ -190,7 +199,9 @@ struct Fleet {
 //  5. Nothing of a deleted job is left but what it learned and used, and its name and
 //     request id are free again.
 //  6. Of the records with one name the fastest stays.
-//  7. What a project has used and its jobs have reserved grows beyond a limit by no
+//  7. Events that are removed from a log leave all others with their numbers, and no number is
+//     given twice.
+//  8. What a project has used and its jobs have reserved grows beyond a limit by no
 //     reservation: RESOURCE_EXHAUSTED with reason QUOTA_EXCEEDED, and nothing is written.
 //     Commit says so at once, also while commits are grouped: what was committed and is
 //     not written yet counts.
@@ -228,6 +239,10 @@ class JobStore {
   // The events of a job with `sequence` above `after`, at most `limit`.
   virtual absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(const std::string& job,
                                                                int64_t after, int limit) = 0;
+
+  // Jobs that ended before `end` and whose logs are as they were written, those that ended first
+  // first, at most `limit`. A Write with `superseded` makes the job none of them.
+  virtual absl::StatusOr<std::vector<Compaction>> FindCompactions(absl::Time end, int limit) = 0;
 
   // What a search goes by: the newest event of each candidate of a job and its decisions, in
   // order, and perhaps others.

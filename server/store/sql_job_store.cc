@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "common/base/check.h"
 #include "common/base/digest.h"
@@ -49,6 +50,7 @@ std::string DigestOf(const Write& write) {
   add(write.finished_work);
   for (const LearnedRecord& learned : write.learned) add(learned.record.SerializeAsString());
   for (const std::string& name : write.refuted) add(name);
+  if (write.superseded) add(absl::StrCat("compacted ", absl::StrJoin(*write.superseded, " ")));
   add(write.is_job_deleted ? "deleted" : "");
   for (const QuotaChange& change : write.quota) {
     add(absl::StrCat(static_cast<int>(change.resource), " ", change.reserved.value_or(-1), " ",
@@ -92,7 +94,7 @@ absl::Status SqlJobStore::CommitTaking(Write& write) {
 
 absl::Status SqlJobStore::Commit(const Write& write) {
   const bool touches_job = write.new_job || write.job || !write.events.empty() ||
-                           write.is_job_deleted || !write.quota.empty();
+                           write.superseded || write.is_job_deleted || !write.quota.empty();
   MTMC_CHECK(!touches_job || !write.job_name.empty());
   if (queue_ != nullptr) {
     Write copy = write;
@@ -181,6 +183,11 @@ absl::StatusOr<std::vector<v1::JobEvent>> SqlJobStore::ReadEvents(const std::str
   return Read<std::vector<v1::JobEvent>>(JobSubject(job), [&](SqlSession& session) {
     return sql::ReadEvents(session, job, after, limit);
   });
+}
+
+absl::StatusOr<std::vector<Compaction>> SqlJobStore::FindCompactions(absl::Time end, int limit) {
+  return Read<std::vector<Compaction>>(
+      "", [&](SqlSession& session) { return sql::FindCompactions(session, end, limit); });
 }
 
 absl::StatusOr<std::vector<v1::JobEvent>> SqlJobStore::ReadLineage(const std::string& job) {

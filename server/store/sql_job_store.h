@@ -55,6 +55,7 @@ class SqlJobStore : public JobStore, public OwnerStore, public ArtifactUses {
   absl::StatusOr<CandidatePage> ListCandidates(const CandidateQuery& query) override;
   absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(const std::string& job, int64_t after,
                                                        int limit) override;
+  absl::StatusOr<std::vector<Compaction>> FindCompactions(absl::Time end, int limit) override;
   absl::StatusOr<std::vector<v1::JobEvent>> ReadLineage(const std::string& job) override;
   absl::StatusOr<std::optional<EvaluationRecord>> FindEvaluation(
       const std::string& fingerprint) override;

@@ -111,10 +111,16 @@ constexpr const char* kVersion11[] = {
     "ALTER TABLE evaluations ADD COLUMN rank BIGINT NOT NULL DEFAULT 0",
 };
 
+constexpr const char* kVersion12[] = {
+    // Whether events that later ones supersede were removed from the log.
+    "ALTER TABLE jobs ADD COLUMN is_compacted BIGINT NOT NULL DEFAULT 0",
+    "CREATE INDEX jobs_to_compact ON jobs (end_order) WHERE is_compacted = 0",
+};
+
 constexpr Migration kMigrations[] = {
     {1, kVersion1}, {2, kVersion2},   {3, kVersion3},   {4, kVersion4},
     {5, kVersion5}, {6, kVersion6},   {7, kVersion7},   {8, kVersion8},
-    {9, kVersion9}, {10, kVersion10}, {11, kVersion11},
+    {9, kVersion9}, {10, kVersion10}, {11, kVersion11}, {12, kVersion12},
 };
 
 }  // namespace

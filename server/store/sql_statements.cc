@@ -14,6 +14,7 @@
 #include "server/store/sql_codec.h"
 #include "server/store/sql_evaluations.h"
 #include "server/store/sql_jobs.h"
+#include "server/store/sql_lineage.h"
 #include "server/store/sql_quota.h"
 #include "server/store/sql_records.h"
 #include "server/store/sql_schema.h"
@@ -204,7 +205,7 @@ absl::Status ReplaceOwner(SqlSession& session, const OwnerRecord& seen, const Ow
 
 absl::StatusOr<int64_t> Apply(SqlSession& session, const Write& write, JobMarks& marks) {
   const bool touches_job = write.new_job || write.job || !write.events.empty() ||
-                           write.is_job_deleted || !write.quota.empty();
+                           write.superseded || write.is_job_deleted || !write.quota.empty();
   JobMark of_none;
   JobMark* mark = &of_none;
   if (write.new_job) {
@@ -223,6 +224,7 @@ absl::StatusOr<int64_t> Apply(SqlSession& session, const Write& write, JobMarks&
   WriteFleet(session, write);
   WriteRecords(session, write);
   MTMC_RETURN_IF_ERROR(WriteQuotas(session, write, *mark));
+  if (write.superseded) CompactLog(session, write.job_name, *write.superseded);
   const int64_t last_event = mark->last_event;
   if (write.is_job_deleted) {
     DeleteJob(session, write.job_name);

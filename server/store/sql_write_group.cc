@@ -24,7 +24,7 @@ constexpr size_t kMaxKnownJobs = 1'000'000;
 
 bool TouchesOldJob(const Write& write) {
   return !write.new_job && (write.job || !write.events.empty() || !write.inspection_key.empty() ||
-                            write.is_job_deleted || !write.quota.empty());
+                            write.superseded || write.is_job_deleted || !write.quota.empty());
 }
 
 bool TouchesQuotas(const Write& write) {

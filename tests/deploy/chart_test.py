@@ -345,9 +345,10 @@ def coordinator_of(settings):
 
 
 def test_the_coordinator_is_told_what_to_keep_and_for_how_long():
-    limits = {"artifactRetention": "168h", "artifactRetentionTrial": True, "maxArtifactBytes": 500000000000,
+    limits = {"logRetention": "48h", "artifactRetention": "168h", "artifactRetentionTrial": True, "maxArtifactBytes": 500000000000,
               "maxDatabaseBytes": 20000000000, "leaseGraceMs": 20000}  # fmt: skip
     given = flags(coordinator_of({"coordinator": limits})[1])
+    assert given["--log-retention"] == "48h"
     assert given["--artifact-retention"] == "168h" and "--artifact-retention-trial" in given
     # Not 5e+11, as Helm prints large numbers.
     assert given["--max-artifact-bytes"] == "500000000000" and given["--max-database-bytes"] == "20000000000"
