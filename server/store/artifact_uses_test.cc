@@ -63,7 +63,14 @@ soci::session Connect(const SqliteMaker& maker) {
 
 soci::session Connect(const PostgresMaker& maker) { return {soci::postgresql, maker.database}; }
 
+void ForgetVersion12(soci::session& session) {
+  session << "DROP INDEX jobs_to_compact";
+  session << "ALTER TABLE jobs DROP COLUMN is_compacted";
+  session << "DELETE FROM schema_version WHERE version = 12";
+}
+
 void ForgetVersion11(soci::session& session) {
+  ForgetVersion12(session);
   session << "ALTER TABLE evaluations DROP COLUMN rank";
   session << "DELETE FROM schema_version WHERE version = 11";
 }
