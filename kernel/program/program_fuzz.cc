@@ -26,8 +26,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (WithCLinkage(linked) != linked) std::abort();
   size_t num_kernels = 0;
   const auto units = SplitIntoUnits(text);
-  for (const std::string& unit : units)
-    num_kernels += FindKernels(unit, Dialect::kCuda).kernels.size();
+  for (const SourceUnit& unit : units) {
+    const size_t inside = FindKernels(unit.text, Dialect::kCuda).kernels.size();
+    if (inside != unit.kernels.size()) std::abort();
+    num_kernels += inside;
+  }
   if (!units.empty() && num_kernels != FindKernels(text, Dialect::kCuda).kernels.size())
     std::abort();
   const ParseResult result = ParseProgram(text);

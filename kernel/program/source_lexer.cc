@@ -72,6 +72,12 @@ class SourceLexer {
   bool IsComment() const { return StartsWith("//") || StartsWith("/*"); }
 
   void SkipComment() {
+    const size_t begin = at_;
+    SkipCommentText();
+    lexed_.comments_.push_back({begin, at_});
+  }
+
+  void SkipCommentText() {
     if (StartsWith("//")) return AdvanceTo(text_.find('\n', at_));
     const int begin_line = line_;
     const size_t end = text_.find("*/", at_ + 2);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -33,6 +34,12 @@ struct SourceDirective {
   int line = 1;
 };
 
+// Part of a text: from one index up to another.
+struct SourceExtent {
+  size_t begin = 0;
+  size_t end = 0;
+};
+
 // A source as its compiler sees it: lines spliced, comments gone, preprocessor
 // lines apart. Moves keep the tokens valid.
 class LexedSource {
@@ -40,6 +47,9 @@ class LexedSource {
   const std::vector<SourceToken>& tokens() const { return tokens_; }
 
   const std::vector<SourceDirective>& directives() const { return directives_; }
+
+  // Where the comments stand in spliced(), in order.
+  const std::vector<SourceExtent>& comments() const { return comments_; }
 
   // The text with its lines joined.
   std::string_view spliced() const { return *spliced_; }
@@ -56,6 +66,7 @@ class LexedSource {
   std::unique_ptr<const std::string> spliced_;
   std::vector<SourceToken> tokens_;
   std::vector<SourceDirective> directives_;
+  std::vector<SourceExtent> comments_;
   bool is_ambiguous_ = false;
 };
 

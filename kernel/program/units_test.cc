@@ -31,21 +31,41 @@ std::vector<std::string> NamesOf(const std::string& text) {
   return names;
 }
 
+// Names that the kernels of all units have in the source; each is in the text under its other one.
+std::vector<std::string> NamesOf(const std::vector<SourceUnit>& units) {
+  std::vector<std::string> names;
+  for (const SourceUnit& unit : units) {
+    std::vector<std::string> inside;
+    for (const auto& [name, symbol] : unit.kernels) {
+      names.push_back(name);
+      inside.push_back(symbol);
+    }
+    std::vector<std::string> there = NamesOf(unit.text);
+    std::sort(there.begin(), there.end());
+    std::sort(inside.begin(), inside.end());
+    CHECK(there == inside);
+  }
+  return names;
+}
+
+std::vector<std::string> Sorted(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 }  // namespace
 
 TEST_CASE("Each kernel is in one unit, with all that is no kernel", "[program]") {
-  const std::vector<std::string> units = SplitIntoUnits(kHelper + Kernels(20) + "// end\n");
+  const std::vector<SourceUnit> units =
+      SplitIntoUnits(kHelper + Kernels(20) + "__device__ int last;\n");
 
   REQUIRE(units.size() == 20);
-  std::vector<std::string> names;
-  for (const std::string& unit : units) {
-    const auto own = NamesOf(unit);
-    names.insert(names.end(), own.begin(), own.end());
-    CHECK(unit.starts_with(kHelper));
-    CHECK(unit.find("// end") != std::string::npos);
-    CHECK(FindKernels(unit, Dialect::kCuda).diagnostics.empty());
+  for (const SourceUnit& unit : units) {
+    CHECK(unit.text.starts_with(kHelper));
+    CHECK(unit.text.find("last") != std::string::npos);
+    CHECK(FindKernels(unit.text, Dialect::kCuda).diagnostics.empty());
   }
-  CHECK(names == NamesOf(Kernels(20)));
+  CHECK(NamesOf(units) == NamesOf(Kernels(20)));
 }
 
 TEST_CASE("A unit changes with its own kernels alone", "[program]") {
@@ -58,8 +78,69 @@ TEST_CASE("A unit changes with its own kernels alone", "[program]") {
 
   REQUIRE(before.size() == after.size());
   size_t num_equal = 0;
-  for (size_t i = 0; i < before.size(); ++i) num_equal += before[i] == after[i] ? 1 : 0;
+  for (size_t i = 0; i < before.size(); ++i) num_equal += before[i].text == after[i].text ? 1 : 0;
   CHECK(num_equal + 1 == before.size());
+}
+
+TEST_CASE("Comments are no part of a unit", "[program]") {
+  const std::string text = kHelper + Kernels(12);
+  std::string told = "//@ launch k0 grid=(1) block=(256) args=(x, y)\n/* of\nk1 */" + text;
+  told.insert(told.find("helped(x[j] + 7"), "// seven\n");
+  told += "// end\n";
+
+  const auto units = SplitIntoUnits(text);
+  const auto others = SplitIntoUnits(told);
+
+  REQUIRE(units.size() == others.size());
+  for (size_t i = 0; i < units.size(); ++i) {
+    INFO(others[i].text);
+    CHECK((i == 7 || units[i].text == others[i].text));
+  }
+}
+
+TEST_CASE("Kernels that differ in names alone have equal units", "[program]") {
+  std::string text = "struct Pair { float a; float relu; };\n";
+  for (int i = 0; i < 10; ++i) {
+    const std::string name = "layer_" + std::to_string(i);
+    const std::string input = i == 0 ? "a" : "layer_" + std::to_string(i - 1) + "_out";
+    text += "extern \"C\" __global__ void " + name + "(const Pair* " + input + ", Pair* " + name +
+            "_out) {\n  const Pair* p = " + input + ";\n  " + name + "_out->relu = p->a + " +
+            input + "[1].a * " + (i == 9 ? "2" : "1") + ";\n}\n\n";
+  }
+
+  const auto units = SplitIntoUnits(text);
+
+  REQUIRE(units.size() == 10);
+  for (size_t i = 1; i < 9; ++i) {
+    INFO(units[i].text);
+    CHECK(units[i].text == units[0].text);
+  }
+  CHECK(units[9].text != units[0].text);
+  CHECK(units[9].kernels.count("layer_9") == 1);
+  // A member is no parameter, though it has its name.
+  CHECK(units[0].text.find("p->a ") != std::string::npos);
+  // Where a name can be spelled out it stays.
+  const auto named = SplitIntoUnits(text + "__device__ const char* where() { return __func__; }\n");
+  REQUIRE(named.size() == 10);
+  CHECK(named[3].kernels.at("layer_3") == "layer_3");
+}
+
+TEST_CASE("What stands between two kernels stays there", "[program]") {
+  std::string text;
+  for (int i = 0; i < 10; ++i) {
+    text += "#undef N\n#define N " + std::to_string(i) + "\nextern \"C\" __global__ void k" +
+            std::to_string(i) + "(float* y) { y[0] = N; }\n";
+  }
+
+  const auto units = SplitIntoUnits(text);
+
+  for (size_t i = 0; i < units.size(); ++i) {
+    const size_t kernel = units[i].text.find("__global__");
+    const size_t define = units[i].text.rfind("#define N", kernel);
+    for (const auto& [name, symbol] : units[i].kernels) {
+      CHECK(units[i].text.substr(define + 10, 1) == name.substr(1));
+    }
+  }
 }
 
 TEST_CASE("What kernels share is not repeated without end", "[program]") {
@@ -71,12 +152,7 @@ TEST_CASE("What kernels share is not repeated without end", "[program]") {
 
   CHECK(units.size() > 1);
   CHECK(units.size() <= 8);
-  std::vector<std::string> names;
-  for (const std::string& unit : units) {
-    const auto own = NamesOf(unit);
-    names.insert(names.end(), own.begin(), own.end());
-  }
-  CHECK(names == NamesOf(text));
+  CHECK(Sorted(NamesOf(units)) == Sorted(NamesOf(text)));
 }
 
 TEST_CASE("A source stays whole where its parts might mean something else", "[program]") {
@@ -101,7 +177,7 @@ TEST_CASE("Kernels within a block of C linkage stay within it", "[program]") {
   const auto units = SplitIntoUnits("extern \"C\" {\n" + text + "}\n");
 
   REQUIRE(units.size() == 10);
-  for (const std::string& unit : units) {
+  for (const auto& [unit, names] : units) {
     const auto kernels = FindKernels(unit, Dialect::kCuda).kernels;
     REQUIRE(kernels.size() == 1);
     CHECK(kernels[0].has_c_linkage);

@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::string_view kMagic = "mtmc build 1\n";
 constexpr size_t kDigestBytes = 64;
+// Changes with what the bytes of a binary mean to a runner (cuda/cubin_set.h).
+constexpr std::string_view kBinaries = "2";
 
 // Length first, so that no two sequences of fields give the same bytes.
 void AppendField(std::string_view field, base::Sha256Builder& key) {
@@ -23,6 +25,7 @@ void AppendField(std::string_view field, base::Sha256Builder& key) {
 std::string BuildKey(const pipe::v1::BuilderRequest::Build& build, const v1::Variant& variant) {
   base::Sha256Builder key;
   AppendField(config::Version(), key);
+  AppendField(kBinaries, key);
   AppendField(build.program(), key);
   const v1::DeviceFacts& device = build.device();
   AppendField(device.product(), key);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,12 +9,19 @@
 
 namespace mtmc::worker {
 
-// Cubins of the parts of one program in one string, as a builder hands them to a runner. A single
-// one is itself.
-std::string JoinCubins(const std::vector<std::string>& cubins);
+// A cubin with some kernels of a program.
+struct CubinPart {
+  std::string_view cubin;
+  // The symbol of each, by the kernel's name in the program: kernels that differ in nothing else
+  // share one.
+  std::map<std::string, std::string> symbols;
+};
 
-// The cubins of such a string, which they point into: itself, unless it was joined. Absent where
-// it is malformed; any bytes may be given.
-std::optional<std::vector<std::string_view>> SplitCubins(std::string_view binary);
+// The parts of one program in one string, as a builder hands them to a runner.
+std::string JoinCubins(const std::vector<CubinPart>& parts);
+
+// The parts of such a string, which they point into: itself, with no symbols, unless it was joined.
+// Absent where it is malformed; any bytes may be given.
+std::optional<std::vector<CubinPart>> SplitCubins(std::string_view binary);
 
 }  // namespace mtmc::worker

@@ -8,34 +8,49 @@
 namespace mtmc::worker {
 namespace {
 
-using Parts = std::vector<std::string_view>;
-
 TEST_CASE("Joined cubins come apart again", "[cuda]") {
-  const std::vector<std::string> cubins = {"first", std::string("\0second", 7), "", "third"};
-  const std::string joined = JoinCubins(cubins);
+  const std::vector<CubinPart> parts = {
+      {.cubin = "first", .symbols = {{"f", "unit"}, {"g", "unit"}}},
+      {.cubin = std::string_view("\0second", 7), .symbols = {{"h", "h"}}},
+      {.cubin = "", .symbols = {}}};
+  const std::string joined = JoinCubins(parts);
 
-  const auto parts = SplitCubins(joined);
+  const auto found = SplitCubins(joined);
 
-  REQUIRE(parts);
-  CHECK(*parts == Parts(cubins.begin(), cubins.end()));
+  REQUIRE(found);
+  REQUIRE(found->size() == parts.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    CHECK((*found)[i].cubin == parts[i].cubin);
+    CHECK((*found)[i].symbols == parts[i].symbols);
+  }
 }
 
-TEST_CASE("One cubin is itself", "[cuda]") {
-  CHECK(JoinCubins({"ELF"}) == "ELF");
-  CHECK(*SplitCubins("ELF") == Parts{"ELF"});
-  CHECK(*SplitCubins("") == Parts{""});
+TEST_CASE("What was not joined is one cubin", "[cuda]") {
+  for (const char* binary : {"ELF", ""}) {
+    const auto found = SplitCubins(binary);
+    REQUIRE(found);
+    REQUIRE(found->size() == 1);
+    CHECK(found->front().cubin == binary);
+    CHECK(found->front().symbols.empty());
+  }
 }
 
 TEST_CASE("What was cut off or forged is no set of cubins", "[cuda]") {
-  const std::string joined = JoinCubins({"first", "second"});
-  for (size_t size = JoinCubins({}).size() + 1; size < joined.size(); ++size) {
-    const auto parts = SplitCubins(std::string_view(joined).substr(0, size));
+  const CubinPart first{.cubin = "first", .symbols = {{"f", "unit"}}};
+  const std::string one = JoinCubins({first});
+  const std::string joined = JoinCubins({first, {.cubin = "second", .symbols = {{"g", "g"}}}});
+  const size_t head = JoinCubins({}).size();
+  for (size_t size = head + 1; size < joined.size(); ++size) {
     // At the end of the first, which is a set of one.
-    CHECK(parts.has_value() == (size == JoinCubins({}).size() + 8 + 5));
+    CHECK(SplitCubins(std::string_view(joined).substr(0, size)).has_value() ==
+          (size == one.size()));
   }
-  std::string forged = joined;
-  forged[JoinCubins({}).size() + 7] = '\xff';
-  CHECK_FALSE(SplitCubins(forged));
+  // Numbers and sizes beyond all that follows.
+  for (const size_t place : {head + 7, head + 15, one.size() + 7}) {
+    std::string forged = joined;
+    forged[place] = '\xff';
+    CHECK_FALSE(SplitCubins(forged));
+  }
 }
 
 }  // namespace

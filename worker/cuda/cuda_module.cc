@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "worker/cuda/cubin_scan.h"
 #include "worker/cuda/cubin_set.h"
 
 namespace mtmc::worker {
@@ -64,17 +63,14 @@ Outcome<std::unique_ptr<CudaModule>> CudaModule::Load(std::shared_ptr<const Cuda
                                                       std::string_view binary) {
   std::unique_ptr<CudaModule> loaded(new CudaModule(std::move(context), conditions));
   const CudaApi& api = loaded->context_->api();
-  const auto cubins = SplitCubins(binary);
-  if (!cubins) return CudaFailure(api, CUDA_ERROR_INVALID_IMAGE, "a set of cubins");
-  for (const std::string_view cubin : *cubins) {
+  const auto parts = SplitCubins(binary);
+  if (!parts) return CudaFailure(api, CUDA_ERROR_INVALID_IMAGE, "a set of cubins");
+  for (const CubinPart& part : *parts) {
     CUmodule module = nullptr;
-    const CUresult error = api.cuModuleLoadData(&module, std::string(cubin).c_str());
+    const CUresult error = api.cuModuleLoadData(&module, std::string(part.cubin).c_str());
     if (error != CUDA_SUCCESS) return CudaFailure(api, error, "cuModuleLoadData");
     loaded->modules_.push_back(module);
-    if (cubins->size() == 1) break;
-    const auto contents = ReadCubin(cubin);
-    if (!contents) return CudaFailure(api, CUDA_ERROR_INVALID_IMAGE, "a cubin");
-    for (const CubinKernel& kernel : contents->kernels) loaded->owners_[kernel.name] = module;
+    for (const auto& [name, symbol] : part.symbols) loaded->places_[name] = {module, symbol};
   }
   return loaded;
 }
@@ -82,23 +78,27 @@ Outcome<std::unique_ptr<CudaModule>> CudaModule::Load(std::shared_ptr<const Cuda
 // Null where there is none.
 CUfunction CudaModule::FindFunction(const std::string& name) const {
   if (modules_.empty()) return nullptr;
-  const auto owner = owners_.find(name);
-  CUmodule module = owner == owners_.end() ? modules_.front() : owner->second;
+  const auto known = places_.find(name);
+  const Place place = known == places_.end() ? Place{modules_.front(), name} : known->second;
   CUfunction function = nullptr;
-  const CUresult error = context_->api().cuModuleGetFunction(&function, module, name.c_str());
+  const CUresult error =
+      context_->api().cuModuleGetFunction(&function, place.module, place.symbol.c_str());
   return error == CUDA_SUCCESS ? function : nullptr;
 }
 
 Kernel* CudaModule::Find(std::string_view name) {
-  auto known = kernels_.find(name);
-  if (known != kernels_.end()) return known->second.get();
+  const auto known = found_.find(name);
+  if (known != found_.end()) return known->second;
   const std::string text(name);
   CUfunction function = FindFunction(text);
   if (!function) return nullptr;
   int local_bytes = 0;
   context_->api().cuFuncGetAttribute(&local_bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function);
   conditions_.set_local_bytes(std::max(conditions_.local_bytes(), local_bytes));
-  return (kernels_[text] = std::make_unique<CudaKernel>(function)).get();
+  // Kernels may share one, with what it was told of its shared memory.
+  std::unique_ptr<CudaKernel>& kernel = kernels_[function];
+  if (!kernel) kernel = std::make_unique<CudaKernel>(function);
+  return found_[text] = kernel.get();
 }
 
 }  // namespace mtmc::worker

@@ -45,6 +45,11 @@ class CudaModule final : public Module {
   Kernel* Find(std::string_view name) override;
 
  private:
+  struct Place {
+    CUmodule module;
+    std::string symbol;
+  };
+
   CudaModule(std::shared_ptr<const CudaContext> context, CudaConditions& conditions);
 
   CUfunction FindFunction(const std::string& name) const;
@@ -53,9 +58,11 @@ class CudaModule final : public Module {
   CudaConditions& conditions_;
   // One for each cubin.
   std::vector<CUmodule> modules_;
-  // Where there are several: the one that has a kernel.
-  std::map<std::string, CUmodule, std::less<>> owners_;
-  std::map<std::string, std::unique_ptr<CudaKernel>, std::less<>> kernels_;
+  // Of kernels, by their names, where the binary says so; others are in the first module.
+  std::map<std::string, Place, std::less<>> places_;
+  std::map<CUfunction, std::unique_ptr<CudaKernel>> kernels_;
+  // Those that were asked for, by their names.
+  std::map<std::string, CudaKernel*, std::less<>> found_;
 };
 
 }  // namespace mtmc::worker

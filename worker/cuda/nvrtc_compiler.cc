@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <map>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -195,14 +196,19 @@ CompileResult NvrtcCompiler::CompileWhole(const std::string& source,
 // the whole, with its lines.
 std::optional<CompileResult> NvrtcCompiler::CompileInUnits(const std::string& source,
                                                            const kernel::Bindings& defines) {
-  const std::vector<std::string> units = kernel::SplitIntoUnits(source);
-  if (units.empty()) return std::nullopt;
+  std::map<std::string, std::map<std::string, std::string>> kernels;
+  for (kernel::SourceUnit& unit : kernel::SplitIntoUnits(source)) {
+    kernels[std::move(unit.text)].merge(unit.kernels);
+  }
+  if (kernels.empty()) return std::nullopt;
+  std::vector<const std::string*> units;
+  for (const auto& [text, names] : kernels) units.push_back(&text);
   std::vector<std::string> cubins(units.size());
   std::atomic<size_t> next = 0;
   std::atomic<bool> has_failed = false;
   auto work = [&] {
     for (size_t i = next++; i < units.size() && !has_failed; i = next++) {
-      cubins[i] = CompileUnit(units[i], defines);
+      cubins[i] = CompileUnit(*units[i], defines);
       if (cubins[i].empty()) has_failed = true;
     }
   };
@@ -213,14 +219,22 @@ std::optional<CompileResult> NvrtcCompiler::CompileInUnits(const std::string& so
     work();
   }
   if (has_failed) return std::nullopt;
+  std::vector<CubinPart> parts;
+  for (size_t i = 0; i < units.size(); ++i) {
+    parts.push_back({.cubin = cubins[i], .symbols = kernels.at(*units[i])});
+  }
   CompileResult result;
-  result.binary = JoinCubins(cubins);
+  result.binary = JoinCubins(parts);
   return result;
 }
 
 // Empty where it fails.
 std::string NvrtcCompiler::CompileUnit(const std::string& unit, const kernel::Bindings& defines) {
-  const std::vector<std::string> flags = FlagsFor(unit, defines, /*has_prelude=*/false);
+  kernel::Bindings own;
+  for (const auto& [name, value] : defines) {
+    if (absl::StrContains(unit, name)) own[name] = value;
+  }
+  const std::vector<std::string> flags = FlagsFor(unit, own, /*has_prelude=*/false);
   const std::string key =
       base::Sha256(absl::StrCat(absl::StrJoin(flags, "\n"), "\n\n", unit)).sha256_hex;
   if (auto known = units_.Find(key)) return *std::move(known);

@@ -2,6 +2,8 @@
 #include "worker/cuda/nvrtc_compiler.h"
 
 #include <catch2/catch.hpp>
+#include <map>
+#include <string_view>
 
 #include "common/testing/status_matchers.h"
 #include "kernel/program/parser.h"
@@ -76,16 +78,33 @@ TEST_CASE("A source of many kernels is compiled in parts, and again only where i
   const auto cubins = SplitCubins(result.binary);
   REQUIRE(cubins);
   CHECK(cubins->size() == 20);
-  for (size_t i = 0; i < cubins->size(); ++i) {
-    const auto contents = ReadCubin((*cubins)[i]);
-    REQUIRE(contents);
-    REQUIRE(contents->kernels.size() == 1);
-    CHECK(contents->kernels[0].name == "kernel_" + std::to_string(i));
-  }
+  const auto by_name = [](const std::vector<CubinPart>& parts) {
+    std::map<std::string, std::string_view> found;
+    for (const CubinPart& part : parts) {
+      const auto contents = ReadCubin(part.cubin);
+      REQUIRE(contents);
+      REQUIRE(contents->kernels.size() == 1);
+      for (const auto& [name, symbol] : part.symbols) {
+        CHECK(symbol == contents->kernels[0].name);
+        found[name] = part.cubin;
+      }
+    }
+    return found;
+  };
+  const auto first = by_name(*cubins);
+  CHECK(first.size() == 20);
   const CompileResult changed = compiler->Compile(source_of(77), {{"N", 2}});
   const auto others = SplitCubins(changed.binary);
   REQUIRE(others);
-  for (size_t i = 0; i < cubins->size(); ++i) CHECK(((*cubins)[i] == (*others)[i]) == (i != 19));
+  for (const auto& [name, cubin] : by_name(*others)) {
+    CHECK((cubin == first.at(name)) == (name != "kernel_19"));
+  }
+  // Kernels that differ in their names alone are compiled once.
+  const CompileResult equal = compiler->Compile(source_of(7), {{"N", 2}});
+  const auto fewer = SplitCubins(equal.binary);
+  REQUIRE(fewer);
+  CHECK(fewer->size() == 19);
+  CHECK(by_name(*fewer).at("kernel_19") == first.at("kernel_7"));
   // Tune parameters are a part of what was compiled.
   CHECK(compiler->Compile(source_of(19), {{"N", 3}}).binary != result.binary);
   // What is wrong is told of the whole, with its line.
