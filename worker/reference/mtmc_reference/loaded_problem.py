@@ -225,9 +225,11 @@ class LoadedProblem:
         effort = Effort(self._device)
         try:
             answer = self._prepared.with_room(compared, entry)
-            # What is expected of a program's own inputs is found out for it alone, most of it here.
-            if entry.key.salt:
+            # What is expected of a program's own inputs is found out for it alone, most of it here;
+            # of others, an fp64 run of a large model is, once.
+            if entry.key.salt or not entry.was_compared:
                 self._judge.count(entry.key, effort.seconds)
+            entry.was_compared = True
             if entry.key.around and answer["message"]:
                 answer["message"] += f", where much is about {entry.key.around:g}, which its text has"
             return answer

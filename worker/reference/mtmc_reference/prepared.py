@@ -48,6 +48,8 @@ class Entry:
         self.publication = None
         # What it took to make them, the last time.
         self.expectation_seconds = self.publication_seconds = 0.0
+        # Whether outputs were compared with it: some of what is expected is only found out then.
+        self.was_compared = False
 
     def byte_count(self):
         size = self.expectation.byte_count() if self.expectation else 0
