@@ -32,12 +32,13 @@ import time
 
 import torch
 
-from . import distribution, drawing, extrema, float_ways, mixed, state_ways, sweeps
+from . import distribution, drawing, float_ways, mixed, state_ways, sweeps
 from .copying import copies, copy_all
 from .graph_numbers import GraphNumbers
 from .guards import sizes_behind
-from .landmarks import landmarks
+from .kept_values import KeptValues
 from .mixture import Mixture
+from .own_values import SWEPT, OwnValues
 from .pieces import changed
 from .workload import total_bytes
 
@@ -52,19 +53,6 @@ _OF_ONE_VALUE = {ZERO: 0, ONE: 1, LONE_ZERO: 0, LONE_ONE: 1}
 _WITHOUT_LONE = {LONE_ZERO: ZERO, LONE_ONE: ONE}
 # Numbers of the workloads of distributions from which on the model is as its constructor made it.
 AS_MADE = 200
-# Distributions whose workloads have values of their own: not where far elements meet the far
-# numbers of the second state. Those that take the first ones have zeros, and ordinary inputs.
-_SWEPT = tuple(
-    name
-    for name in distribution.DISTRIBUTIONS
-    if name not in (*distribution.OF_PARAMETERS, distribution.NONFINITE)
-    and name not in (distribution.HEAVY_TAILED, distribution.DIRECTED, distribution.MIXED)
-)
-_FIRST_SWEPT = (distribution.ROUNDED, distribution.RAMPS)
-# Those in which all that a model has has a frame.
-_FRAMED = (distribution.CENTERED, distribution.RANGE_ENDS, distribution.TIMES_3, distribution.SPECIAL_ROWS)
-# Those that a model has only with some inputs, such as whole numbers.
-_RARELY_SWEPT = (distribution.REDRAWN, distribution.EXTREMES)
 # Part of the tensors that go their own way in a mixed state, at most so many; how often the others
 # are near what they were.
 _MIXED_SHARE, _MOST_MIXED, _NEAR_SHARE = 0.8, 6, 0.3
@@ -77,9 +65,6 @@ _AND, _MILDLY = " with ", ", mildly"
 _SECONDS, _BOLD_SECONDS = 10.0, 1.5
 # Most tensors that are minute because the reference divides by them.
 _MOST_DIVISORS = 4
-# Bytes of all states whose values are kept, beside those that are shared, and of one that is kept
-# alone: a workload is run in it some times.
-_MOST_DRAWN_BYTES, _MOST_ALONE_BYTES = 256 << 20, 512 << 20
 # Bytes of a model's tensors up to which workloads have values of their own: each is one more
 # state that is kept.
 _MOST_SWEPT_BYTES = 64 << 20
@@ -143,74 +128,16 @@ class States:
             self._keep(target, "an operator may define no other value")
         # Whether workloads have values of their own: each is one more state that is kept.
         self._has_own = total_bytes(self._tensors.values()) <= _MOST_SWEPT_BYTES
-        # Ways to where an operator turns, by target.
-        self._exact = self._find_exact(domain) if self._has_own else {}
-        # Ways of sweeps.ways by target, and those of a distribution by target.
-        self._swept = self._find_swept(domain) if self._has_own else {}
-        self._sweeps = self._find_sweeps(domain)
+        self._own = OwnValues(self._tensors, self.names, self._uses, domain, seed_of, self._has_own)
         # GraphNumbers, and sizes of guards by the graph name of what they stand behind.
         self._numbers, self._sizes = GraphNumbers.of(domain), sizes_behind(domain)
         # Ways of each tensor by mixed state, and those states of which it is known what the
         # reference bears.
         self._mixed, self._settled = {}, set()
-        # What states were drawn from and their values, without what is swept: to draw hundreds
-        # of tensors takes longer than to run the model.
-        self._drawn = {}
+        # Values that were drawn, without what is swept.
+        self._kept = KeptValues(ORDINARY)
         # How many times milder a state is than at first, as the reference bears it.
         self._calm = collections.Counter()
-
-    def _find_swept(self, domain):
-        turns = domain.turns()
-        return {
-            target: sweeps.ways(tensor, self._uses[target], domain, self.names[target], turns)
-            for target, tensor in self._tensors.items()
-        }
-
-    def _find_exact(self, domain):
-        """Where a branch is taken at one number of a parameter, one in a thousand draws has it."""
-        marks = {
-            target: [mark for mark in landmarks(domain, self.names[target]) if mark.points]
-            for target, tensor in self._tensors.items()
-            if tensor.is_floating_point() and not sweeps.is_bound(self._uses[target])
-        }
-        return {target: sweeps.met(found) for target, found in marks.items() if found}
-
-    def _find_sweeps(self, domain):
-        found = {}
-        for target, ways in self._swept.items():
-            if ways:
-                generator = torch.Generator().manual_seed(self._seed_of(f"sweep {target}"))
-                fixed = dict(zip(_FIRST_SWEPT, ways))
-                rest = ways[len(fixed) :] if len(ways) > len(_SWEPT) - len(fixed) else ways
-                others = [name for name in _SWEPT if name not in (*fixed, *_RARELY_SWEPT)]
-                order = torch.randperm(len(others), generator=generator).tolist()
-                names = [*(others[place] for place in order), *_RARELY_SWEPT]
-                found[target] = fixed | {n: rest[at % len(rest)] for at, n in enumerate(names)}
-        for target, ways in self._find_frames().items():
-            own = found.get(target, {})
-            found[target] = ways | {turn: way for turn, way in own.items() if way}
-        for target, way in self._exact.items():
-            found[target] = found.get(target, {}) | {distribution.ROUNDED: way}
-        for target in self._swept:
-            if self._is_factor(domain, target):
-                # All of an input that is searched is far on one side there.
-                way = extrema.one_sided(1)
-                found[target] = found.get(target, {}) | dict.fromkeys(distribution.ONE_SIDED, way)
-        return found
-
-    def _find_frames(self):
-        """By target and distribution the frames of what may have any values."""
-        found = {}
-        for target, tensor in self._tensors.items():
-            if sweeps.may_have_frame(tensor, self._uses[target]):
-                found[target] = dict(zip(_FRAMED, sweeps.FRAMES))
-        return found
-
-    def _is_factor(self, domain, target):
-        """Whether a tensor of both signs is a factor of what is searched."""
-        tensor = self._tensors[target]
-        is_float = tensor.is_floating_point() and tensor.numel() > 1
-        return is_float and extrema.is_factor(domain, self.names[target]) and bool(tensor.min() < 0)
 
     def of(self, key):
         """Name of the state that the workload `key` has."""
@@ -223,10 +150,10 @@ class States:
             return _WITHOUT_LONE[state] if self._calm[state] else state
         # Of a salt only the state whose values were tried.
         is_known = state == state_of(dataclasses.replace(key, salt=0))
-        if state not in ORDINARY or not is_known or key.distribution not in _SWEPT:
+        if state not in ORDINARY or not is_known or key.distribution not in SWEPT:
             return state
         swept = f"{state}{_AND}{key.distribution}"
-        if not self._sweeps or self._calm[swept] == _TRIES:
+        if not self._own or self._calm[swept] == _TRIES:
             return state
         return swept + _MILDLY * self._calm[swept]
 
@@ -242,7 +169,7 @@ class States:
         name, _, turn = state.partition(_AND)
         turns = turn.removesuffix(_MILDLY)
         masks = (t for t, tensor in self._tensors.items() if tensor.dtype == torch.bool)
-        if name not in ORDINARY or not any(self._sweeps.get(t, {}).get(turns) for t in masks):
+        if name not in ORDINARY or not any(self._own.of(t, turns) for t in masks):
             return None
         return f"{PUBLIC}{_AND}{turn}"
 
@@ -287,8 +214,8 @@ class States:
         model's run, and which of them change, changes while states are settled."""
         fresh, known, values = [], [], []
         for (target, _), tensor in zip(self._each_once(), tensors):
-            origin, value = self._drawn.get((state, target), (None, None))
-            if origin == self._origin(state, target):
+            value = self._kept.of(state, target, self._origin(state, target))
+            if value is not None:
                 known.append(tensor)
                 values.append(value)
             else:
@@ -296,29 +223,9 @@ class States:
         copy_all(known, values)
         self._write(state, fresh)
         drawn = [tensor for _, tensor in fresh]
-        if drawn and self._make_room(state, total_bytes(tensors)):
+        if drawn and self._kept.make_room(state, total_bytes(tensors)):
             for (target, _), value in zip(fresh, copies(drawn)):
-                self._drawn[state, target] = (self._origin(state, target), value)
-
-    def _make_room(self, state, size):
-        """Whether the values of a state may be kept, which take so many bytes; forgets those of
-        others for it, the oldest first, and ordinary ones at last."""
-        if size > _MOST_ALONE_BYTES:
-            return False
-        others = collections.defaultdict(list)
-        for key in self._drawn:
-            if key[0] != state:
-                others[key[0]].append(key)
-        order = sorted(others, key=lambda name: name in ORDINARY)
-        sizes = [total_bytes(self._drawn[key][1] for key in others[name]) for name in order]
-        left = sum(sizes) + size
-        for name, freed in zip(order, sizes):
-            if left <= _MOST_DRAWN_BYTES:
-                break
-            left -= freed
-            for key in others[name]:
-                del self._drawn[key]
-        return True
+                self._kept.keep(state, target, self._origin(state, target), value)
 
     def _origin(self, state, target):
         """What decides how a state draws a tensor."""
@@ -357,9 +264,9 @@ class States:
             return None
         self._mixed.pop(state, None)
         self._settled.discard(state)
-        for known in (self._levels, self._drawn):
-            for entry in [entry for entry in known if entry[0] == state]:
-                del known[entry]
+        self._kept.forget(state)
+        for entry in [entry for entry in self._levels if entry[0] == state]:
+            del self._levels[entry]
         return state
 
     def _mixed_ways(self, state):
@@ -377,7 +284,8 @@ class States:
             for target, tensor in self._tensors.items():
                 ways, uses = self._ways[target], self._uses[target]
                 sizes = self._sizes[self.names[target]]
-                choice = mixed.state_choice(ways, self._swept[target], tensor, uses, sizes, self._exact.get(target))
+                swept, exact = self._own.swept(target), self._own.exact(target)
+                choice = mixed.state_choice(ways, swept, tensor, uses, sizes, exact)
                 own = choice.ways(mixture.number, self._seed_of(f"mixed {target}"), plan)
                 if not own or drawing.uniform(generator, 0, 1) > share:
                     own = ways.near[:1] if are_near else []
@@ -490,7 +398,7 @@ class States:
         for target, tensor in self._each_once():
             if masks_alone and tensor.dtype != torch.bool:
                 continue
-            sweep = self._sweeps.get(target, {}).get(turn)
+            sweep = self._own.of(target, turn)
             if sweep is not None:
                 sweep(tensor, self._generator(f"sweep {turn} {target}", tensor), is_mild)
 

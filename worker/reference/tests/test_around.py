@@ -177,7 +177,7 @@ def test_what_was_made_for_one_program_is_forgotten_with_the_next(client, write_
         states = loaded._states
         return (
             [key for key in loaded._prepared._by_key if key.salt],
-            [*states._mixed, *states._settled, *(entry[0] for entry in states._drawn)],
+            [*states._mixed, *states._settled, *states._kept.states()],
             list(loaded._shared_states._by_state),
             list(loaded._workloads._changer._ways) + list(loaded._workloads._levels._levels),
         )

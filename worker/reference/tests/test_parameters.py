@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from mtmc_reference import parameters, share
+from mtmc_reference import kept_values, parameters, share
 from mtmc_reference.distribution import DISTRIBUTIONS, MIXED, PARAMETERS_ONE, PARAMETERS_ZERO
 
 _GATES = "self.g = nn.Parameter(torch.ones(()))\nself.b = nn.Parameter(torch.zeros(16))"
@@ -340,22 +340,22 @@ def test_values_of_a_state_are_kept_as_far_as_there_is_room(client, write_proble
     size = (16 * 16 + 16) * 4
 
     def kept():
-        return {state for state, _ in states._drawn}
+        return states._kept.states()
 
     def enter(*names):
         for name in names:
             with states.applied(name):
                 pass
 
-    monkeypatch.setattr(parameters, "_MOST_DRAWN_BYTES", 3 * size)
-    states._drawn.clear()
+    monkeypatch.setattr(kept_values, "_MOST_BYTES", 3 * size)
+    states._kept.forget_all()
     enter(parameters.FIRST, parameters.ZERO, parameters.SECOND)
     assert kept() == {parameters.FIRST, parameters.ZERO, parameters.SECOND}
     enter(parameters.ONE)
     assert kept() == {parameters.FIRST, parameters.ONE, parameters.SECOND}
-    monkeypatch.setattr(parameters, "_MOST_DRAWN_BYTES", size // 2)
+    monkeypatch.setattr(kept_values, "_MOST_BYTES", size // 2)
     enter(parameters.THIRD)
     assert kept() == {parameters.THIRD}
-    monkeypatch.setattr(parameters, "_MOST_ALONE_BYTES", size // 2)
+    monkeypatch.setattr(kept_values, "_MOST_ALONE_BYTES", size // 2)
     enter(parameters.ZERO)
     assert kept() == {parameters.THIRD}
