@@ -74,10 +74,10 @@ class Execution:
         """Name of the public state but for masks; None where `key` has none of its own."""
         return self._states.with_masks_of(key) if self._states else None
 
-    def settle(self, key, accepts):
-        """Finds values for the state of a mixed workload, as `parameters.States.settle` does."""
+    def settle(self, key, accepts, holds):
+        """Finds values for the state of a mixed workload, as `parameters.States.settle_mixed` does."""
         if self._states:
-            self._states.settle_mixed(key, accepts)
+            self._states.settle_mixed(key, accepts, holds)
 
     def is_special(self, key):
         """Whether the model has values in the workload `key` that few workloads have."""

@@ -143,7 +143,16 @@ class Judge:
         if self._is_late(key):
             raise Dropped("the model takes too long to mix more")
         public = self.workloads.draw(PUBLIC)
-        self.execution.settle(key, functools.partial(self.is_defined_in, public))
+        accepts = functools.partial(self.is_defined_in, public)
+        self.execution.settle(key, accepts, lambda: self._bears(key))
+
+    def _bears(self, key):
+        """Whether the reference is defined on a workload as it is."""
+        try:
+            self._strict_run(key, self.workloads.draw(key))
+        except Dropped:
+            return False
+        return True
 
     def count(self, key, seconds):
         """Tells what a workload took, from its draw to its expectation."""

@@ -247,14 +247,16 @@ class States:
         if self._divisors and not self._are_accepted(ZERO, self._tensors, accepts):
             self._divisors = []
 
-    def settle_mixed(self, key, accepts):
-        """The same for the state of a mixed workload, once."""
+    def settle_mixed(self, key, accepts, holds):
+        """The same for the state of a mixed workload, once. Where all tensors go together, `holds()`
+        tells first whether the reference accepts it with inputs that go, too."""
         state = self.of(key)
         if not _is_mixed(state) or state in self._settled:
             return
         self._settled.add(state)
         self._mixed_ways(state)
-        self._settle(state, accepts)
+        if self._plan(state) is None or not holds():
+            self._settle(state, accepts)
 
     def forget(self, key):
         """Forgets the state of a workload that nobody asks for again; its name, or None where
@@ -273,8 +275,7 @@ class States:
         """Ways of each tensor in a mixed state."""
         if state not in self._mixed:
             generator = torch.Generator().manual_seed(self._seed_of(f"ways {state}"))
-            mixture = Mixture.of(state)
-            plan = mixture.plan(self._seed_of, self._numbers)
+            mixture, plan = Mixture.of(state), self._plan(state)
             share = 1.0
             if not (plan and plan.is_for_all):
                 share = 1.0 if mixture.around else _MIXED_SHARE
@@ -291,6 +292,10 @@ class States:
                     own = ways.near[:1] if are_near else []
                 found[target] = [*own, float_ways.stay]
         return self._mixed[state]
+
+    def _plan(self, state):
+        """The Plan of a mixed state; None where its tensors go apart."""
+        return Mixture.of(state).plan(self._seed_of, self._numbers)
 
     def _find_divisors(self, accepts):
         """Targets of the tensors of which one alone may not be zero; none where the reference

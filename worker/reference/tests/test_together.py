@@ -9,6 +9,7 @@ from mtmc_reference import distribution, mixed, together
 from mtmc_reference.distribution import MIXED
 from mtmc_reference.graph_domain import Uses
 from mtmc_reference.graph_numbers import GraphNumbers
+from mtmc_reference.workload import Key
 
 _NUMBERS = range(together.FIRST, together.FIRST + 20)
 # Seeds that are small and lie close have first draws that are alike.
@@ -130,3 +131,18 @@ def test_before_waves_elements_are_far_and_their_squares_exact():
         is_far = x.isfinite().all() and 100 < x.abs().max() < 1e5 and len(x.unique()) < 40
         found += bool(is_far and torch.equal((x * x).double(), x.double().square()))
     assert found
+
+
+def test_what_bears_nothing_alone_is_asked_about_together(client, write_problem):
+    init = "self.c = nn.Parameter(torch.randn(6, 16))"
+    client.load(write_problem("return torch.log_softmax(-(x[:, None] - self.c).square().sum(-1), -1)", init=init))
+    loaded, far = client.session._loaded, 0
+    for number in range(417, 437):
+        client.session.prepare({"workload": number, "distribution": MIXED})
+        key = Key(number, MIXED)
+        with loaded._execution.in_state(loaded._states.of(key)):
+            c = loaded._model.c.detach().mean()
+        x = loaded._workloads.draw_own(key)[0].mean()
+        # One that is far from the other would decide all of a softmax by rounding.
+        far += bool(c.abs() > 50 and (x - c).abs() < 10)
+    assert far
