@@ -7,7 +7,7 @@ function of (tensor, generator) that changes it in place.
 
 import torch
 
-from . import around
+from . import around, joined
 from .drawing import pick, uniform
 from .pieces import pieces
 from .plan import Plan
@@ -18,7 +18,7 @@ _EVERY, _EVERY_OF_MANY, _MANY = 3, 2, 3
 # parts of an element, and powers of two to which both are moved.
 _COMMON, _APART, _MOVES = 4, (-4.5, -2.0), (0, 0, 5, 8)
 # Powers of two by which both are moved, in sizes of the inputs.
-_FAR_MOVES = (6, 8, 10, 12)
+_FAR_MOVES, _OFF_MOVES = (6, 8, 10, 12), (4, 5, 6, 7)
 # Powers of two of a divisor, and steps of its halves.
 _DIVISORS, _HALVES = (-3, 2), 12
 # Powers of ten of what has no square in FP32, and least size of a power.
@@ -43,23 +43,48 @@ def plan(number, seed, asks):
     return _PLANS[kind](value, generator)
 
 
-def _beside(_, generator):
-    """Rows of all tensors are next to a few that they have in common."""
+def _beside(names, generator):
+    """Rows of the tensors are next to a few that they have in common."""
     seed = int(uniform(generator, 0, 2**31))
     near = 10.0 ** uniform(generator, *_APART)
     power = pick(_MOVES, generator)
     way = _next_to_common(seed, near, 2.0**power if power else 0.0)
-    return Plan(way, way, way, is_for_all=True)
+    return Plan(named=dict.fromkeys(names, way))
 
 
-def _far(_, generator):
-    """All tensors are as they were, beside one number."""
-    by = 2.0 ** pick(_FAR_MOVES, generator) * pick((1, -1), generator)
+def _moved(powers):
+    """The tensors are as they were, beside one number."""
 
-    def move(tensor, _):
-        tensor.add_(by)
+    def plan(names, generator):
+        by = 2.0 ** pick(powers, generator) * pick((1, -1), generator)
+        return Plan(named=dict.fromkeys(names, lambda tensor, _: tensor.add_(by)))
 
-    return Plan(move, move, move, is_for_all=True)
+    return plan
+
+
+def _followed(names, generator):
+    """Each place leads to the one before it, or a little farther back, or all make one circle."""
+    farthest = pick((1, 1, 2, 4), generator)
+    is_circle = uniform(generator, 0, 1) < 0.3
+
+    def follow(tensor, generator):
+        count, device = len(tensor), tensor.device
+        place = torch.arange(count, device=device)
+        if is_circle:
+            order = torch.randperm(count, generator=generator, device=device)
+            found = torch.empty_like(order).scatter(0, order, order.roll(1))
+        else:
+            back = torch.randint(1, farthest + 1, (count,), generator=generator, device=device)
+            found = (place - back).clamp_(min=0)
+        tensor.copy_(found)
+
+    return Plan(named=dict.fromkeys(names, follow))
+
+
+def _joined(names, generator):
+    """Rows that are one if their numbers are packed into one, in one order or the other."""
+    seed = int(uniform(generator, 0, 2**31))
+    return Plan(named=joined.ways(names, seed, is_reversed=uniform(generator, 0, 1) < 0.3))
 
 
 def _count(count, generator):
@@ -128,7 +153,7 @@ def _huge(_, generator):
     return Plan(change, None, None, is_for_all=True)
 
 
-_PLANS = {"beside": _beside, "far": _far, "count": _count, "halves": _halves, "powers": _powers, "huge": _huge}
+_PLANS = {"beside": _beside, "far": _moved(_FAR_MOVES), "off": _moved(_OFF_MOVES), "joined": _joined, "followed": _followed, "count": _count, "halves": _halves, "powers": _powers, "huge": _huge}
 
 
 def _next_to_common(seed, near, by):

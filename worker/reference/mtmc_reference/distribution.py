@@ -83,7 +83,8 @@ class Changer:
 
     `draws` are inputs from some draws of `get_inputs`, the first the public one; `uses` what
     the graph says of each position, `fixed` the positions that nobody may change, `bounds`
-    numbers at which an operator changes its mind, `landmarks` by position where that is,
+    numbers at which an operator changes its mind, `landmarks` by position where that is, `names`
+    those of the graph,
     `numbers` the GraphNumbers, `sizes` those of guards that stand behind each position, `sides` the
     extrema.side of each, `mean_terms` of how many elements the graph takes means off. `may_be_small`
     tells that no honest program computes in a type as narrow as FP16. `seed_of(name)` decides what
@@ -98,6 +99,7 @@ class Changer:
         bounds=(),
         landmarks=None,
         *,
+        names=None,
         numbers=GraphNumbers(),
         sizes=None,
         sides=None,
@@ -109,6 +111,7 @@ class Changer:
         self._seed_of = seed_of
         self._may_be_small = may_be_small
         uses = uses or {}
+        self._names = names or {}
         self._bounds = bounds
         self._landmarks = landmarks or {}
         self._numbers = numbers
@@ -312,7 +315,8 @@ class Changer:
         groups = [*map(_asked, groups), *[bold] * min(len(bold), _OF_TABLES)]
         if groups:
             mild = [*_asked(mild), *((_OF_TABLES / len(tables), ways[-1]) for ways in tables)]
-            self._mixed[index] = mixed.Choice(groups, _asked(lines), mild, kind)
+            name = self._names.get(index, "")
+            self._mixed[index] = mixed.Choice(groups, _asked(lines), mild, kind, name)
 
 
 def _asked(ways):

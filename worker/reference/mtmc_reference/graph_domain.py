@@ -314,7 +314,8 @@ class GraphDomain:
         shape = self._shape(argument)
         return shape[axis] if axis is not None and -len(shape) <= axis < len(shape) else None
 
-    def _is_whole(self, value):
+    def is_whole(self, value):
+        """Whether a value has whole numbers."""
         kind = self._types.get(value, {}).get("dataType", "")
         return kind.removeprefix("DATA_TYPE_")[:1] in ("I", "U")
 
@@ -333,7 +334,7 @@ class GraphDomain:
         found = set()
         for value in [*self._inputs, *(r for node in self._nodes for r in node["results"])][::-1]:
             # Where a whole number became a float, infinity is an answer.
-            is_whole = self._is_whole(value)
+            is_whole = self.is_whole(value)
             restricted = _RESTRICTED | _ORDERED | (_RESTRICTED_INTEGERS if is_whole else set())
             if any(self._restricts(use, restricted, found) for use in self._takers[value]):
                 found.add(value)

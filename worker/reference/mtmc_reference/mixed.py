@@ -41,12 +41,14 @@ _MOST_COPIED = 1 << 24
 class Choice:
     """What a tensor may do in a mixed workload: `whole` groups of (weight, way), (weight, way) by
     `lines`, empty where these are no others, and `mild` ones where the reference refuses those.
-    Where all go together, it goes with those of a `kind`, a field of Plan."""
+    Where all go together, it goes with those of a `kind`, a field of Plan, or by its `name` in the
+    graph."""
 
     whole: list
     lines: list
     mild: list
     kind: str = ""
+    name: str = ""
 
     def ways(self, number, seed, plan=None):
         """Ways in the workload of that number, the mildest last; none where the tensor stays. With
@@ -65,13 +67,16 @@ class Choice:
         return [] if found[0] is stay else found
 
     def _way_of(self, plan):
+        if plan.named is not None:
+            return plan.named.get(self.name)
         return getattr(plan, self.kind) if self.kind else None
 
     def _ways_together(self, number, seed, plan):
         generator = torch.Generator().manual_seed((seed + 1000003 * number) % 2**63)
         way = self._way_of(plan)
         # A threshold that stays is met from the other side.
-        is_model = self.kind in _OF_MODEL and not (plan.is_apart or plan.is_for_all)
+        is_for_all = plan.is_apart or plan.is_for_all or plan.named is not None
+        is_model = self.kind in _OF_MODEL and not is_for_all
         if way is None or is_model and uniform(generator, 0, 1) < _STAY:
             return []
         return [way, *(one_of(ways, generator) for ways in [self.mild] if ways)]
@@ -337,17 +342,17 @@ def _parameters(is_wide):
     ]
 
 
-def state_choice(ways, swept, tensor, uses, sizes=(), exact=None):
+def state_choice(ways, swept, tensor, uses, sizes=(), exact=None, name=""):
     """The Choice of a tensor of the model: its own ways, those of other states, and the values that
     it is swept through; some of the `sizes` of guards behind it, some of an `exact` way to where an
-    operator behind it turns."""
+    operator behind it turns. The graph calls it `name`."""
     near = [(1, way) for way in ways.near]
     others = [(1, way) for way in [*ways.near, *ways.first, *ways.second]]
     swept = [[(1, _swept(way)) for way in swept if way is not None]]
     groups, lines, kind = [[(1, stay)], others, *filter(None, swept)], [], ""
     is_bound = uses.is_probability or uses.is_ordered or uses.is_written or uses.is_restricted
     if is_bound or not tensor.is_contiguous():
-        return Choice(groups, lines, near)
+        return Choice(groups, lines, near, name=name)
     groups += [[(1, exact)]] * 2 if exact else []
     if tensor.is_floating_point() and tensor.element_size() > 2:
         kind = _OF_MODEL[min(tensor.dim(), 2) // 2]
@@ -367,7 +372,7 @@ def state_choice(ways, swept, tensor, uses, sizes=(), exact=None):
             spread = ways.near[0]
             groups += [[(w, _after(spread, way)) for w, way in found] for found in _unequal(is_wide)]
             lines = [(w, _after(spread, way)) for w, way in lines]
-    return Choice(groups, lines, near, kind)
+    return Choice(groups, lines, near, kind, name)
 
 
 def _numbers(is_wide):

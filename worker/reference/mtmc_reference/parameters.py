@@ -277,21 +277,23 @@ class States:
             generator = torch.Generator().manual_seed(self._seed_of(f"ways {state}"))
             mixture, plan = Mixture.of(state), self._plan(state)
             share = 1.0
-            if not (plan and plan.is_for_all):
+            if not (plan and (plan.is_for_all or plan.named is not None)):
                 share = 1.0 if mixture.around else _MIXED_SHARE
                 share = min(share, _MOST_MIXED / len(self._tensors))
             are_near = drawing.uniform(generator, 0, 1) < _NEAR_SHARE
             self._mixed[state] = found = {}
             for target, tensor in self._tensors.items():
-                ways, uses = self._ways[target], self._uses[target]
-                sizes = self._sizes[self.names[target]]
-                swept, exact = self._own.swept(target), self._own.exact(target)
-                choice = mixed.state_choice(ways, swept, tensor, uses, sizes, exact)
+                choice = self._choice(target, tensor)
                 own = choice.ways(mixture.number, self._seed_of(f"mixed {target}"), plan)
                 if not own or drawing.uniform(generator, 0, 1) > share:
-                    own = ways.near[:1] if are_near else []
+                    own = self._ways[target].near[:1] if are_near else []
                 found[target] = [*own, float_ways.stay]
         return self._mixed[state]
+
+    def _choice(self, target, tensor):
+        name, ways = self.names[target], self._ways[target]
+        swept, exact = self._own.swept(target), self._own.exact(target)
+        return mixed.state_choice(ways, swept, tensor, self._uses[target], self._sizes[name], exact, name)
 
     def _plan(self, state):
         """The Plan of a mixed state; None where its tensors go apart."""

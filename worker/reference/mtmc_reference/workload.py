@@ -250,6 +250,7 @@ class Workloads:
                 self._fixed,
                 bounds,
                 marks,
+                names=dict(names),
                 numbers=GraphNumbers.of(self._domain),
                 sizes={index: behind[name] for index, name in names},
                 sides={index: extrema.side(self._domain, name) for index, name in names},

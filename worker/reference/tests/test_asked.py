@@ -10,8 +10,16 @@ from mtmc_reference.graph_domain import GraphDomain, Uses
 from mtmc_reference.landmarks import landmarks
 
 _ASKS = {
-    "return (x[:, None] - self.c).square().sum(-1)": {("beside", 0), ("far", 0)},
+    "return (x[:, None] - self.c).square().sum(-1)": {("beside", ("x", "c")), ("far", ("x", "c"))},
+    "return (x[:, None] - x).square().sum(-1)": {("beside", ("x",)), ("far", ("x",))},
+    "return (self.l(x)[:, None] - self.c).square().sum(-1)": {("off", ("l_bias", "c"))},
+    "return (x[:, None] - self.c.exp()).square().sum(-1)": set(),
     "return (x - x.mean(-1, keepdim=True)) / 3": set(),
+    "i = (x[:, :3] * 2).floor().long(); return (i[:, None] == i).all(-1).sum(-1)": set(),
+    "i = self.i; return x * ((i[:, None] == i).all(-1).sum(-1).float().mean())": {("joined", ("i",))},
+    "return x * (self.a == self.b[0]).any() * (self.a < self.b).any()": {("joined", ("a", "b"))},
+    "return x * (self.a == 3).any()": set(),
+    "p = torch.minimum(self.a.clamp(0, 6), torch.arange(7)); return x * self.v[p[p]].sum()": {("followed", ("a",))},
     "return torch.where(((x > 0).sum(-1) >= 3)[:, None], x, -x)": {("count", 3)},
     "return torch.where((x.sum(-1) >= 3)[:, None], x, -x)": set(),
     "return (x / self.s).round()": {("halves", 0)},
@@ -26,7 +34,10 @@ _ASKS = {
 
 @pytest.mark.parametrize("forward", _ASKS)
 def test_a_graph_asks_for_what_its_operators_need(client, write_problem, forward):
-    init = "self.c = nn.Parameter(torch.randn(5, 16)); self.s = nn.Parameter(torch.tensor(0.1))"
+    init = "self.c = nn.Parameter(torch.randn(5, 16)); self.s = nn.Parameter(torch.tensor(0.1))\n"
+    init += "self.l = nn.Linear(16, 16); self.v = nn.Parameter(torch.randn(7))\n"
+    init += "self.register_buffer('i', torch.randint(0, 9, (8, 3)))\n"
+    init += "self.register_buffer('a', torch.randint(0, 9, (7,))); self.register_buffer('b', torch.randint(0, 9, (7,)))"
     graph = client.load(write_problem(forward, init=init))["graph"]
     assert set(asks(GraphDomain(graph))) == _ASKS[forward]
 
@@ -42,24 +53,37 @@ def went(way, tensor, seed=2):
 
 
 def test_only_graphs_that_ask_and_some_numbers_have_a_plan():
-    assert asked.plan(6, 1, ()) is None and asked.plan(7, 1, [("far", 0)]) is None
-    assert planned(("far", 0)) is not None
-    many = [("far", 0), ("beside", 0), ("huge", 0), ("count", 3)]
+    far = ("far", ("x", "c"))
+    assert asked.plan(6, 1, ()) is None and asked.plan(7, 1, [far]) is None
+    assert planned(far) is not None
+    many = [far, ("beside", ("x", "c")), ("huge", 0), ("count", 3)]
     assert sum(asked.plan(number, 1, many) is not None for number in range(417, 437)) == 10
 
 
 def test_what_is_beside_is_near_rows_that_all_tensors_have():
-    plan = planned(("beside", 0))
-    x, c = went(plan.inputs, torch.randn(40, 8)), went(plan.matrices, torch.randn(12, 8), seed=3)
+    ways = planned(("beside", ("x", "c"))).named
+    x, c = went(ways["x"], torch.randn(40, 8)), went(ways["c"], torch.randn(12, 8), seed=3)
     distances = (x[:, None] - c).double().norm(dim=-1)
     assert (distances < 0.1).any() and (distances > 0.5).any()
 
 
 def test_far_tensors_keep_their_distances():
-    plan = planned(("far", 0))
+    ways = planned(("far", ("x", "c"))).named
     x, c = torch.randn(40, 8), torch.randn(12, 8)
-    moved = went(plan.inputs, x)[:, None] - went(plan.matrices, c)
-    assert torch.allclose(moved, x[:, None] - c, atol=1e-2) and went(plan.inputs, x).abs().min() > 50
+    moved = went(ways["x"], x)[:, None] - went(ways["c"], c)
+    assert torch.allclose(moved, x[:, None] - c, atol=1e-2) and went(ways["x"], x).abs().min() > 50
+
+
+def test_places_lead_as_far_as_there_is():
+    kinds = set()
+    for seed in range(12):
+        places = went(planned(("followed", ("i",)), seed).named["i"], torch.zeros(40, dtype=torch.long))
+        at, steps = torch.tensor(39), 0
+        while at > 0 and steps < 40:
+            at, steps = places[at], steps + 1
+        kinds.add("circle" if len(set(places.tolist())) == 40 else "chain")
+        assert steps > 5 or kinds == {"circle"}
+    assert kinds == {"circle", "chain"}
 
 
 def test_as_many_stand_out_as_is_compared_with():

@@ -9,6 +9,7 @@ from mtmc_reference import distribution, mixed, together
 from mtmc_reference.distribution import MIXED
 from mtmc_reference.graph_domain import Uses
 from mtmc_reference.graph_numbers import GraphNumbers
+from mtmc_reference.plan import Plan
 from mtmc_reference.workload import Key
 
 _NUMBERS = range(together.FIRST, together.FIRST + 20)
@@ -146,3 +147,9 @@ def test_what_bears_nothing_alone_is_asked_about_together(client, write_problem)
         # One that is far from the other would decide all of a softmax by rounding.
         far += bool(c.abs() > 50 and (x - c).abs() < 10)
     assert far
+
+
+def test_names_say_what_goes():
+    plan = Plan(named={"x": lambda tensor, _: tensor.add_(1)}).called(lambda way: way)
+    choices = {name: mixed.Choice([[(1, mixed.stay)]], [], [], "inputs", name) for name in ("x", "z")}
+    assert choices["x"].ways(6, 1, plan) == [plan.named["x"]] and choices["z"].ways(6, 1, plan) == []
