@@ -9,7 +9,7 @@ that changes no input any more is dropped by name.
 
 import torch
 
-from . import extrema, float_ways, mixed, mixed_inputs, redraw, special_values
+from . import extrema, float_ways, in_turn, mixed, mixed_inputs, redraw, special_values
 from .domain import domain_of
 from .graph_domain import Uses
 from .graph_numbers import GraphNumbers
@@ -120,6 +120,8 @@ class Changer:
         self._mean_terms = mean_terms
         self._uses = {index: uses.get(index, Uses()) for index in range(len(public))}
         self._labels = []
+        # Columns of inputs before, of those that may come in turn.
+        self._roles = 0
         # Positions of floats of two values.
         self._float_masks = set()
         # Ways to change an input by distribution and position.
@@ -291,7 +293,8 @@ class Changer:
             self._note(SPECIAL_ROWS, index, [make_first_row_true])
         found = self._sizes.get(index, ())
         found = mixed_inputs.of_others(value, domain, self._may_be_small, self._is_alone, found)
-        self._note_mixed(index, *found)
+        self._note_mixed(index, *found, turns=mixed_inputs.turns(value, domain, self._roles))
+        self._roles += in_turn.roles(value)
         if value.is_floating_point():
             if domain.values is not None and len(domain.values) == 2:
                 self._float_masks.add(index)
@@ -306,7 +309,7 @@ class Changer:
         if ways:
             self._ways[name][index] = [_other(way) for way in ways]
 
-    def _note_mixed(self, index, groups, lines=(), mild=(), kind=""):
+    def _note_mixed(self, index, groups, lines=(), mild=(), kind="", turns=None):
         """An input goes through ways of its own and of other distributions, of which it takes the
         mildest where the reference refuses those."""
         tables = [self._ways[name].get(index) for name in _MIXABLE]
@@ -316,7 +319,11 @@ class Changer:
         if groups:
             mild = [*_asked(mild), *((_OF_TABLES / len(tables), ways[-1]) for ways in tables)]
             name = self._names.get(index, "")
-            self._mixed[index] = mixed.Choice(groups, _asked(lines), mild, kind, name)
+            self._mixed[index] = mixed.Choice(groups, _asked(lines), mild, kind, name, turns and _in_turn(turns))
+
+
+def _in_turn(turns):
+    return lambda number: _other(turns(number))
 
 
 def _asked(ways):

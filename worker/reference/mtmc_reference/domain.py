@@ -8,6 +8,8 @@ import torch
 
 from .graph_domain import Uses
 
+# How far beyond what was seen numbers of the graph lie that are values, too, in its span.
+_LEAST_BEYOND = 16
 # Most distinct values that are drawn from as a set; where there are more, the range counts.
 _MOST_VALUES = 64
 _SAMPLE = 1 << 16
@@ -45,8 +47,21 @@ def domain_of(draws, uses):
             highs.append(high.item())
         samples.append(torch.unique(sample).cpu())
     values = torch.unique(torch.cat(samples))
+    if values.dtype not in (torch.bool, torch.uint8) and not values.is_floating_point():
+        near = _compared(min(lows), max(highs), uses)
+        values = torch.unique(torch.cat([values, values.new_tensor(near)]))
+        lows, highs = [*lows, *near], [*highs, *near]
     is_set = values.numel() <= _MOST_VALUES
     return Domain(min(lows), max(highs), values if is_set else None, uses)
+
+
+def _compared(low, high, uses):
+    """Numbers of the graph with which it compares, that are next to those that were seen: where
+    nothing else restricts these they are values, too, that few draws have left out."""
+    if uses.is_restricted or uses.is_ordered or uses.is_written:
+        return []
+    beyond = max(high - low, _LEAST_BEYOND)
+    return [value for value in uses.compared if low - beyond <= value <= high + beyond]
 
 
 def _usual(tensor, special):

@@ -33,6 +33,8 @@ _OF_MODEL = ("vectors", "matrices")
 # How many of the tensors go as a whole, in workloads that take turns, and how many lines in a row
 # may go the same way.
 _WHOLE, _BLOCKS = (0.0, 0.25, 0.8), (1, 1, 4, 16)
+# Of so many workloads one is none of those in which few whole numbers come in turn.
+_TURNS = 3
 # Elements up to which a tensor may be copied, as lines along another axis than the first are.
 _MOST_COPIED = 1 << 24
 
@@ -42,19 +44,23 @@ class Choice:
     """What a tensor may do in a mixed workload: `whole` groups of (weight, way), (weight, way) by
     `lines`, empty where these are no others, and `mild` ones where the reference refuses those.
     Where all go together, it goes with those of a `kind`, a field of Plan, or by its `name` in the
-    graph."""
+    graph. Where it goes apart, `turns`, if it is there, gives the way of a workload by its
+    number."""
 
     whole: list
     lines: list
     mild: list
     kind: str = ""
     name: str = ""
+    turns: object = None
 
     def ways(self, number, seed, plan=None):
         """Ways in the workload of that number, the mildest last; none where the tensor stays. With
         a plan.Plan it goes as that says."""
         if plan and not (plan.is_apart and self._way_of(plan) is None):
             return self._ways_together(number, seed, plan)
+        if self.turns and number % _TURNS:
+            return [self.turns(number - number // _TURNS)] * 2
         generator = torch.Generator().manual_seed(seed % 2**63)
         order = torch.randperm(len(self.whole), generator=generator).tolist()
         generator.manual_seed((seed + 1000003 * number) % 2**63)

@@ -4,7 +4,7 @@ as mixed.Choice has them."""
 
 import torch
 
-from . import mixed, patterns, redraw
+from . import in_turn, mixed, patterns, redraw
 
 
 def of_floats(value, may_be_small, is_alone, sizes=()):
@@ -25,3 +25,13 @@ def of_others(value, domain, may_be_small, is_alone, sizes=()):
         return *mixed.floats_of_one_value(is_wide, is_alone, spread, sizes), (), ""
     kind = "" if value.is_floating_point() else "masks" if value.dtype == torch.bool else "numbers"
     return patterns.others(value, domain), (), (), "" if is_bound else kind
+
+
+def turns(value, domain, before):
+    """What gives the way of a workload in which few whole numbers come in turn; None without.
+    `before` is how many roles other inputs have."""
+    uses = domain.uses
+    if value.is_floating_point() or value.dtype == torch.bool or uses.is_ordered or uses.is_written:
+        return None
+    low, high = uses.legal or (int(domain.low), int(domain.high))
+    return in_turn.turns(value, int(low), int(high), before)
