@@ -12,12 +12,15 @@ import math
 
 import torch
 
+from . import joined
 from .drawing import pick, uniform
 from .pieces import pieces
 from .plan import Plan
 
 # How often parameters and buffers go a way of their own.
 _APART = 0.3
+# Most bits by which a number may be moved.
+_MOST_BITS = 48
 # Largest number that is taken for a count.
 _MOST_COUNT = 1 << 12
 # Powers of ten: of the distance to the number in parts of it, how far beyond it elements are, and
@@ -50,8 +53,18 @@ def plan(number, around, seed):
             return pick(others, generator)
         return None if kind and uniform(generator, 0, 1) < _APART else alike
 
-    counted = (whole(count), opened(count)) if is_count else (None, None)
-    return Plan(*map(way_of, range(3)), *counted, is_apart=True)
+    floats = [way_of(kind) for kind in range(3)]
+    counted = (pick(_whole(around, count), generator), opened(count) if is_count else None)
+    return Plan(*floats, *counted, is_apart=True)
+
+
+def _whole(number, count):
+    """Ways of whole numbers about a number: that, steps of it, or as many bits."""
+    is_whole = number == math.floor(number)
+    found = [whole(count)] if count else []
+    found += [joined.at(int(number))] if is_whole and number > 1 else []
+    found += [joined.at(1 << int(number))] if is_whole and 1 < number <= _MOST_BITS else []
+    return found or [None]
 
 
 def _drawn(shape, generator, low=0.0, high=1.0):

@@ -74,7 +74,16 @@ def test_a_count_is_met_along_any_axis_and_of_a_vector():
     masks = all_that_went(7.0, torch.rand(16, 30) < 0.5, "masks")
     assert {6, 7, 8} <= {int(c) for x in masks for c in x.sum(1)}
     numbers = all_that_went(7.0, torch.randint(0, 3, (50,)), "numbers")
-    assert all({6, 7, 8} <= set(x.tolist()) for x in numbers)
+    found = [set(x.tolist()) for x in numbers]
+    # Beside it, steps of it, and steps of as many bits.
+    assert any({6, 7, 8} <= x for x in found)
+    assert any(x == {0, 1, 7, 8} for x in found) and any(x == {0, 1, 128, 129} for x in found)
+
+
+def test_whole_numbers_go_in_steps_of_what_is_no_count():
+    found = [set(x.tolist()) for x in all_that_went(65536.0, torch.randint(0, 3, (50,)), "numbers")]
+    assert found and all(x == {0, 1, 65536, 65537} for x in found)
+    assert not all_that_went(6.5, torch.randint(0, 3, (50,)), "numbers")
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (7,), (3, 1, 5), (2, 300)])
