@@ -53,13 +53,15 @@ def numbers(tensor, low, high, special=()):
             _fill(first, name, low, span, special, generator)
             if isinstance(other, int):
                 second.copy_((first - low + other) % span + low)
+            elif other == "next":
+                second.copy_((first + 1).clamp(max=high))
             else:
                 _fill(second, other, low, span, special, generator)
 
         return [(1, change)]
 
-    # Loops, rings, hubs, one edge, few nodes that are met, and any of these.
-    pairs = [("any", 0), ("in turn", 1), ("any", "one"), ("one", "any"), ("one", "one")]
+    # Loops, rings, chains, hubs, one edge, few nodes that are met, and any of these.
+    pairs = [("any", 0), ("in turn", 1), ("in turn", "next"), ("any", "one"), ("one", "any"), ("one", "one")]
     pairs += [("any", "few"), ("in turn", "in turn"), ("stretch", "some"), ("some", "often")]
     return [paired(*names) for names in pairs]
 
