@@ -248,14 +248,14 @@ class States:
             self._divisors = []
 
     def settle_mixed(self, key, accepts, holds):
-        """The same for the state of a mixed workload, once. Where all tensors go together, `holds()`
-        tells first whether the reference accepts it with inputs that go, too."""
+        """The same for the state of a mixed workload, once. `holds()` tells first whether the reference
+        accepts it with its own inputs: a model may bear them that bears no others."""
         state = self.of(key)
         if not _is_mixed(state) or state in self._settled:
             return
         self._settled.add(state)
         self._mixed_ways(state)
-        if self._plan(state) is None or not holds():
+        if not holds():
             self._settle(state, accepts)
 
     def forget(self, key):
