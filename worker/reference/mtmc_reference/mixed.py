@@ -44,8 +44,8 @@ class Choice:
     """What a tensor may do in a mixed workload: `whole` groups of (weight, way), (weight, way) by
     `lines`, empty where these are no others, and `mild` ones where the reference refuses those.
     Where all go together, it goes with those of a `kind`, a field of Plan, or by its `name` in the
-    graph. Where it goes apart, `turns`, if it is there, gives the way of a workload by its
-    number."""
+    graph. `turns`, if it is there, gives the way of a workload by its number, in most of those in
+    which it goes apart, and where others go together without it."""
 
     whole: list
     lines: list
@@ -83,6 +83,8 @@ class Choice:
         # A threshold that stays is met from the other side.
         is_for_all = plan.is_apart or plan.is_for_all or plan.named is not None
         is_model = self.kind in _OF_MODEL and not is_for_all
+        if way is None and self.turns:
+            return [self.turns(number)]
         if way is None or is_model and uniform(generator, 0, 1) < _STAY:
             return []
         return [way, *(one_of(ways, generator) for ways in [self.mild] if ways)]

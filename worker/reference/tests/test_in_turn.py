@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Few whole numbers of a small domain have each value, workload by workload."""
 
+import pytest
 import torch
 from mtmc_reference import distribution, in_turn
 from mtmc_reference.distribution import MIXED
 from mtmc_reference.domain import domain_of
 from mtmc_reference.graph_domain import Uses
 
-# Numbers of workloads in which tensors go apart.
-_NUMBERS = (317, 318, *range(417, 437))
+# Numbers of workloads in which tensors go apart, and together.
+_NUMBERS, _TOGETHER = (317, 318, *range(417, 437)), range(517, 529)
 
 
 def values(tensor, low, high, before, numbers):
@@ -43,11 +44,12 @@ def test_many_elements_and_large_domains_are_left_to_chance():
     assert in_turn.turns(torch.zeros(4, dtype=torch.long), 5, 5, 0) is None
 
 
-def test_an_index_has_each_value_in_the_workloads_of_a_winner():
+@pytest.mark.parametrize("numbers", (_NUMBERS, _TOGETHER))
+def test_an_index_has_each_value_in_the_workloads_of_a_winner(numbers):
     draws = [[torch.tensor([value])] for value in (3, 4, 5)]
     changer = distribution.Changer(draws, {0: Uses(legal=(0, 11), is_restricted=True)}, seed_of=lambda name: 9)
     found = set()
-    for number in _NUMBERS:
+    for number in numbers:
         name = f"{MIXED} {number}"
         if changer.ways(name):
             found.add(changer.apply(name, [torch.tensor([3])], {0: 0}, number)[0].item())
