@@ -18,24 +18,34 @@ import re
 import tempfile
 
 import bound_models
+import carry_models
+import chain_models
+import decay_models
+import domain_models
 import edge_models
 import exact_models
 import formula_models
 import generator
 import guard_models
+import logit_models
 import many_models
 import mixed
+import packed_models
 import slip_models
 import tied_models
 import torch
+import window_models
 from assumed import workloads
 
 # Numbers of mixed workloads that are made for one program.
 _OWN_NUMBERS = range(617, 625)
 _FAR, _LEAST = 1e-2, 1e-30
 _MODULES = (edge_models, formula_models, slip_models, guard_models, bound_models, many_models)
-_MODULES += (tied_models, exact_models)
-OPEN = many_models.OPEN
+_MODULES += (tied_models, exact_models, window_models, chain_models, packed_models, carry_models)
+_MODULES += (decay_models, logit_models, domain_models)
+OPEN = many_models.OPEN | chain_models.OPEN | logit_models.OPEN
+# Classes whose programs are right on what `get_inputs` draws only as their site has it.
+_SHOWN = frozenset(domain_models.MODELS)
 MODELS = {edge: models for module in _MODULES for edge, models in module.MODELS.items()}
 
 
@@ -90,15 +100,17 @@ class Drawn:
         state = {name: tensors[name] for name in module.state_dict()}
         return torch.func.functional_call(module, state, tuple(tensors[n] for n in self._names))
 
+    @torch.no_grad()
+    def is_public(self):
+        """Whether the public inputs show the program."""
+        tensors = self._public(0)
+        return not torch.equal(self.run(self._reference, tensors), self.run(self._program, tensors))
+
     def has_witness(self):
         return any(self._is_witness(text, seed) for text in self._witnesses for seed in range(3))
 
     def _is_witness(self, text, seed):
-        torch.manual_seed(seed)
-        names = {}
-        exec(self._texts[0], names)
-        t = {k: x.clone() for k, x in self._reference.state_dict().items()}
-        t |= dict(zip(self._names, names["get_inputs"]()))
+        t = self._public(seed)
         try:
             exec(text, {"torch": torch, "t": t})
             expected = self.run(self._reference, t).double()
@@ -115,6 +127,14 @@ class Drawn:
             return False
         return not torch.equal(actual.isnan(), exact.isnan()) or not ((actual - exact)[finite].abs() <= unit).all()
 
+    def _public(self, seed):
+        """Inputs by name, and the model's tensors as they were made."""
+        torch.manual_seed(seed)
+        names = {}
+        exec(self._texts[0], names)
+        state = {k: x.clone() for k, x in self._reference.state_dict().items()}
+        return state | dict(zip(self._names, names["get_inputs"]()))
+
     def load(self, client, path):
         """Has the problem loaded."""
         path.write_text(self.source)
@@ -124,7 +144,8 @@ class Drawn:
         self._output = graph["outputs"][0]["name"]
 
     def refusals(self, client, is_program):
-        """Workloads that refuse the program, or the model in fp64, as it is, and in other words."""
+        """Workloads that refuse the program, or the model as it is, in fp64 and in other words, which
+        are numbered."""
         modules = [(self._program, None)]
         if not is_program:
             modules = [(self._reference, None), (self._reference, torch.float64), *((each, None) for each in self._alike)]
@@ -137,7 +158,7 @@ class Drawn:
             prepared = client.session.prepare(request)
             if "dropped" in prepared:
                 continue
-            for module, dtype in modules:
+            for place, (module, dtype) in enumerate(modules):
 
                 def answer(tensors):
                     state = self._reference.state_dict()
@@ -146,7 +167,7 @@ class Drawn:
                     return {self._output: y if dtype is None or not y.is_floating_point() else y.to(self._dtype(y, state))}
 
                 if not client.compare(prepared, answer)["isCorrect"]:
-                    found.append((number, *name))
+                    found.append((number, *name, *[place] * (len(modules) > 1)))
         return found
 
     def _dtype(self, y, state):
@@ -169,7 +190,7 @@ def draw(seed, count, edges=None):
     while found < count:
         drawn = Drawn(edges[found % len(edges)], chance)
         tried += 1
-        if drawn.has_witness():
+        if drawn.has_witness() and not (drawn.edge in _SHOWN and drawn.is_public()):
             found += 1
             yield drawn
         elif tried > 40 * count:
