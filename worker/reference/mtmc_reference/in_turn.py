@@ -10,7 +10,7 @@ import torch
 
 # Most values of a domain that is small; elements of a tensor, in parts of these, of which chance
 # leaves none out; most columns that are roles of their own.
-_MOST_VALUES, _PARTS, _MOST_ROLES = 64, 8, 4
+_MOST_VALUES, _PARTS, _MOST_ROLES = 64, 2, 4
 
 
 def roles(tensor):
