@@ -35,6 +35,8 @@ _OF_MODEL = ("vectors", "matrices")
 _WHOLE, _BLOCKS = (0.0, 0.25, 0.8), (1, 1, 4, 16)
 # Of so many workloads one is none of those in which few whole numbers come in turn.
 _TURNS = 3
+# Rows of a square that may be a graph.
+_LEAST_SQUARE = 4
 # Elements up to which a tensor may be copied, as lines along another axis than the first are.
 _MOST_COPIED = 1 << 24
 
@@ -88,6 +90,31 @@ class Choice:
         if way is None or is_model and uniform(generator, 0, 1) < _STAY:
             return []
         return [way, *(one_of(ways, generator) for ways in [self.mild] if ways)]
+
+
+# Powers of ten of how much farther all else is than what a path goes along.
+_FARTHER = (0.5, 3.0)
+# How often what lies on it is not below zero.
+_ARE_COSTS = 0.7
+
+
+def path(tensor, generator):
+    """Square matrices of which only one path through all rows is near, from each to another one:
+    what is found by going along it is met nowhere else."""
+    count = tensor.shape[-1]
+    order = torch.randperm(count, generator=generator, device=tensor.device)
+    far = tensor.abs().max() * 10.0 ** uniform(generator, *_FARTHER)
+    near = tensor[..., order[:-1], order[1:]].clone()
+    # Of costs none is below zero.
+    near = near.abs() if uniform(generator, 0, 1) < _ARE_COSTS else near
+    tensor.copy_(tensor.abs().add_(far))
+    tensor[..., order[:-1], order[1:]] = near
+
+
+def squares(value):
+    """Groups of square matrices, besides those of other floats."""
+    is_square = value.dim() > 1 and value.shape[-1] == value.shape[-2] >= _LEAST_SQUARE
+    return [[(2, path), (1, _symmetric), (1, _diagonal)]] * 2 if is_square else []
 
 
 FRAMES = [(1, frames.zeros), (1, frames.of_size(1)), (1, frames.of_size(-1))]

@@ -11,7 +11,7 @@ def of_floats(value, may_be_small, is_alone, sizes=()):
     """Of ordinary floats, before guards of those `sizes`."""
     groups, lines = mixed.floats(may_be_small, is_alone, sizes)
     kind = "inputs" if may_be_small and value.element_size() > 2 else ""
-    return groups, lines, mixed.mild_floats(), kind
+    return [*groups, *mixed.squares(value)], lines, mixed.mild_floats(), kind
 
 
 def of_others(value, domain, may_be_small, is_alone, sizes=()):

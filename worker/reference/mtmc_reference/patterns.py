@@ -12,6 +12,10 @@ from .drawing import one_of, pick, uniform
 from .pieces import pieces
 from .special_places import put_on_lines
 
+# Powers of ten by which whole numbers are beyond what was seen.
+_BEYOND = 3.0
+# Rows and columns of a grid through which something winds.
+_LEAST_WINDING = 4
 # Most elements that get a pattern at once.
 _MOST_FILLED = 1 << 24
 
@@ -33,7 +37,18 @@ def others(tensor, domain):
         return []
     low, high = uses.legal or (int(domain.low), int(domain.high))
     special = tuple(uses.turning(int(low), int(high)))
-    return numbers(tensor, int(low), int(high), (uses.special if uses.legal else ()) + special)
+    found = numbers(tensor, int(low), int(high), (uses.special if uses.legal else ()) + special)
+    return found if uses.legal or uses.is_restricted else [*found, [(1, _beyond(int(high)))]]
+
+
+def _beyond(high):
+    """All of them are beyond what was seen, by as much or up to a thousand times as much."""
+
+    def change(tensor, generator):
+        by = 1 + int(max(abs(high), 1) * 10.0 ** uniform(generator, 0.0, _BEYOND))
+        tensor.add_(min(by, torch.iinfo(tensor.dtype).max // 2 - max(high, 0)))
+
+    return change
 
 
 def numbers(tensor, low, high, special=()):
@@ -140,7 +155,21 @@ _WHOLE_MASKS = [(2, lambda mask, _: mask.fill_(False)), (1, lambda mask, _: mask
 
 def masks():
     """(weight, way) of booleans: each row open, closed, with one or two, with a gap and so on."""
-    return [(3, _mask_rows), (1, _one_pattern)]
+    return [(3, _mask_rows), (1, _one_pattern), (1, _winding)]
+
+
+def _winding(mask, generator):
+    """A way that winds through the last two axes, as long as one can be; its walls are closed."""
+    if mask.dim() < 2 or min(mask.shape[-2:]) < _LEAST_WINDING:
+        _one_pattern(mask, generator)
+        return
+    is_across = uniform(generator, 0, 1) < 0.5
+    grid = mask.transpose(-1, -2) if is_across else mask
+    grid.fill_(False)
+    grid[..., ::2, :] = True
+    # From each row to the next there is one passage, at either end in turn.
+    grid[..., 1::4, -1] = True
+    grid[..., 3::4, 0] = True
 
 
 class _Rows:

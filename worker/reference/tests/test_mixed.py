@@ -221,3 +221,48 @@ def test_a_state_of_zeros_goes_the_ways_of_ordinary_floats():
     assert any(((z[..., 0] != 0) & (z[..., 1] == 0)).any() for z in found)
     assert any(z.abs().max() > 100 for z in found) and any(0 < z.abs().max() < 0.1 for z in found)
     assert not any(z.isnan().any() for z in found)
+
+
+def test_squares_are_paths_sometimes():
+    x = torch.randn(3, 12, 12)
+    mixed.path(x, torch.Generator().manual_seed(3))
+    near = x < 3
+    assert (near.sum((-1, -2)) == 11).all() and (near.sum(-1) <= 1).all() and (near.sum(-2) <= 1).all()
+    # Through all of them, so that the last is come to in eleven steps and not before.
+    reached = torch.linalg.matrix_power(near.float(), 11)
+    assert reached.sum() == 3 and torch.linalg.matrix_power(near.float(), 12).sum() == 0
+    assert not mixed.squares(torch.randn(3, 12, 8)) and mixed.squares(torch.randn(12, 12))
+
+
+def test_masks_are_mazes_sometimes():
+    mask, found = torch.zeros(8, 9, dtype=torch.bool), set()
+    for seed in range(60):
+        drawing.one_of(patterns.masks(), torch.Generator().manual_seed(seed * 7919))(mask, torch.Generator().manual_seed(seed))
+        if not (mask.all() or not mask.any()):
+            found.add(longest_way(mask))
+    assert max(found) >= 40
+
+
+def longest_way(mask):
+    """Steps from the first open place to the one that is farthest."""
+    reached = torch.zeros_like(mask)
+    reached.view(-1)[mask.view(-1).to(torch.uint8).argmax()] = True
+    for steps in range(mask.numel()):
+        wide = torch.nn.functional.pad(reached, (1, 1, 1, 1))
+        near = reached | wide[2:, 1:-1] | wide[:-2, 1:-1] | wide[1:-1, 2:] | wide[1:-1, :-2]
+        if torch.equal(near & mask, reached):
+            return steps
+        reached = near & mask
+    return mask.numel()
+
+
+def test_whole_numbers_are_all_beyond_what_was_seen():
+    seen = torch.randint(0, 50, (40,))
+    groups = patterns.others(seen, domain_of([seen, seen], Uses()))
+    found = []
+    for seed in range(8):
+        x = seen.clone()
+        drawing.one_of(groups[-1], torch.Generator().manual_seed(seed))(x, torch.Generator().manual_seed(seed))
+        found.append(x.min().item())
+    assert min(found) > seen.max() and max(found) > 1000
+    assert len(patterns.others(seen, domain_of([seen, seen], Uses(is_restricted=True)))) < len(groups)
