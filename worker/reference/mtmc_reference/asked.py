@@ -76,7 +76,8 @@ def _followed(names, generator):
         else:
             back = torch.randint(1, farthest + 1, (count,), generator=generator, device=device)
             found = (place - back).clamp_(min=0)
-        tensor.copy_(found)
+        # None leads farther than some did.
+        tensor.copy_(found.clamp_(max=int(tensor.max())))
 
     return Plan(named=dict.fromkeys(names, follow))
 

@@ -318,7 +318,9 @@ class Changer:
         groups = [*map(_asked, groups), *[bold] * min(len(bold), _OF_TABLES)]
         if groups:
             mild = [*_asked(mild), *((_OF_TABLES / len(tables), ways[-1]) for ways in tables)]
-            name = self._names.get(index, "")
+            # Floats of no kind stay where others go.
+            is_named = kind or not self._is_floating[index]
+            name = self._names.get(index, "") if is_named else ""
             self._mixed[index] = mixed.Choice(groups, _asked(lines), mild, kind, name, turns and _in_turn(turns))
 
 

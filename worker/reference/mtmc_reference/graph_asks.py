@@ -65,6 +65,8 @@ def _of_differences(domain, operands):
         movers = [operands.mover(value) for value in values]
         if lengths[0] != lengths[1] or lengths[0] < 2 or not all(movers):
             continue
+        if any(map(domain.is_whole, (*values, *movers))):
+            continue
         is_plain = all(map(operands.origin, values))
         beside += movers if is_plain else []
         far += movers if is_plain else []
@@ -92,9 +94,13 @@ def _joined(domain, operands):
         values = domain.values_of(node)
         if operator(node) in _COMPARES and len(values) == 2 and all(map(domain.is_whole, values)):
             found += [operands.counted(value) for value in values]
-    names = [name for name in dict.fromkeys(found) if name and not domain.uses(name).is_restricted]
+    names = [name for name in dict.fromkeys(found) if name and not _is_bound(domain.uses(name))]
     is_one = len(names) == 1 and 2 <= (domain.shape(names[0]) or [1])[-1] <= MOST_FIELDS
     return tuple(names) if is_one or len(names) > 1 else ()
+
+
+def _is_bound(uses):
+    return uses.is_restricted or uses.is_ordered or uses.is_written
 
 
 def _takes_input(node, operands, domain):

@@ -387,7 +387,7 @@ def state_choice(ways, swept, tensor, uses, sizes=(), exact=None, name=""):
     groups, lines, kind = [[(1, stay)], others, *filter(None, swept)], [], ""
     is_bound = uses.is_probability or uses.is_ordered or uses.is_written or uses.is_restricted
     if is_bound or not tensor.is_contiguous():
-        return Choice(groups, lines, near, name=name)
+        return Choice(groups, lines, near, name="" if tensor.is_floating_point() else name)
     groups += [[(1, exact)]] * 2 if exact else []
     if tensor.is_floating_point() and tensor.element_size() > 2:
         kind = _OF_MODEL[min(tensor.dim(), 2) // 2]
@@ -407,7 +407,7 @@ def state_choice(ways, swept, tensor, uses, sizes=(), exact=None, name=""):
             spread = ways.near[0]
             groups += [[(w, _after(spread, way)) for w, way in found] for found in _unequal(is_wide)]
             lines = [(w, _after(spread, way)) for w, way in lines]
-    return Choice(groups, lines, near, kind, name)
+    return Choice(groups, lines, near, kind, name if kind or not tensor.is_floating_point() else "")
 
 
 def _numbers(is_wide):

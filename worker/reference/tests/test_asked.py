@@ -19,6 +19,7 @@ _ASKS = {
     "i = self.i; return x * ((i[:, None] == i).all(-1).sum(-1).float().mean())": {("joined", ("i",))},
     "return x * (self.a == self.b[0]).any() * (self.a < self.b).any()": {("joined", ("a", "b"))},
     "return x * (self.a == 3).any()": set(),
+    "return x * (self.a[:, None] - self.b).abs().amax()": set(),
     "p = torch.minimum(self.a.clamp(0, 6), torch.arange(7)); return x * self.v[p[p]].sum()": {("followed", ("a",))},
     "return torch.where(((x > 0).sum(-1) >= 3)[:, None], x, -x)": {("count", 3)},
     "return torch.where((x.sum(-1) >= 3)[:, None], x, -x)": set(),
@@ -77,7 +78,7 @@ def test_far_tensors_keep_their_distances():
 def test_places_lead_as_far_as_there_is():
     kinds = set()
     for seed in range(12):
-        places = went(planned(("followed", ("i",)), seed).named["i"], torch.zeros(40, dtype=torch.long))
+        places = went(planned(("followed", ("i",)), seed).named["i"], torch.arange(40).flip(0))
         at, steps = torch.tensor(39), 0
         while at > 0 and steps < 40:
             at, steps = places[at], steps + 1

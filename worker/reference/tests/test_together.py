@@ -118,6 +118,9 @@ def test_what_is_bound_or_narrow_does_not_go():
     ways = type("Ways", (), {"near": [lambda t, g: None], "first": [], "second": []})
     assert mixed.state_choice(ways, [], torch.randn(5), Uses(is_ordered=True)).kind == ""
     assert mixed.state_choice(ways, [], torch.randn(5).bfloat16(), Uses()).kind == ""
+    assert mixed.state_choice(ways, [], torch.randn(5).bfloat16(), Uses(), name="b").name == ""
+    assert mixed.state_choice(ways, [], torch.randn(5), Uses(is_ordered=True), name="b").name == ""
+    assert mixed.state_choice(ways, [], torch.randn(5), Uses(), name="b").name == "b"
     assert mixed.state_choice(ways, [], torch.randn(5, 5), Uses()).kind == "matrices"
     assert mixed.state_choice(ways, [], torch.tensor(1.0), Uses()).kind == "vectors"
 
