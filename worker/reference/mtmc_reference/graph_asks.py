@@ -65,7 +65,7 @@ def _of_differences(domain, operands):
         movers = [operands.mover(value) for value in values]
         if lengths[0] != lengths[1] or lengths[0] < 2 or not all(movers):
             continue
-        if any(map(domain.is_whole, (*values, *movers))):
+        if any(domain.is_whole(each) or domain.is_truth(each) for each in (*values, *movers)):
             continue
         is_plain = all(map(operands.origin, values))
         beside += movers if is_plain else []

@@ -37,7 +37,7 @@ def at(step):
     """The way to numbers of which about half are a step larger, and half of these one more."""
 
     def change(tensor, generator):
-        if step >= torch.iinfo(tensor.dtype).max // 2:
+        if not tensor.numel() or step >= torch.iinfo(tensor.dtype).max // 2:
             return
         kind = torch.randint(4, tensor.shape, generator=generator, device=tensor.device)
         low = tensor.min()
@@ -51,10 +51,13 @@ def _fields(place, count, seed, is_reversed):
         has_columns = tensor.dim() > 1 and 2 <= tensor.shape[-1] <= MOST_FIELDS
         columns = tensor.shape[-1] if has_columns else 1
         rows = tensor.view(-1, columns)
-        most = _MOST_OF_FLOATS if tensor.is_floating_point() else torch.iinfo(tensor.dtype).max // 2
+        steps = _steps_of(tensor.dtype)
+        # Numbers of eight bits have no room for a second one.
+        if not steps:
+            return
         total = columns if has_columns else count
         shared = torch.Generator(tensor.device).manual_seed(seed)
-        deltas = _deltas(len(rows), total, [step for step in _STEPS if step <= most], shared)
+        deltas = _deltas(len(rows), total, steps, shared)
         if is_reversed and has_columns:
             deltas = deltas.flip(1)
         own = deltas if has_columns else deltas[:, place : place + 1]
@@ -64,6 +67,13 @@ def _fields(place, count, seed, is_reversed):
         rows.copy_(torch.where(stays & (len(rows) > _MANY), rows, own.to(rows.dtype)))
 
     return change
+
+
+def _steps_of(dtype):
+    if dtype == torch.bool:
+        return []
+    most = _MOST_OF_FLOATS if dtype.is_floating_point else torch.iinfo(dtype).max // 2
+    return [step for step in _STEPS if step <= most]
 
 
 def _deltas(rows, fields, steps, generator):

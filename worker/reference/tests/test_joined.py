@@ -64,3 +64,11 @@ def test_steps_of_one_number():
     joined.at(1000)(x, torch.Generator().manual_seed(1))
     low = x.min().item()
     assert set(x.tolist()) == {low, low + 1, low + 1000, low + 1001}
+
+
+def test_types_without_room_for_two_numbers_stay():
+    for dtype in (torch.bool, torch.int8):
+        x = torch.zeros(48, 3, dtype=dtype)
+        assert torch.equal(went(joined.ways(["x"], 7, False), x=x.clone())["x"], x)
+    nothing = torch.zeros(0, dtype=torch.int64)
+    joined.at(1000)(nothing, torch.Generator().manual_seed(1))
