@@ -154,7 +154,18 @@ def _huge(_, generator):
     return Plan(change, None, None, is_for_all=True)
 
 
-_PLANS = {"beside": _beside, "far": _moved(_FAR_MOVES), "off": _moved(_OFF_MOVES), "joined": _joined, "followed": _followed, "count": _count, "halves": _halves, "powers": _powers, "huge": _huge}
+# By the kinds of graph_asks.asks.
+_PLANS = {
+    "beside": _beside,
+    "far": _moved(_FAR_MOVES),
+    "off": _moved(_OFF_MOVES),
+    "joined": _joined,
+    "followed": _followed,
+    "count": _count,
+    "halves": _halves,
+    "powers": _powers,
+    "huge": _huge,
+}
 
 
 def _next_to_common(seed, near, by):

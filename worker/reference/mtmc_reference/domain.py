@@ -48,20 +48,22 @@ def domain_of(draws, uses):
         samples.append(torch.unique(sample).cpu())
     values = torch.unique(torch.cat(samples))
     if values.dtype not in (torch.bool, torch.uint8) and not values.is_floating_point():
-        near = _compared(min(lows), max(highs), uses)
+        near = _compared(min(lows), max(highs), uses, torch.iinfo(values.dtype))
         values = torch.unique(torch.cat([values, values.new_tensor(near)]))
         lows, highs = [*lows, *near], [*highs, *near]
     is_set = values.numel() <= _MOST_VALUES
     return Domain(min(lows), max(highs), values if is_set else None, uses)
 
 
-def _compared(low, high, uses):
-    """Numbers of the graph with which it compares, that are next to those that were seen: where
-    nothing else restricts these they are values, too, that few draws have left out."""
+def _compared(low, high, uses, held):
+    """Numbers of the graph with which it compares, that are next to those that were seen and that
+    their type, of which `held` is the torch.iinfo, holds: where nothing else restricts these they
+    are values, too, that few draws have left out."""
     if uses.is_restricted or uses.is_ordered or uses.is_written:
         return []
     beyond = max(high - low, _LEAST_BEYOND)
-    return [value for value in uses.compared if low - beyond <= value <= high + beyond]
+    least, most = max(low - beyond, held.min), min(high + beyond, held.max)
+    return [value for value in uses.compared if least <= value <= most]
 
 
 def _usual(tensor, special):

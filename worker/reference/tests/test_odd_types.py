@@ -37,3 +37,9 @@ def test_a_mixed_workload_takes_any_type_and_shape(client, write_problem, body, 
     client.load(write_problem(source=source))
     for number in range(_WORKLOADS):
         client.session.prepare({"workload": 100 + number, "distribution": MIXED})
+
+
+def test_a_number_that_is_compared_may_be_beyond_a_type(client, write_problem):
+    footer = "def get_inputs():\n    return [torch.randint(0, 100, (40,)).to(torch.int8)]\n"
+    client.load(write_problem("return (x.int() > 150).float() + (x.long() == 160)", footer=footer))
+    client.session.prepare({"workload": 100, "distribution": MIXED})
