@@ -26,6 +26,14 @@ size_t PlaceOf(std::string_view part, const LexedSource& lexed) {
   return static_cast<size_t>(part.data() - lexed.spliced().data());
 }
 
+// The first token at a place of the spliced text or behind it.
+Tokens::const_iterator FirstTokenFrom(size_t place, const LexedSource& lexed) {
+  const Tokens& tokens = lexed.tokens();
+  return std::lower_bound(
+      tokens.begin(), tokens.end(), place,
+      [&](const SourceToken& token, size_t at) { return PlaceOf(token.text, lexed) < at; });
+}
+
 bool EndsDeclaration(const SourceToken& token) {
   return token.text == ";" || token.text == "{" || token.text == "}";
 }
@@ -34,9 +42,7 @@ bool EndsDeclaration(const SourceToken& token) {
 std::optional<SourceExtent> FindExtent(const LexedSource& lexed, const KernelSignature& kernel) {
   if (kernel.body_end == 0) return std::nullopt;
   const Tokens& tokens = lexed.tokens();
-  auto first = std::lower_bound(
-      tokens.begin(), tokens.end(), kernel.body - 1,
-      [&](const SourceToken& token, size_t place) { return PlaceOf(token.text, lexed) < place; });
+  auto first = FirstTokenFrom(kernel.body - 1, lexed);
   while (first != tokens.begin() && !EndsDeclaration(*std::prev(first))) --first;
   return SourceExtent{PlaceOf(first->text, lexed), kernel.body_end + 1};
 }
@@ -146,10 +152,8 @@ std::string Renamed(const LexedSource& lexed, const SourceExtent& extent,
   const std::string_view text = lexed.spliced();
   std::string renamed;
   size_t at = extent.begin;
-  auto token = std::lower_bound(
-      tokens.begin(), tokens.end(), extent.begin,
-      [&](const SourceToken& each, size_t place) { return PlaceOf(each.text, lexed) < place; });
-  for (; token != tokens.end() && PlaceOf(token->text, lexed) < extent.end; ++token) {
+  const auto end = FirstTokenFrom(extent.end, lexed);
+  for (auto token = FirstTokenFrom(extent.begin, lexed); token != end; ++token) {
     const auto name = names.find(token->text);
     const auto index = static_cast<size_t>(token - tokens.begin());
     if (name == names.end() || IsMember(tokens, index)) continue;

@@ -75,6 +75,11 @@ std::optional<absl::Duration> ParseRetention(const std::string& text) {
   return retention;
 }
 
+// Of a flag that was checked.
+absl::Duration RetentionOf(const std::string& text) {
+  return ParseRetention(text).value_or(absl::ZeroDuration());
+}
+
 // What CLI11 wants of a check: what is wrong, or nothing.
 std::string IsRetention(const std::string& text) {
   return ParseRetention(text) ? "" : "must be a duration such as 720h, or 0";
@@ -175,10 +180,9 @@ absl::StatusOr<std::shared_ptr<Coordinator>> BeginReign(const Flags& flags, Stor
       Coordinator::Create(
           {.leases = {.grace = absl::Milliseconds(flags.lease_grace_ms)},
            .search = {.shares_across_projects = flags.shares_across_projects},
-           .retention = {.jobs = ParseRetention(flags.retention).value_or(absl::ZeroDuration()),
-                         .logs = ParseRetention(flags.log_retention).value_or(absl::ZeroDuration()),
-                         .artifacts = ParseRetention(flags.artifact_retention)
-                                          .value_or(absl::ZeroDuration()),
+           .retention = {.jobs = RetentionOf(flags.retention),
+                         .logs = RetentionOf(flags.log_retention),
+                         .artifacts = RetentionOf(flags.artifact_retention),
                          .is_artifact_trial = flags.is_sweep_trial}},
           {.store = stores.is_shared ? static_cast<store::JobStore&>(*reign->store) : *stores.jobs,
            .artifacts = *stores.artifacts,
@@ -330,7 +334,7 @@ int Main(int argc, char** argv) {
   const daemon::ClockWatch clock_watch(shutdown.token());
   metrics::Registry registry("mtmc-coordinator");
   flags.stores.is_insecure = flags.daemon.is_insecure;
-  flags.stores.is_swept = ParseRetention(flags.artifact_retention) > absl::ZeroDuration();
+  flags.stores.is_swept = RetentionOf(flags.artifact_retention) > absl::ZeroDuration();
   absl::StatusOr<Stores> stores = AwaitStores(flags.stores, registry, shutdown);
   if (!stores.ok()) return daemon::Fail("cannot open the store", stores.status());
   return Serve(flags, registry, *stores, shutdown);

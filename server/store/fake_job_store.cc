@@ -48,9 +48,7 @@ absl::Status FakeJobStore::CheckJob(const Write& write) {
       return AlreadyExists(write.request_id);
     }
   }
-  const bool touches_job = write.job || !write.events.empty() || write.superseded ||
-                           write.is_job_deleted || !write.quota.empty();
-  if (touches_job && !write.new_job && !jobs_.contains(write.job_name)) {
+  if (ChangesJob(write) && !write.new_job && !jobs_.contains(write.job_name)) {
     return NotFound("JOB", write.job_name);
   }
   return absl::OkStatus();

@@ -12,6 +12,11 @@ constexpr int kEventsPerRead = 500;
 
 }  // namespace
 
+bool ChangesJob(const Write& write) {
+  return write.job || !write.events.empty() || write.superseded || write.is_job_deleted ||
+         !write.quota.empty();
+}
+
 absl::StatusOr<std::vector<v1::JobEvent>> JobStore::ReadLineage(const std::string& job) {
   std::vector<v1::JobEvent> all;
   while (true) {

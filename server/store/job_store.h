@@ -122,6 +122,9 @@ struct Write {
   std::vector<QuotaLimit> limits;
 };
 
+// Whether a Write changes what is recorded of a job that is there: it names one then.
+bool ChangesJob(const Write& write);
+
 // An order of jobs. Those without the value come last; equal ones, newest first.
 struct JobOrder {
   enum class Field { kCreateTime, kEndTime, kBestSpeedup };

@@ -93,9 +93,7 @@ absl::Status SqlJobStore::CommitTaking(Write& write) {
 }
 
 absl::Status SqlJobStore::Commit(const Write& write) {
-  const bool touches_job = write.new_job || write.job || !write.events.empty() ||
-                           write.superseded || write.is_job_deleted || !write.quota.empty();
-  MTMC_CHECK(!touches_job || !write.job_name.empty());
+  MTMC_CHECK((!write.new_job && !ChangesJob(write)) || !write.job_name.empty());
   if (queue_ != nullptr) {
     Write copy = write;
     return AddToGroup(copy);

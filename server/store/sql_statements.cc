@@ -204,13 +204,11 @@ absl::Status ReplaceOwner(SqlSession& session, const OwnerRecord& seen, const Ow
 }
 
 absl::StatusOr<int64_t> Apply(SqlSession& session, const Write& write, JobMarks& marks) {
-  const bool touches_job = write.new_job || write.job || !write.events.empty() ||
-                           write.superseded || write.is_job_deleted || !write.quota.empty();
   JobMark of_none;
   JobMark* mark = &of_none;
   if (write.new_job) {
     mark = &(marks[write.job_name] = InsertJob(session, write));
-  } else if (touches_job) {
+  } else if (ChangesJob(write)) {
     mark = FindMark(session, write.job_name, marks);
     if (mark == nullptr) return NotFound("JOB", write.job_name);
   }

@@ -23,8 +23,7 @@ namespace {
 constexpr size_t kMaxKnownJobs = 1'000'000;
 
 bool TouchesOldJob(const Write& write) {
-  return !write.new_job && (write.job || !write.events.empty() || !write.inspection_key.empty() ||
-                            write.superseded || write.is_job_deleted || !write.quota.empty());
+  return !write.new_job && (ChangesJob(write) || !write.inspection_key.empty());
 }
 
 bool TouchesQuotas(const Write& write) {
